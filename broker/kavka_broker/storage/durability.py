@@ -127,7 +127,7 @@ class Durability:
         self._flush(has_indexes=True)
 
     def sync_records(self) -> None:
-        """As `flush`, but for the indexes of the active segment, which recovery builds anew from its records. Once for
+        """As `flush`, but for the indexes of the active segment, which recovery builds again from its records. Once for
         all that was appended before it began. Where the log is being cut, this is the thread's part of that.
         """
         if self.planned is not None:

@@ -31,7 +31,7 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
     """Return `known`, with the epochs that the batches have in front of it.
 
     A start that moves on takes the epochs below it out of their file. A crash may bring the start back, as its
-    checkpoint is written later: then there are records again whose epoch nobody would know, and a follower that has
+    checkpoint is written later: then there are records again whose epoch is not known, and a follower that has
     others there would be told that it has the same.
     """
     first = next(iter(known.entries), None)

@@ -98,7 +98,7 @@ class IndexFile(EntryFile):
             return [unpack_from(data, index * size) for index in range(low - 1, max(low - 1 - count, -1), -1)]
 
     def _holding(self, column: int, target: int, count: int) -> bytearray | memoryview:
-        """The entries that wait in memory, if the one that is looked for is there, else those in the file; or those
+        """The entries that wait in memory, if the searched one is there, otherwise those in the file; or those
         near it, if it is there with the ones before it, `count` in all.
         """
         data = self._pending

@@ -372,7 +372,7 @@ class Log:
         end_offset = state.end_offset = last_offset + 1
         if not state.is_changed:
             state.note_changed()
-        # What an earlier append wants synced will be; from there on it counts anew.
+        # What an earlier append wants synced will be; from there on it counts again.
         durability, flush_messages = self.durability, self._flush_messages
         if (
             end_offset - durability.recovery_point >= flush_messages

@@ -81,7 +81,7 @@ class Cutting:
 
     def carry_out(self) -> None:
         """Cut as planned, once that may be (`Durability.may_be_cut`); until it is sealed the log takes no records.
-        Raises KAFKA_STORAGE_ERROR, and nobody knows then what is on the disk.
+        Raises KAFKA_STORAGE_ERROR; what is on the disk is not known then.
         """
         state, planned = self._state, self._durability.planned
         assert planned is not None, f"{state.name} is to be cut, and nobody has said where"

@@ -83,7 +83,7 @@ def write_meta_properties(disk: Disk, directory: str, meta: MetaProperties) -> N
 
 class LogDirectory:
     """A directory of logs that this broker has locked; one that is not `is_online` is only known by its path, and by
-    its id where that could be read (else ZERO).
+    its id where that could be read (otherwise ZERO).
 
     Raises UnusableDirectory where another process has it, and OSError.
     """

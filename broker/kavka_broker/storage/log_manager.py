@@ -37,7 +37,7 @@ log = get("storage")
 RECOVERY_THREADS_MAX: Final = 2
 #: Size of the newest segment up to which the thread that looks for the logs opens a log itself.
 SMALL_BYTES_MAX: Final = 256 * 1024
-#: What opening a log may meet in its files. Anything else is a defect of ours, and ends the start.
+#: What opening a log may meet in its files. Any other error is a defect of ours, and ends the start.
 UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
 Progress = Callable[[int, int, str], None]
 
@@ -190,7 +190,7 @@ class LogManager(OpenLogs):
         directory_id: bytes = ZERO,
     ) -> Log:
         """The log of this partition: the one that is there, or a new one in the directory of that id, if it is online,
-        else in the one with the fewest.
+        otherwise in the one with the fewest.
 
         A log that belongs to another topic of the same name is moved aside. Raises KAFKA_STORAGE_ERROR.
         """

@@ -95,7 +95,7 @@ class Reader:
         try:
             self._check(segment, position, size, offset, ceiling)
         except Damage as damage:
-            # What comes before it is sound; who reads on comes back for the rest.
+            # What comes before it is sound; a reader that goes on comes back for the rest.
             if damage.position <= position:
                 raise
             size, next_offset = damage.position - position, damage.next_offset
@@ -145,7 +145,7 @@ class Reader:
             self._places.clear()
             self._upper = None
 
-    # --- what else readers ask ----------------------------------------------------------------------------------
+    # --- other questions of readers -----------------------------------------------------------------------------
 
     def aborted_between(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records from `offset` up to `end_offset`."""
@@ -170,7 +170,7 @@ class Reader:
             raise self.told(self._segments.first_base, problem) from problem
 
     def told(self, offset: int, problem: OSError | ProtocolViolation) -> BrokerError:
-        """What a reader is told to whom the log does not give out what is at `offset`, and why."""
+        """The error for a reader that cannot have what is at `offset`, and why."""
         if isinstance(problem, OSError) and is_passing(problem):
             return self._state.storage_error("read", problem)
         name, reason = self._state.name, str(problem)

@@ -33,12 +33,12 @@ class LogState:
         self.end_offset = end_offset
         self.cleaned_offset = 0  # up to where a cleaning has come
         self.truncations = 0  # how often it was cut: what was read before may be gone
-        self.has_begun = has_begun  # else whoever appends has to look whether it may
+        self.has_begun = has_begun  # otherwise an append has to look whether it may
         self.is_closed = False
         self.is_failed = False
-        # Called once, when nobody knows any more what is on the disk; perhaps in the thread that found out.
+        # Called once, when what is on the disk is not known any more; perhaps in the thread that found out.
         self.on_failed: Callable[[], None] = _nothing
-        # Whether those who look after all logs have to look at this one; they are told when it comes to be so.
+        # Whether housekeeping has to look at this log; `on_changed` tells it when that begins.
         self.is_changed = True
         self.on_changed: Callable[[], None] = _nothing
 

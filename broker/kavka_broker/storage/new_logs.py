@@ -14,7 +14,7 @@ from kavka_broker.storage.set_aside import SetAside
 
 
 def clear(disk: Disk, aside: SetAside, directory: LogDirectory, name: PartitionName) -> None:
-    """Take away what nobody knows of and has the name: whose it is cannot be told any more. Raises OSError."""
+    """Take away an unknown log that has the name: whose it is cannot be told any more. Raises OSError."""
     path = os.path.join(directory.path, str(name))
     try:
         is_half_made = is_unused(disk, path)
@@ -34,7 +34,7 @@ def begin(disk: Disk, path: str, topic_id: bytes, config: LogConfig, now_ms: int
         disk.make_directory(path)
         partition_metadata.write(disk, path, topic_id)
         made = recovery.open_log(disk, path, config, recover=False, now_ms=now_ms, topic_id=topic_id)
-        made.segments.release()  # there may be very many that nobody writes to yet
+        made.segments.release()  # there may be very many logs without a record
         return made
     except OSError:
         with suppress(OSError):

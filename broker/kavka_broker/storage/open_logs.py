@@ -27,7 +27,7 @@ from kavka_broker.storage.side_by_side import side_by_side
 log = get("storage")
 
 HighWatermark = Callable[[Log], int]
-#: They wait for the disk, not for a processor; who waits together shares a commit of the filesystem's journal.
+#: They wait for the disk, not for a processor; syncs that wait together share a commit of the filesystem's journal.
 SECURING_THREADS_MAX: Final = 16
 #: What it takes to look at a log of which nothing is to be deleted.
 RETAIN_UNITS: Final = 10
@@ -118,7 +118,7 @@ class OpenLogs:
                 for one, seen in zip(inside, changes, strict=True):
                     one.durability.note_secured(seen)
             except OSError as problem:
-                if not is_out_of_files(problem):  # else each log tries again with its first record
+                if not is_out_of_files(problem):  # otherwise each log tries again with its first record
                     self._fail(directory, problem)
 
     def remembers_former(self, topic: str, partition: int) -> bool:
@@ -130,7 +130,7 @@ class OpenLogs:
     def forget_former(self, names: Collection[PartitionName]) -> None:
         """Let the checkpoints forget logs that had these names, before new ones have them. Blocks: call it in a thread.
 
-        Where the disk refuses, whoever makes the new log tries again, and hears of it.
+        Where the disk refuses, the maker of the new log hears of it and tries again.
         """
         for directory in self.online:
             former = [one for one in names if directory.remembers(one) and self._homes.get(one) is not directory]
@@ -146,7 +146,7 @@ class OpenLogs:
 
     @property
     def changed(self) -> list[Log]:
-        """The logs that somebody has to look at. All others have nothing to flush, to remove or to write down."""
+        """The logs that have something to flush, to remove or to write down."""
         return list(self._changed.values())
 
     def _note_changed(self, one: Log) -> None:
@@ -154,7 +154,7 @@ class OpenLogs:
             self._changed[one.name] = one
 
     def settle(self, one: Log, is_written: Callable[[Log], bool]) -> None:
-        """Look at this log no more until it changes, if it `is_written` as it is now and has nothing else to do."""
+        """Look at this log no more until it changes, if it `is_written` as it is now and has nothing more to do."""
         if self._changed.pop(one.name, None) is None:
             return
         one.state.is_changed = False  # before it is compared: a thread may be changing it just now
@@ -176,7 +176,7 @@ class OpenLogs:
             one.durability.flushed_ms = now_ms
 
     def _log_failed(self, one: Log) -> None:
-        """Wherever it was found: in a sync within an append too, whose leader must not go on refusing for ever."""
+        """Wherever it was found: in a sync within an append too, whose leader must not go on refusing forever."""
         home = self._homes.get(one.name)
         if home is not None and self._logs.get(one.name) is one:
             self._fail(home)

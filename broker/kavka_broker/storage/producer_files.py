@@ -31,9 +31,9 @@ class ProducerFiles:
 
     def load(self, snapshot_offsets: Sequence[int] | None = None) -> None:
         """Work out the producers' state, as the log is opened: the newest snapshot, and the batches behind it.
-        `snapshot_offsets` says which there are, ascending, if somebody has just looked. Blocks.
+        `snapshot_offsets` says which there are, ascending, where they have just been listed. Blocks.
 
-        A transaction index that has to be built anew needs the state at the start of its segment, and all from there.
+        A transaction index that has to be built again needs the state at the start of its segment, and all from there.
         """
         assert self._walk is None, f"{self._state.name} is being cut"
         self.states = self._begun(snapshot_offsets).take(self.states.producers_max)

@@ -119,7 +119,7 @@ BornOut = Callable[[int, list[tuple[int, Producer]]], bool]
 
 class ProducerSnapshots:
     """The snapshots in a log's directory. `newest` is the offset of the one that was written or loaded last; -1: none.
-    `are_there` is false as long as nobody has seen or written one.
+    `are_there` is false until one is seen or written.
 
     Everything raises OSError as the disk does.
     """

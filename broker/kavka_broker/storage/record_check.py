@@ -49,7 +49,7 @@ def check_records(
 ) -> int:
     """The largest timestamp of the records. Raises BrokerError, ProtocolViolation, or TooLong beyond `steps_max`.
 
-    Where records are packed, are to be packed anew, or are to be compacted, the offsets that they say themselves must
+    Where records are packed, are to be packed again, or are to be compacted, the offsets that they say themselves must
     go up by one.
     """
     data = None if config.compacts or repacks else _whole(batch, header, bytes_max)

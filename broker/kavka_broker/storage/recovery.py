@@ -89,7 +89,7 @@ def open_log(
 ) -> Log:
     """The log in `directory`, made where there is none; with `recover` what a crash may have torn is checked. Unless it
     `keeps_end`, it may end below the recovery point, and gives out those offsets again. Below `cleaned_offset` it has
-    been cleaned, whatever its topic says now. `topic_id` is that of `partition.metadata`, if somebody has read it.
+    been cleaned, whatever its topic says now. `topic_id` is that of `partition.metadata`, where it has been read.
 
     A broker may start with very many logs: the directory is listed once, and no file is asked for that is not in it.
     """
@@ -229,7 +229,7 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
     if _is_foreign(opening, segment, next_base, recovery_point):
         opening.damage = f"{segment.file.path} is another log's: what its indexes or its snapshot name is not in it"
         opening.is_foreign = True
-        # Left as it is, with its witnesses: nobody reads it, and the next start has to find the same.
+        # Left as it is, with its witnesses: nothing reads it, and the next start has to find the same.
         segment.is_index_wrong = False
         opening.end_offset = max(recovery_point, segment.base_offset)
         return
@@ -329,7 +329,7 @@ def _resumed(opening: _Opening, segment: Segment) -> int:
 
 
 def _salvage(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> int:
-    """Look at every batch, and make the indexes anew; returns where the last sound one ends. Nothing is cut off but
+    """Look at every batch, and make the indexes again; returns where the last sound one ends. Nothing is cut off but
     what is no batch and lies behind the end of the log.
     """
     segment.forget_indexes()

@@ -107,7 +107,7 @@ class Segment:
         self.times = TimeIndex(disk, path + TIME_INDEX + suffix, base_offset, index_bytes_max)
         self.aborted = TransactionIndex(disk, path + TRANSACTION_INDEX + suffix)
         self.is_index_full = False
-        self.is_index_wrong = False  # an entry leads nowhere: a start is to make them anew
+        self.is_index_wrong = False  # an entry leads nowhere: a start is to make them again
         self.first_timestamp_ms = NO_TIMESTAMP
         self.largest = self.times.last_entry() or TimestampOffset(NO_TIMESTAMP, base_offset)
         self.is_age_known: bool | None = None  # whether the log bears `largest` out; None before anybody has asked
@@ -314,7 +314,7 @@ class Segment:
         return self.batches(self.file.size if begun is None else begun.position)
 
     def _offset_before(self, timestamp_ms: int) -> int:
-        """Where the time index says to begin, if the log bears it out; else the segment's start."""
+        """Where the time index says to begin, if the log bears it out; otherwise the segment's start."""
         entry = self.times.entry_before(timestamp_ms)
         return self.base_offset if entry is None or not self.confirms(entry) else entry.offset
 
@@ -418,7 +418,7 @@ class Segment:
             self.first_timestamp_ms = self._header_at(0).max_timestamp
 
     def forget_indexes(self) -> None:
-        """Start the indexes anew; `note` of every batch builds them."""
+        """Start the indexes again; `note` of every batch builds them."""
         self.offsets.clear()
         self.times.clear()
         self.aborted.clear()

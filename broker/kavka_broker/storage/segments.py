@@ -19,7 +19,7 @@ from kavka_broker.storage.transaction_index import Trust
 
 
 class Segments:
-    """One or more; each goes on where the one before it ends, but for gaps that compaction has left.
+    """One or more; each goes on where the one before it ends, except for gaps that compaction has left.
 
     `all` is another list once segments have gone or were exchanged. `name_changes` counts changes of names in the
     log's directory.

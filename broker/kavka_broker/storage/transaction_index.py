@@ -35,7 +35,7 @@ class Trust(Enum):
     WHOLE = auto()  # made from the batches by this process
     FOUND = auto()  # as an earlier process left it
     DOUBTED = auto()  # found, and its segment holds transactions
-    INCOMPLETE = auto()  # to be built anew
+    INCOMPLETE = auto()  # to be built again
 
 
 class AbortedTransaction(NamedTuple):
@@ -126,13 +126,13 @@ class TransactionIndex(EntryFile):
         self._find_last(self._file)
 
     def replace(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Start anew with these."""
+        """Replace all entries by these."""
         self.clear()
         for entry in entries:
             self.append(entry)
 
     def clear(self) -> None:
-        """Start anew, before a rebuild."""
+        """Remove all entries, before a rebuild."""
         with self._lock:
             self._pending.clear()
             self.trust = Trust.WHOLE

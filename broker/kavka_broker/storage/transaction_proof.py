@@ -24,7 +24,7 @@ HEADERS_PER_SLICE_MAX: Final = 1_000
 
 def prove(log_: Log) -> Iterator[None]:
     """Compare an index that is in doubt with the batches, and those behind it until its transactions have ended; one
-    that is wrong is made anew. A step of this iterator is a slice.
+    that is wrong is made again. A step of this iterator is a slice.
 
     Raises OSError, or ProtocolViolation where a batch is not whole.
     """
