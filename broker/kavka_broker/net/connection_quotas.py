@@ -89,7 +89,7 @@ class ConnectionQuotas:
         self._per_address[address] += 1
         is_admitted = self._per_address[address] <= self._bounds.of_address(address)
         if not is_admitted:
-            self._leaving[connection] = None  # by itself: nobody has to go for it
+            self._leaving[connection] = None  # by itself: no other connection has to go for it
         self._close_excess()  # those that were still being made could not be closed for others
         return is_admitted
 

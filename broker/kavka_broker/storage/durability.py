@@ -127,8 +127,8 @@ class Durability:
         self._flush(has_indexes=True)
 
     def sync_records(self) -> None:
-        """As `flush`, but for the indexes of the active segment, which recovery builds again from its records. Once for
-        all that was appended before it began. Where the log is being cut, this is the thread's part of that.
+        """As `flush`, except for the indexes of the active segment, which recovery builds again from its records. Once
+        for all that was appended before it began. Where the log is being cut, this is the thread's part of that.
         """
         if self.planned is not None:
             self.lower_on_disk()

@@ -12,7 +12,7 @@ from typing import Self
 
 
 class Stopped(BaseException):
-    """Somebody asked this program to end. Not an Exception, so that no handler for errors swallows it."""
+    """A signal asked this program to end. Not an Exception, so that no handler for errors swallows it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

@@ -1,0 +1,62 @@
+"""Comments and docstrings say what they mean in words that need one reading (CONTRIBUTING, "English").
+
+What can be told by a list of words is held here, below the heads of modules; the other rules are for a reader.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+import pytest
+
+from tests.tidy.tree import PYTHON, relative
+
+#: What these words should have been: again, forever, its own, those that are, except, without success; and the noun.
+FOREIGN = re.compile(
+    r"\b(anew|for ever|the own|such as are|such as do|but for|in vain|somebody|whoever|he|him|his|she|her)\b",
+    re.IGNORECASE,
+)
+SWEPT = ("broker/", "operator/", "audit/", "tools/")
+#: They become descriptions of the custom resources, and speak of people.
+OF_PEOPLE = ("operator/kavka_operator/api/",)
+
+
+def said_in(source: str) -> Iterator[tuple[int, str]]:
+    """The lines of comments, and of docstrings but for that of the module."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node, clean=False)
+            if docstring is not None:
+                start = node.body[0].lineno
+                yield from enumerate(docstring.splitlines(), start)
+
+
+def foreign_in(source: str) -> list[int]:
+    """The numbers of the lines that say it in a foreign way."""
+    return sorted({number for number, line in said_in(source) if FOREIGN.search(line)})
+
+
+def test_comments_are_plain_english() -> None:
+    swept = [path for path in PYTHON if relative(path).startswith(SWEPT) and not relative(path).startswith(OF_PEOPLE)]
+    assert swept
+    found = {relative(path): lines for path in swept if (lines := foreign_in(path.read_text(encoding="utf-8")))}
+    assert not found, "say it as CONTRIBUTING does under English"
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("# begins anew\n", [1]),
+        ('"""A head may say for ever."""\n', []),
+        ('def f():\n    """Whoever waits."""\n', [2]),
+        ('class C:\n    """One line,\n    but for these.\n    """\n', [3]),
+        ('x = "anew"\n', []),
+    ],
+)
+def test_what_is_found(source: str, lines: list[int]) -> None:
+    assert foreign_in(source) == lines
