@@ -49,7 +49,7 @@ class LogState:
             self.on_changed()
 
     def fail(self) -> None:
-        """Nobody knows what is on the disk: no more of this log."""
+        """Take the log out of use: what is on the disk is not known any more."""
         if not self.is_failed:
             self.is_failed = True
             self.on_failed()

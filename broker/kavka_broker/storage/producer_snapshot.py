@@ -176,7 +176,7 @@ class ProducerSnapshots:
         for offset in reversed(offsets):
             path = self.path(offset)
             if offset > log_end_offset:
-                # Of what was cut off: once the log is as long again, it would tell another history.
+                # A snapshot of the truncated part would describe other records once the log is as long again.
                 self._disk.remove(path)
                 continue
             if offset > at_most:

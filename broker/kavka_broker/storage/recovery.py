@@ -129,7 +129,7 @@ def open_log(
         is_as_left=bool(bases) and not recover and (opening.are_epochs_known or _is_empty(opening)),
     )
     if opening.is_cut:
-        # What was cut off must not come back with the next crash, beside what is appended until then.
+        # Truncated bytes must not come back with the next crash, beside records that are appended until then.
         opened.segments.active.sync()
         opened.durability.seal_names()
     if opened.durability.unflushed_messages >= config.flush_messages:
@@ -415,7 +415,7 @@ def _cut(segment: Segment, end_position: int) -> None:
     log.warning("segment.truncated", path=path, to_bytes=end_position, lost_bytes=lost_bytes)
     segment.file.truncate(end_position)
     assert segment.size_bytes == end_position
-    # Or another crash could bring what was cut back into the place of what is appended now.
+    # Otherwise another crash could bring truncated bytes back into the place of records that are appended now.
     segment.file.sync()
     segment.unchecked_end = min(segment.unchecked_end, end_position)
 

@@ -199,7 +199,7 @@ class Segment:
             return self._locate_carefully(offset)
 
     def _locate_carefully(self, offset: int) -> Place | None:
-        """The index leads nowhere, or to what is damaged."""
+        """As `locate`, where the index leads nowhere or to damaged bytes."""
         begun = self._start_of_search(offset)
         while True:
             try:
