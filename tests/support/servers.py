@@ -8,13 +8,16 @@ A server is ended by its pid and nothing else, and its log stays beside its data
 """
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 
 from tests.support.wire import brokers_registered
@@ -24,6 +27,9 @@ READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 60
+PORTS = range(10_000, 30_000)
+_FIRST = random.choice(PORTS)
+_PORTS: Iterator[int] = cycle([*range(_FIRST, PORTS.stop), *range(PORTS.start, _FIRST)])
 CLUSTER_ID = "a2F2a2EtY29uZm9ybWFuY2"  # any 16 bytes in base64url
 
 
@@ -123,10 +129,14 @@ class Server:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of 127.0.0.1 that is free now, and that no outgoing connection takes before a server does: those take
+    higher ones. No two calls give the same.
+    """
+    for port in _PORTS:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("ports do not end")
 
 
 def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tuple[str, int]]:
