@@ -320,8 +320,10 @@ class Log:
             size, epoch, base_offset = len(batch), header.leader_epoch, header.base_offset
             self._write(batch, size, epoch, base_offset, header.last_offset, header.max_timestamp, now_ms)
             self.producer_files.note(header, batch, self.segments.active)
-        if begins_within:
-            self.advance_start(first_offset)
+            if begins_within:
+                # At once: there may be no room for the next batch, and the records in front of it are deleted.
+                self.advance_start(first_offset)
+                begins_within = False
         assert state.end_offset >= first_offset
         return Appended(first_offset, state.end_offset - 1)
 

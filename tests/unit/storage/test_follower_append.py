@@ -38,6 +38,17 @@ def test_a_leader_may_begin_in_the_middle_of_a_batch() -> None:
     assert values(open_log(disk, recover=False, log_start_offset=2)) == [b"c", b"d", b"e"]
 
 
+def test_a_log_that_begins_in_the_middle_of_a_batch_does_so_where_the_next_finds_no_room() -> None:
+    disk = new_disk()
+    log = open_log(disk)
+    log.start_at(2)
+    first, second = fetched(b"a", b"b", b"c", b"d"), fetched(bytes(1_000), base_offset=4)
+    disk.space_bytes = len(first) + 500
+    with pytest.raises(BrokerError, match="No space left"):
+        log.append_as_follower(memoryview(bytes(first) + bytes(second)))
+    assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+
+
 @pytest.mark.parametrize("base_offset", [1, 5])
 def test_a_log_that_has_records_takes_none_again(base_offset: int) -> None:
     log = open_log()
