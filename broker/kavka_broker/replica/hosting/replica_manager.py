@@ -233,9 +233,8 @@ class ReplicaManager:
             self._drop(topic_id)
         for config in changes.configs:
             self._reconfigure(config)
-        self.handovers.add(changes.partitions)
         self.departures.end_soon()
-        self.openings.open_soon()
+        self.handovers.add(changes.partitions)
         if changes.is_about_brokers:
             self._rechecks.add(self)
 
