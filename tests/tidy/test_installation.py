@@ -65,9 +65,10 @@ def test_an_installation_is_small(root: str, packages_max: int, megabytes_max: f
 
 def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
     plain = closure("kavka")
-    assert not plain & {"kopf", "kubernetes", "aiohttp", "confluent-kafka", "rich", "typer"}
+    assert not plain & {"kopf", "kubernetes", "aiohttp", "confluent-kafka", "rich", "textual", "typer"}
     assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
     assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
+    assert closure("kavka", frozenset({"top"})) >= {"rich", "textual"} | plain
 
 
 def test_the_commands_are_named_as_the_documents_name_them() -> None:

@@ -8,7 +8,7 @@ plain messages, sent the same way, and errors are turned into words in one place
 
 import contextlib
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import kafka.errors
@@ -45,6 +45,7 @@ from kavka_operator.domain.plan import (
 )
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
 
@@ -74,7 +75,7 @@ class KafkaClient:
     """An `Admin` over the network."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        with _in_words("connect"):
+        with in_words("connect"):
             self._client = KafkaAdminClient(
                 bootstrap_servers=bootstrap_servers,
                 client_id=CLIENT_ID,
@@ -87,9 +88,9 @@ class KafkaClient:
         self._client.close()
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
-        with _in_words("look at the cluster"):
+        with in_words("look at the cluster"):
             described = self._send(DescribeClusterRequest())
-            _check(described.error_code, described.error_message)
+            raise_for(described.error_code, described.error_message)
             metadata = self._metadata()
             found = {topic.name: topic for topic in metadata.topics if not topic.error_code}
             wanted = [name for name in topics if name in found]
@@ -97,31 +98,31 @@ class KafkaClient:
             return SeenCluster(
                 cluster_id=described.cluster_id,
                 controller=metadata.controller_id if metadata.controller_id >= 0 else None,
-                brokers=_brokers(described, metadata),
+                brokers=brokers_of(described, metadata),
                 topics={name: _topic(found[name], configs[name], moving.get(name, {})) for name in wanted},
                 quotas=self._quotas(),
                 config=self._brokers_config(),
             )
 
     def survey(self) -> Survey:
-        with _in_words("look at the partitions"):
+        with in_words("look at the partitions"):
             metadata = self._metadata()
             names = [topic.name for topic in metadata.topics if not topic.error_code]
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
             minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
             partitions = partitions_of(metadata, minimum)
-        with _in_words("look at the controllers"):
+        with in_words("look at the controllers"):
             return Survey(partitions, quorum_of(self._quorum()))
 
     def records(self, topic: str) -> int:
-        with _in_words(f'count the records of "{topic}"'):
+        with in_words(f'count the records of "{topic}"'):
             metadata = self._send(
                 MetadataRequest(
                     topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
                 )
             )
             (found,) = metadata.topics
-            _check(found.error_code, None)
+            raise_for(found.error_code, None)
             by_leader: dict[int, list[int]] = {}
             for partition in found.partitions:
                 by_leader.setdefault(partition.leader_id, []).append(partition.partition_index)
@@ -130,7 +131,7 @@ class KafkaClient:
 
     def perform(self, action: KafkaAction) -> None:
         # Done already: another client was faster, or the answer to the first try was lost. The next look tells.
-        with _in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
+        with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
             match action:
                 case CreateTopic():
                     self._create(action)
@@ -150,7 +151,7 @@ class KafkaClient:
                     self._elect(action)
 
     def check(self, action: KafkaAction) -> None:
-        with _in_words(str(action)):
+        with in_words(str(action)):
             match action:
                 case CreateTopic():
                     self._create(action, validate_only=True)
@@ -166,7 +167,7 @@ class KafkaClient:
                     pass  # these requests have no field that asks for a check alone
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
-        with _in_words(f"carry out {len(actions)} changes together"):
+        with in_words(f"carry out {len(actions)} changes together"):
             topics = [action for action in actions if isinstance(action, CreateTopic)]
             limits = [action for action in actions if isinstance(action, AlterQuota)]
             assert len(actions) in {len(topics), len(limits)}, "only these go together, and each with its kind"
@@ -201,7 +202,7 @@ class KafkaClient:
         response = self._send(DescribeConfigsRequest(resources=resources))
         for result in response.results:
             if not or_none:
-                _check(result.error_code, result.error_message)
+                raise_for(result.error_code, result.error_message)
         return {result.resource_name: result.configs for result in response.results if not result.error_code}
 
     def _brokers_config(self) -> dict[str, str]:
@@ -214,14 +215,14 @@ class KafkaClient:
         kind = DescribeQuorumRequest.TopicData
         partitions = [kind.PartitionData(partition_index=0)]
         response = self._send(DescribeQuorumRequest(topics=[kind(topic_name=METADATA_TOPIC, partitions=partitions)]))
-        _check(response.error_code, None)
+        raise_for(response.error_code, None)
         (partition,) = response.topics[0].partitions
-        _check(partition.error_code, None)
+        raise_for(partition.error_code, None)
         return partition
 
     def _quotas(self) -> dict[AnyEntity, dict[str, float]]:
         response = self._send(DescribeClientQuotasRequest(components=[], strict=False))
-        _check(response.error_code, response.error_message)
+        raise_for(response.error_code, response.error_message)
         quotas: dict[AnyEntity, dict[str, float]] = {}
         for entry in response.entries or ():
             entity = from_wire({part.entity_type: part.entity_name for part in entry.entity})
@@ -241,13 +242,13 @@ class KafkaClient:
                 replica_id=-1, isolation_level=0, topics=[wanted(name=topic, partitions=partitions)]
             )
             for partition in self._send(request, leader).topics[0].partitions:
-                _check(partition.error_code, None)
+                raise_for(partition.error_code, None)
                 total += partition.offset
         return total
 
     def _create(self, action: CreateTopic, *, validate_only: bool = False) -> None:
         (answer,) = self._created([action], validate_only=validate_only)
-        _check(answer.error_code, answer.error_message)
+        raise_for(answer.error_code, answer.error_message)
 
     def _created(self, actions: Sequence[CreateTopic], *, validate_only: bool = False) -> list[Any]:
         """The answers of CreateTopics, in the order of the actions."""
@@ -263,7 +264,7 @@ class KafkaClient:
         topic = CreatePartitionsRequest.CreatePartitionsTopic(name=action.name, count=action.total, assignments=None)
         request = CreatePartitionsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only)
         (result,) = self._send(request).results
-        _check(result.error_code, result.error_message)
+        raise_for(result.error_code, result.error_message)
 
     def _alter(
         self,
@@ -280,7 +281,7 @@ class KafkaClient:
         altered = kind(resource_type=resource, resource_name=name, configs=changes)
         request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=validate_only)
         (result,) = self._send(request).responses
-        _check(result.error_code, result.error_message)
+        raise_for(result.error_code, result.error_message)
 
     def _move(self, action: MoveReplicas) -> None:
         kind = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -290,15 +291,15 @@ class KafkaClient:
         ]
         topics = [kind(name=action.name, partitions=wanted)]
         response = self._send(AlterPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=topics))
-        _check(response.error_code, response.error_message)
+        raise_for(response.error_code, response.error_message)
         for topic in response.responses:
             for result in topic.partitions:
-                _check(result.error_code, result.error_message)
+                raise_for(result.error_code, result.error_message)
 
     def _moving(self) -> dict[str, dict[int, tuple[int, ...]]]:
         """The partitions under reassignment, with the replicas that they will have."""
         response = self._send(ListPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=None))
-        _check(response.error_code, response.error_message)
+        raise_for(response.error_code, response.error_message)
         return {
             topic.name: {
                 partition.partition_index: tuple(n for n in partition.replicas if n not in partition.removing_replicas)
@@ -316,20 +317,20 @@ class KafkaClient:
         response = self._send(
             ElectLeadersRequest(election_type=PREFERRED, topic_partitions=wanted, timeout_ms=REQUEST_TIMEOUT_MS)
         )
-        _check(response.error_code, None)
+        raise_for(response.error_code, None)
         for topic in response.replica_election_results:
             for result in topic.partition_result:
                 if result.error_code not in NOT_ELECTED:
-                    _check(result.error_code, result.error_message)
+                    raise_for(result.error_code, result.error_message)
 
     def _delete(self, action: DeleteTopic) -> None:
         topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=uuid_of(action.topic_id))
         (result,) = self._send(DeleteTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)).responses
-        _check(result.error_code, result.error_message)
+        raise_for(result.error_code, result.error_message)
 
     def _alter_quota(self, action: AlterQuota, *, validate_only: bool = False) -> None:
         (answer,) = self._altered([action], validate_only=validate_only)
-        _check(answer.error_code, answer.error_message)
+        raise_for(answer.error_code, answer.error_message)
 
     def _altered(self, actions: Sequence[AlterQuota], *, validate_only: bool = False) -> list[Any]:
         """The answers of AlterClientQuotas, in the order of the actions."""
@@ -366,14 +367,14 @@ def _entry(action: AlterQuota) -> Any:
 def _fault(action: KafkaAction, answer: Any) -> AdminError | None:
     """The error in the answer to one of several actions, or None."""
     try:
-        with _in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
-            _check(answer.error_code, answer.error_message)
+        with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
+            raise_for(answer.error_code, answer.error_message)
     except AdminError as error:
         return error
     return None
 
 
-def _brokers(described: Any, metadata: Any) -> dict[int, SeenBroker]:
+def brokers_of(described: Any, metadata: Any) -> dict[int, SeenBroker]:
     """The brokers that DescribeCluster names; Metadata may name a broker for a moment after it was fenced."""
     leaders: dict[int, int] = {}
     behind: dict[int, int] = {}
@@ -411,21 +412,3 @@ def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]
         assignment=assignment,
         moving=tuple(sorted(moving)),
     )
-
-
-def _check(code: int, message: str | None) -> None:
-    """Raise the library's error for an error code."""
-    if code:
-        error = kafka.errors.for_code(code)
-        raise error(message) if message else error()
-
-
-@contextlib.contextmanager
-def _in_words(doing: str) -> Generator[None]:
-    """Turn errors of the client into AdminError, with words for what was being done."""
-    try:
-        yield
-    except (kafka.errors.KafkaError, OSError) as error:
-        words = str(error) or type(error).__name__
-        retriable = bool(getattr(error, "retriable", True))
-        raise AdminError(f"could not {doing}: {words}", retriable=retriable) from error
