@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
-from kavka_broker.core.quota.resolve import Effective, Share, resolve, share_of
+from kavka_broker.core.quota.resolve import Effective, Share
+from kavka_broker.quotas.rules import KafkaRule, Rule
 from kavka_broker.quotas.sensor import OTHER, HeldTime, Sensor, Usage
 from kavka_broker.slices import Pace, Work
 
@@ -37,11 +38,17 @@ class Overflow:
 class ByteQuota:
     """The quota producer_byte_rate or consumer_byte_rate."""
 
-    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX, series_max: int = SERIES_MAX) -> None:
+    def __init__(
+        self,
+        window: SampleWindow,
+        sensors_max: int = SENSORS_MAX,
+        series_max: int = SERIES_MAX,
+        rule: Rule | None = None,
+    ) -> None:
         self._window = window
+        self._rule = rule or KafkaRule()
         self._sensors_max = sensors_max
         self._series_max = series_max
-        self._limits: dict[Entity, float] = {}
         self._sensors: dict[Share | Overflow, Sensor] = {}
         self._resolved: dict[tuple[str, str], Sensor] = {}
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
@@ -96,12 +103,16 @@ class ByteQuota:
 
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
-        self._limits = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        self._rule.update(of_clients)
+        self.resolve_again()
+
+    def resolve_again(self) -> None:
+        """Ask the rule again for every client."""
         self._resolved.clear()
         for sensor in self._sensors.values():
-            effective = resolve(self._limits, *sensor.client)
-            applies = effective is not None and share_of(effective, *sensor.client) == sensor.share
-            sensor.apply(effective if applies else None, self._window)
+            effective, share = self._rule.find(*sensor.client)
+            sensor.apply(effective if share == sensor.share else None, self._window)
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour."""
@@ -147,8 +158,7 @@ class ByteQuota:
         self.delay_counts[bisect_left(DELAY_BUCKETS_MS, delay_ms)] += 1
 
     def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
-        effective = resolve(self._limits, user, client_id)
-        share = Share(user, client_id) if effective is None else share_of(effective, user, client_id)
+        effective, share = self._rule.find(user, client_id)
         sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
         sensor.apply(effective, self._window)
         if not sensor.is_named:
