@@ -7,7 +7,7 @@ python -m tools.metrics_page --check    says whether it has drifted
 import sys
 from pathlib import Path
 
-from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
+from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
 from kavka_broker.runtime.metric_table import FAMILIES, Family
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
 

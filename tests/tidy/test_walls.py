@@ -19,7 +19,7 @@ PLANTS = (
     ("layers", "kavka_broker.core.placement", "kavka_broker.storage.log"),
     ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.controller.sessions"),
     ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.coordinator.shard"),
-    ("layers", "kavka_broker.quotas.byte_quota", "kavka_broker.membership.lifecycle"),
+    ("layers", "kavka_broker.quotas.shares", "kavka_broker.membership.lifecycle"),
     ("layers", "kavka_broker.timers", "kavka_broker.logs"),
     ("metadata", "kavka_broker.core.metadata.image.topics", "kavka_broker.core.metadata.decide.policy"),
     ("replica", "kavka_broker.replica.leading.partition", "kavka_broker.replica.serving.fetch_sessions"),

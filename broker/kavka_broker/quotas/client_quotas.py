@@ -18,8 +18,9 @@ from typing import Final
 
 from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
-from kavka_broker.quotas.byte_quota import SENSORS_MAX, ByteQuota
+from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.quotas.shares import SENSORS_MAX
 
 PRODUCE: Final = "produce"
 FETCH: Final = "fetch"

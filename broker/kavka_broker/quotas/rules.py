@@ -1,4 +1,4 @@
-"""Which limit holds for a client, and with whom it shares the allowance: the seam behind `ByteQuota`.
+"""Which limit holds for a client, and with whom it shares the allowance: the seam behind `Shares`.
 
 `KafkaRule` is Apache Kafka's, by the limits in the metadata. A callback class (`quotas.calls`) is the other.
 """

@@ -49,7 +49,6 @@ class Sensor:
     """Counters and rate of one share."""
 
     __slots__ = (
-        "bytes_total",
         "client",
         "delays",
         "effective",
@@ -61,6 +60,7 @@ class Sensor:
         "rate",
         "share",
         "throttled_requests_total",
+        "used_total",
     )
 
     def __init__(self, share: Share | None, client: tuple[str, str]) -> None:
@@ -77,7 +77,7 @@ class Sensor:
         self.reset_counters(0)
 
     def reset_counters(self, now_ms: int) -> None:
-        self.bytes_total = 0
+        self.used_total = 0
         self.throttled_requests_total = 0
         self.held.reset(now_ms)
 
@@ -113,15 +113,15 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Bytes that one share has used until now, and its limit."""
+    """What one share has used until now, in the unit of its quota, and its limit."""
 
     user: str  # "" where any user is meant
     client_id: str  # "" where any client id is meant
-    bytes_total: int = 0
+    used_total: int = 0
     held_ms_total: int = 0
     throttled_requests_total: int = 0
     effective: Effective | None = None
-    byte_rate: float | None = None  # only under a quota
+    rate: float | None = None  # only under a quota
     throttle_ms_average: float = 0.0  # over the last window
 
 

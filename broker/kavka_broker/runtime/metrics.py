@@ -2,7 +2,7 @@
 
 Nothing is counted here: the parts of the broker keep plain numbers, and a scrape reads them. Series that grow with
 names that clients choose are bounded, and `kavka_series_omitted` says how many are not shown; clients beyond the bound
-are summed up under `__other__` (see `quotas.byte_quota`). What a broker has very many of is read in slices.
+are summed up under `__other__` (see `quotas.shares`). What a broker has very many of is read in slices.
 
 The library that writes the format costs 7 MiB, so it and this page are imported by the first scrape
 (docs/adr/0005). Some samples are written at a time, and requests are served in between.
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.net.listener import Listener
-from kavka_broker.quotas.byte_quota import DELAY_BUCKETS_MS, ByteQuota
 from kavka_broker.quotas.sensor import Usage
+from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
@@ -161,16 +161,16 @@ def loop_samples(watchdog: Watchdog) -> Iterator[Sample]:
         yield "kavka_loop_held_seconds_total", (name,), seconds
 
 
-def quota_samples(quota_type: str, quota: ByteQuota, usages: Iterable[Usage]) -> Iterator[Sample]:
+def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> Iterator[Sample]:
     for usage in usages:
         client = (usage.user, usage.client_id)
         labels = (*client, quota_type)
-        yield "kavka_client_bytes_total", labels, usage.bytes_total
+        yield "kavka_client_bytes_total", labels, usage.used_total
         yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
         yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
         yield from limit_samples(usage, labels)
-        if usage.byte_rate is not None:
-            yield f"kafka_server_{quota_type}_byte_rate", client, usage.byte_rate
+        if usage.rate is not None:
+            yield f"kafka_server_{quota_type}_byte_rate", client, usage.rate
             yield f"kafka_server_{quota_type}_throttle_time", client, usage.throttle_ms_average
     yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
     yield from delay_samples(quota_type, quota)
@@ -182,7 +182,7 @@ def limit_samples(usage: Usage, labels: tuple[str, ...]) -> Iterator[Sample]:
         yield "kavka_client_quota_limit_bytes_per_second", (*labels, *where), usage.effective.limit
 
 
-def delay_samples(quota_type: str, quota: ByteQuota) -> Iterator[Sample]:
+def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:
     bounds = [*(str(bound_ms / 1000) for bound_ms in DELAY_BUCKETS_MS), "+Inf"]
     counts = list(accumulate(quota.delay_counts))
     for bound, count in zip(bounds, counts, strict=True):

@@ -7,9 +7,10 @@ import pytest
 from kavka_broker.core.quota.entity import DEFAULT, ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
-from kavka_broker.quotas.byte_quota import IDLE_MS_MAX, ByteQuota
+from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.sensor import OTHER, Usage
+from kavka_broker.quotas.shares import IDLE_MS_MAX
 from kavka_broker.slices import at_once
 
 KIB = 1024
@@ -111,7 +112,7 @@ def test_a_withheld_fetch_counts_for_nothing() -> None:
     assert fetching.fetch("alice", "etl", 9000, 0) == 0
     assert fetching.fetch("alice", "etl", 2000, 0) == 1000
     assert fetching.fetch("alice", "etl", 1000, 0) == 0
-    assert usage(fetching, "fetch")["alice", ""].bytes_total == 10_000
+    assert usage(fetching, "fetch")["alice", ""].used_total == 10_000
 
 
 def test_a_fetch_reads_no_more_than_an_empty_window_has_room_for() -> None:
@@ -154,9 +155,9 @@ def test_throttles_are_counted_beside_usage_and_limit() -> None:
 
     line = usage(limited, "produce")["alice", ""]
 
-    assert (line.bytes_total, line.throttled_requests_total) == (30_000, 2)
+    assert (line.used_total, line.throttled_requests_total) == (30_000, 2)
     assert line.throttle_ms_average == 15_000
-    assert line.byte_rate == 3000.0
+    assert line.rate == 3000.0
     assert line.effective is not None
     assert (line.effective.level, line.effective.limit) == (6, 1000.0)
     assert limited.by_type["produce"].delay_counts == [0, 0, 0, 0, 0, 0, 1, 1, 0, 0]
@@ -221,8 +222,8 @@ def test_names_made_up_by_clients_do_not_grow_memory() -> None:
     assert len(quota._sensors) <= 52  # the bound, and one for each quota that late-comers meet (or none)
     assert len(quota._resolved) <= 50
     assert len(lines) == 11
-    assert sum(line.bytes_total for line in lines.values()) == 2000
-    assert lines[OTHER, OTHER].bytes_total == 1990
+    assert sum(line.used_total for line in lines.values()) == 2000
+    assert lines[OTHER, OTHER].used_total == 1990
     assert quota.overflows_total > 0
 
 
@@ -231,16 +232,16 @@ def test_counters_of_the_others_never_fall() -> None:
     seen = [0]
     for now_ms, client_id in enumerate(["a", "b", "c", "d", "e"]):
         quota.charge("alice", client_id, 100, now_ms)
-        seen += [line.bytes_total for line in at_once(quota.usages(now_ms)) if line.user == OTHER]
+        seen += [line.used_total for line in at_once(quota.usages(now_ms)) if line.user == OTHER]
     quota.update({Entity("alice", "c"): 1e9})  # c gets a series of its own now
     quota.charge("alice", "c", 7, 10)
-    seen += [line.bytes_total for line in at_once(quota.usages(10)) if line.user == OTHER]
+    seen += [line.used_total for line in at_once(quota.usages(10)) if line.user == OTHER]
     quota.expire(IDLE_MS_MAX + 5)
-    seen += [line.bytes_total for line in at_once(quota.usages(10)) if line.user == OTHER]
+    seen += [line.used_total for line in at_once(quota.usages(10)) if line.user == OTHER]
 
     assert seen == sorted(seen)
     assert seen[-1] == 400
-    assert {(line.client_id, line.bytes_total) for line in at_once(quota.usages(10))} == {("c", 7), (OTHER, 400)}
+    assert {(line.client_id, line.used_total) for line in at_once(quota.usages(10))} == {("c", 7), (OTHER, 400)}
 
 
 def test_a_key_that_is_called_enforced_is_enforced() -> None:
@@ -274,7 +275,7 @@ def test_shares_that_look_alike_in_labels_are_not_exported_twice() -> None:
     labels = [(line.user, line.client_id) for line in at_once(quota.usages(0))]
 
     assert len(labels) == len(set(labels))
-    assert sum(line.bytes_total for line in at_once(quota.usages(0))) == 7
+    assert sum(line.used_total for line in at_once(quota.usages(0))) == 7
 
 
 @pytest.mark.parametrize("limit", [-1.0, math.nan])

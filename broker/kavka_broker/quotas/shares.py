@@ -1,0 +1,170 @@
+"""The shares of one kind of quota: which clients draw on the same allowance, what they have used, and their limit.
+
+The cost of a request without a quota is one lookup in a dictionary. Which quota applies is resolved once for each
+(user, client id) and kept until a limit changes. Everything that grows with the names that clients make up is bounded:
+
+- `SENSORS_MAX` shares; whoever comes later draws on one common sensor for each quota that applies to such late-comers,
+  so a client that invents a new client id for every connection gains nothing by it;
+- `SENSORS_MAX` resolved clients; the cache starts anew when it is full;
+- `SERIES_MAX` shares with a name in the metrics, the others are summed up under `__other__`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.quota.resolve import Effective, Share
+from kavka_broker.quotas.rules import KafkaRule, Rule
+from kavka_broker.quotas.sensor import OTHER, HeldTime, Sensor, Usage
+from kavka_broker.slices import Pace, Work
+
+SENSORS_MAX = 10_000
+SERIES_MAX = 100
+IDLE_MS_MAX = 3_600_000
+UNITS_PER_SENSOR = 4  # of a slice
+
+DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The key of the sensor that late-comers under the same quota have in common."""
+
+    entity: Entity | None
+
+
+class Shares:
+    """The sensors of one kind of quota. Its subclasses say what is recorded, and how long a client has to wait."""
+
+    def __init__(
+        self,
+        window: SampleWindow,
+        sensors_max: int = SENSORS_MAX,
+        series_max: int = SERIES_MAX,
+        rule: Rule | None = None,
+    ) -> None:
+        self._window = window
+        self._rule = rule or KafkaRule()
+        self._sensors_max = sensors_max
+        self._series_max = series_max
+        self._sensors: dict[Share | Overflow, Sensor] = {}
+        self._resolved: dict[tuple[str, str], Sensor] = {}
+        self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
+        self._expired = Usage(OTHER, OTHER)
+        self.overflows_total = 0
+        self.delay_counts = [0] * (len(DELAY_BUCKETS_MS) + 1)
+        self.delay_ms_total = 0
+
+    def held(self, user: str, client_id: str, now_ms: int) -> HeldTime:
+        """Return the counter of the time for which this client's connections are held back."""
+        return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).held
+
+    def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
+        """Other limits hold from the next request on; sensors keep what they have recorded.
+
+        Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
+        """
+        of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        self._rule.update(of_clients)
+        self.resolve_again()
+
+    def resolve_again(self) -> None:
+        """Ask the rule again for every client."""
+        self._resolved.clear()
+        for sensor in self._sensors.values():
+            effective, share = self._rule.find(*sensor.client)
+            sensor.apply(effective if share == sensor.share else None, self._window)
+
+    def expire(self, now_ms: int) -> None:
+        """Forget clients that have been idle for an hour."""
+        idle = [key for key, sensor in self._sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]
+        for key in idle:
+            sensor = self._sensors.pop(key)
+            if sensor.is_named:
+                self._labels.discard(labels_of(sensor))
+            else:
+                self._expired = summed(self._expired, sensor, now_ms)
+        if idle:
+            self._resolved.clear()
+
+    def usages(self, now_ms: int) -> Work[list[Usage]]:
+        """Return a line for each share that has a name, and one for all others once there are any."""
+        lines, other, pace = list[Usage](), self._expired, Pace()
+        for sensor in list(self._sensors.values()):
+            if sensor.is_named:
+                lines.append(usage_of(sensor, now_ms))
+            else:
+                other = summed(other, sensor, now_ms)
+            if pace.spent(UNITS_PER_SENSOR):
+                yield
+        return [*lines, other] if self.overflows_total else lines
+
+    def _throttled(self, sensor: Sensor, delay_ms: int, now_ms: int) -> None:
+        sensor.throttled(delay_ms, now_ms, self._window)
+        self.delay_ms_total += delay_ms
+        self.delay_counts[bisect_left(DELAY_BUCKETS_MS, delay_ms)] += 1
+
+    def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
+        effective, share = self._rule.find(user, client_id)
+        sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
+        sensor.apply(effective, self._window)
+        if not sensor.is_named:
+            self._name(sensor, now_ms)
+        if len(self._resolved) >= self._sensors_max:
+            self._resolved.clear()
+        self._resolved[user, client_id] = sensor
+        return sensor
+
+    def _new_sensor(self, share: Share, effective: Effective | None, client: tuple[str, str]) -> Sensor:
+        if len(self._sensors) < self._sensors_max:
+            sensor = self._sensors[share] = Sensor(share, client)
+            return sensor
+        overflow = Overflow(None if effective is None else effective.entity)
+        return self._sensors.setdefault(overflow, Sensor(None, client))
+
+    def _name(self, sensor: Sensor, now_ms: int) -> None:
+        """Give the share a series of its own, while there is room, and unless another has the same labels.
+
+        Clients without a quota leave half of the room to those with one. What was used earlier stays in the sum of
+        the others, so that no counter ever falls.
+        """
+        room = self._series_max if sensor.limit is not None else self._series_max // 2
+        labels = labels_of(sensor)
+        if len(self._labels) > room or labels in self._labels:
+            self.overflows_total += 1
+            return
+        self._labels.add(labels)
+        self._expired = summed(self._expired, sensor, now_ms)
+        sensor.reset_counters(now_ms)
+        sensor.is_named = True
+
+
+def labels_of(sensor: Sensor) -> tuple[str, str]:
+    """Return the names of the share; "" for a part that does not matter, as Apache Kafka tags its metrics."""
+    if sensor.share is None:
+        return OTHER, OTHER
+    return sensor.share.user or "", sensor.share.client_id or ""
+
+
+def usage_of(sensor: Sensor, now_ms: int) -> Usage:
+    return Usage(
+        *labels_of(sensor),
+        sensor.used_total,
+        sensor.held.total_ms(now_ms),
+        sensor.throttled_requests_total,
+        sensor.effective,
+        sensor.rate.measure(now_ms) if sensor.rate is not None and sensor.limit is not None else None,
+        sensor.delays.average_ms(now_ms) if sensor.delays is not None else 0.0,
+    )
+
+
+def summed(total: Usage, sensor: Sensor, now_ms: int) -> Usage:
+    return Usage(
+        total.user,
+        total.client_id,
+        total.used_total + sensor.used_total,
+        total.held_ms_total + sensor.held.total_ms(now_ms),
+        total.throttled_requests_total + sensor.throttled_requests_total,
+    )
