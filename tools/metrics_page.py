@@ -7,7 +7,9 @@ python -m tools.metrics_page --check    says whether it has drifted
 import sys
 from pathlib import Path
 
+from kavka_broker.quotas.entity_usage import ENTITIES_MAX
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
+from kavka_broker.runtime.dashboard_names import ALIASES, PARTITION_NAMES
 from kavka_broker.runtime.metric_table import FAMILIES, Family
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
 
@@ -31,13 +33,36 @@ NOTES = """\
 |---|---|---|
 | clients, for each of produce and fetch | {clients}, half of it without a quota | {others} |
 | topics | {topics} | left out; `kavka_series_omitted{{family="topic"}}` |
+| configured quotas, of each type | {entities} | left out; `kavka_series_omitted{{family="quota"}}` |
 | partitions | {partitions} | left out; `kavka_series_omitted{{family="partition"}}` |
 
 A client's series ends after {hours} h without a request. `user` and `client_id` are the parts that its quota counts by,
 as in Apache Kafka: under a quota of a user `client_id` is empty, under a quota of a client id `user` is. Clients
 without a quota are counted by both. Buckets of `kavka_throttle_duration_seconds`: {buckets}.
 
+## Configured quotas
+
+`kavka_quota_*` have a series for each quota that is configured, used or not. `entity` is whom it is set on, in words;
+`kavka_quota_limit` and `kavka_quota_usage` are in the unit of the key: bytes a second for `produce` and `fetch`. The
+throttled seconds are seconds in which at least one connection really was held back, so they never pass faster than
+time does; `kavka_client_throttle_seconds_total` counts each connection for itself.
+
+## Names of other dashboards
+
+`kavka.metrics.names=confluent,strimzi` (either, or both) adds the names by which the dashboards of those projects ask
+for figures that have another name here. What a broker without a JVM does not have stays empty there.
+
+| name | for | the same as |
+|---|---|---|
+{aliases}
+
 ## Questions
+
+How close is a configured quota to its limit?
+
+```promql
+kavka_quota_usage / (kavka_quota_limit > 0)
+```
 
 How close is a client to its limit (1 is at it)?
 
@@ -72,6 +97,19 @@ def row(family: Family) -> str:
     return f"| `{family.name}` | {family.kind} | {labels} | {family.help} |"
 
 
+def other_names() -> list[str]:
+    """The lines of the names that other projects' dashboards use."""
+    users: dict[str, list[str]] = {}
+    for alias in ALIASES:
+        users.setdefault(alias.name, []).append(alias.dashboard)
+    sources = {alias.name: alias.source for alias in ALIASES}
+    lines = [f"| `{name}` | {', '.join(users[name])} | `{sources[name]}` |" for name in users]
+    return [
+        *lines,
+        *(f"| `{name}` | confluent, strimzi | of each partition, for its leader |" for name in PARTITION_NAMES),
+    ]
+
+
 def render() -> str:
     """The text of the whole page."""
     table = ["| name | type | labels | meaning |", "|---|---|---|---|", *map(row, FAMILIES)]
@@ -80,6 +118,8 @@ def render() -> str:
         others='summed up as `user="__other__"`; `kavka_client_label_overflow_total`',
         topics=TOPIC_SERIES_MAX,
         partitions=PARTITION_SERIES_MAX,
+        entities=ENTITIES_MAX,
+        aliases="\n".join(other_names()),
         hours=IDLE_MS_MAX // 3_600_000,
         buckets=", ".join(f"{bound_ms / 1000:g}" for bound_ms in DELAY_BUCKETS_MS),
     )

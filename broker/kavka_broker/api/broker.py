@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kavka_broker.peers import Peers
     from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
-    from kavka_broker.quotas.sensor import HeldTime
+    from kavka_broker.quotas.sensor import Holding
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
     from kavka_broker.replica.serving.fetches import Fetches
     from kavka_broker.seams import Clock
@@ -200,7 +200,7 @@ class Client:
     throttle_time_ms: int = 0
     role: Role = "broker"  # the role of the listener that received it
     peer: Connected | None = None  # its connection; None where the request was made in this process
-    held: HeldTime | None = None  # counts the connection's muted time, until the connection takes it
+    held: Holding | None = None  # counts the connection's muted time, until the connection takes it
     # Set by a handler that waits before its effect: later requests of the connection wait until `let_go`.
     is_holding: bool = False
     on_let_go: Callable[[], None] | None = None
@@ -215,7 +215,7 @@ class Client:
     hurry: Callable[[], None] | None = None
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
-    def throttle(self, throttle_time_ms: int, held: HeldTime) -> None:
+    def throttle(self, throttle_time_ms: int, held: Holding) -> None:
         """Have the connection muted for `throttle_time_ms`."""
         self.throttle_time_ms, self.held = throttle_time_ms, held
 

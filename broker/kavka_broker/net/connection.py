@@ -24,7 +24,7 @@ from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.quotas.sensor import Holding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
@@ -65,7 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         self._has_had_its_turn = False
         self._has_ended = False  # the client sends nothing more
         self._mute: Timer | None = None
-        self._held: HeldTime  # the held time of the quota's share for which the connection is muted
+        self._held: Holding  # the held time of the quota's share for which the connection is muted
         self._muted_until_ms = 0.0
         self.last_active_ms = 0.0
         self.doing = ""  # the API served last, for the watchdog

@@ -19,7 +19,7 @@ from typing import Final
 from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.quotas.byte_quota import ByteQuota
-from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX
 
 PRODUCE: Final = "produce"
@@ -45,7 +45,7 @@ class ClientQuotas:
         """Record a produce request; returns the `throttle_time_ms` of its answer."""
         return self._produce.charge(user, client_id, size_bytes, now_ms)
 
-    def held(self, quota_type: str, user: str, client_id: str, now_ms: int) -> HeldTime:
+    def held(self, quota_type: str, user: str, client_id: str, now_ms: int) -> Holding:
         """Return the counter of the time for which this client's connections are held back."""
         return self.by_type[quota_type].held(user, client_id, now_ms)
 

@@ -20,29 +20,59 @@ class HeldTime:
     the last digit, which a counter must not.
     """
 
-    __slots__ = ("_connections", "_offset_ms")
+    __slots__ = ("_any_ms", "_any_since_ms", "_offset_ms", "connections")
 
     def __init__(self) -> None:
-        self._connections = 0
+        self.connections = 0
         self._offset_ms = 0
+        self._any_ms = 0
+        self._any_since_ms = 0
 
     def begin(self, now_ms: int) -> None:
         """Count one more held connection."""
-        self._connections += 1
+        if not self.connections:
+            self._any_since_ms = now_ms
+        self.connections += 1
         self._offset_ms -= now_ms
 
     def end(self, now_ms: int) -> None:
         """Count one held connection less."""
-        assert self._connections, "nobody is held"
-        self._connections -= 1
+        assert self.connections, "nobody is held"
+        self.connections -= 1
         self._offset_ms += now_ms
+        if not self.connections:
+            self._any_ms += now_ms - self._any_since_ms
 
     def total_ms(self, now_ms: int) -> int:
-        return self._connections * now_ms + self._offset_ms
+        return self.connections * now_ms + self._offset_ms
+
+    def any_ms(self, now_ms: int) -> int:
+        """Return the time in which at least one connection was held: never more than the time that goes by."""
+        return self._any_ms + (now_ms - self._any_since_ms if self.connections else 0)
 
     def reset(self, now_ms: int) -> None:
         """Count from zero again."""
         self._offset_ms -= self.total_ms(now_ms)
+
+
+class Holding:
+    """The times in which a held connection counts: that of its share, and that of the entity with the quota."""
+
+    __slots__ = ("_of_entity", "_of_share")
+
+    def __init__(self, of_share: HeldTime, of_entity: HeldTime) -> None:
+        self._of_share = of_share
+        self._of_entity = of_entity
+
+    def begin(self, now_ms: int) -> None:
+        """Count one more held connection."""
+        self._of_share.begin(now_ms)
+        self._of_entity.begin(now_ms)
+
+    def end(self, now_ms: int) -> None:
+        """Count one held connection less, where it began, whatever quota applies by now."""
+        self._of_share.end(now_ms)
+        self._of_entity.end(now_ms)
 
 
 class Sensor:

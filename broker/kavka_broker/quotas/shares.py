@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
+from kavka_broker.quotas.entity_usage import EntityUsage, entity_usages
 from kavka_broker.quotas.rules import KafkaRule, Rule
-from kavka_broker.quotas.sensor import OTHER, HeldTime, Sensor, Usage
+from kavka_broker.quotas.sensor import OTHER, HeldTime, Holding, Sensor, Usage
 from kavka_broker.slices import Pace, Work
 
 SENSORS_MAX = 10_000
@@ -47,19 +48,23 @@ class Shares:
     ) -> None:
         self._window = window
         self._rule = rule or KafkaRule()
+        self._limits: Mapping[Entity, float] = {}
         self._sensors_max = sensors_max
         self._series_max = series_max
         self._sensors: dict[Share | Overflow, Sensor] = {}
         self._resolved: dict[tuple[str, str], Sensor] = {}
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
         self._expired = Usage(OTHER, OTHER)
+        self._held_by_entity: dict[Entity, HeldTime] = {}  # of those that are configured
         self.overflows_total = 0
         self.delay_counts = [0] * (len(DELAY_BUCKETS_MS) + 1)
         self.delay_ms_total = 0
 
-    def held(self, user: str, client_id: str, now_ms: int) -> HeldTime:
-        """Return the counter of the time for which this client's connections are held back."""
-        return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).held
+    def held(self, user: str, client_id: str, now_ms: int) -> Holding:
+        """Return the counters of the time for which this client's connections are held back."""
+        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        of_entity = None if sensor.effective is None else self._held_by_entity.get(sensor.effective.entity)
+        return Holding(sensor.held, of_entity or HeldTime())
 
     def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
         """Other limits hold from the next request on; sensors keep what they have recorded.
@@ -67,6 +72,9 @@ class Shares:
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
         of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        held = self._held_by_entity
+        self._held_by_entity = {entity: held.get(entity) or HeldTime() for entity in of_clients}
+        self._limits = of_clients
         self._rule.update(of_clients)
         self.resolve_again()
 
@@ -100,6 +108,15 @@ class Shares:
             if pace.spent(UNITS_PER_SENSOR):
                 yield
         return [*lines, other] if self.overflows_total else lines
+
+    def entities(self, now_ms: int) -> Work[list[EntityUsage]]:
+        """Return a line for each configured quota, of the first of them."""
+        return entity_usages(self._limits, self._sensors.values(), self._held_by_entity, now_ms)
+
+    @property
+    def entities_total(self) -> int:
+        """Return how many quotas are configured."""
+        return len(self._limits)
 
     def _throttled(self, sensor: Sensor, delay_ms: int, now_ms: int) -> None:
         sensor.throttled(delay_ms, now_ms, self._window)

@@ -15,6 +15,7 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    UNTYPED = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Family:
 CLIENT = ("user", "client_id")
 QUOTA = (*CLIENT, "quota_type")
 PARTITION = ("topic", "partition")
+ENTITY = ("entity", "quota_type")
 
 FAMILIES = tuple(
     Family(*row)
@@ -56,6 +58,14 @@ FAMILIES = tuple(
             "Callbacks that held the loop for more than 10 ms, in which nobody else was served.",
         ),
         ("kavka_loop_held_seconds_total", Kind.COUNTER, ("callback",), "Time for which these held the loop."),
+        (
+            "kavka_loop_cpu_seconds_total",
+            Kind.COUNTER,
+            (),
+            "CPU time of the loop's thread. One second a second is all that there is.",
+        ),
+        ("kavka_disk_read_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks read."),
+        ("kavka_disk_written_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks write."),
         (
             "kavka_series_omitted",
             Kind.GAUGE,
@@ -89,6 +99,23 @@ FAMILIES = tuple(
             ("quota_type",),
             "throttle_time_ms of throttled requests: what they were told to wait.",
         ),
+        # configured quotas
+        ("kavka_quota_limit", Kind.GAUGE, ENTITY, "The limit of a configured quota on this broker, in its key's unit."),
+        (
+            "kavka_quota_usage",
+            Kind.GAUGE,
+            ENTITY,
+            "What the client that uses most of this quota uses, as the quota measures it, in the unit of the limit.",
+        ),
+        ("kavka_quota_shares", Kind.GAUGE, ENTITY, "Allowances of this quota that were drawn on within the hour."),
+        (
+            "kavka_quota_throttled_seconds_total",
+            Kind.COUNTER,
+            ENTITY,
+            "Time in which this quota held at least one connection back.",
+        ),
+        ("kavka_quota_throttled_connections", Kind.GAUGE, ENTITY, "Connections that this quota holds back, now."),
+        ("kavka_quota_shadowed", Kind.GAUGE, ENTITY, "1 where other quotas win for all of its clients."),
         ("kafka_server_produce_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the produce quota measures them."),
         ("kafka_server_fetch_byte_rate", Kind.GAUGE, CLIENT, "Bytes a second as the fetch quota measures them."),
         (
@@ -126,6 +153,12 @@ FAMILIES = tuple(
         # topics, partitions, controller
         ("kafka_server_brokertopicmetrics_bytesin_total", Kind.COUNTER, ("topic",), "Bytes appended by producers."),
         ("kafka_server_brokertopicmetrics_bytesout_total", Kind.COUNTER, ("topic",), "Bytes read by consumers."),
+        (
+            "kafka_server_brokertopicmetrics_replicationbytesin_total",
+            Kind.COUNTER,
+            ("topic",),
+            "Bytes copied from leaders by this broker's followers.",
+        ),
         (
             "kafka_server_brokertopicmetrics_messagesin_total",
             Kind.COUNTER,
@@ -174,6 +207,8 @@ FAMILIES = tuple(
             (),
             "Log directories that have failed; their replicas are offline.",
         ),
+        ("kavka_log_directory_size_bytes", Kind.GAUGE, ("directory",), "Bytes of the log directory's volume."),
+        ("kavka_log_directory_free_bytes", Kind.GAUGE, ("directory",), "Bytes of it that are left."),
         (
             "kavka_set_aside_logs",
             Kind.GAUGE,

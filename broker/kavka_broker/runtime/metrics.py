@@ -15,15 +15,18 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
 from itertools import accumulate
+from time import thread_time
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.net.listener import Listener
+from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.cluster_counts import ClusterCounts
+from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
 from kavka_broker.runtime.sources import Sources
@@ -47,12 +50,15 @@ async def render(sources: Sources) -> bytes:
     await asyncio.to_thread(import_module, "prometheus_client")  # takes 60 ms, which would hold the loop
     slices = Slices()
     by_family: dict[str, list[Sample]] = {}
-    for sample in await slices.whole(samples(sources)):
+    found = await slices.whole(samples(sources))
+    found += await asyncio.to_thread(lambda: [*disk_samples(), *space_samples(sources.logs)])
+    found += await slices.whole(dashboard_samples(sources.dashboards, found, list(sources.partitions)))
+    for sample in found:
         by_family.setdefault(FAMILY_OF[sample[0]], []).append(sample)
     pages: list[bytes] = []
-    for family in FAMILIES:
+    for family in (*FAMILIES, *DASHBOARD_FAMILIES):
         pages += [page async for page in pages_of(family, by_family.get(family.name, ()), slices)]
-    # In a thread: a file is open for each connection and each log, and counting them takes a while.
+    # In a thread, as the disks above: a file is open for each connection and each log, and counting them takes a while.
     return b"".join([*pages, *map(text_of, await asyncio.to_thread(process_families))])
 
 
@@ -101,15 +107,19 @@ def names_of(family: Family) -> list[str]:
     return [family.name]
 
 
-FAMILY_OF: Final = {name: family.name for family in FAMILIES for name in names_of(family)}
+FAMILY_OF: Final = {name: family.name for family in (*FAMILIES, *DASHBOARD_FAMILIES) for name in names_of(family)}
 
 
 def samples(sources: Sources) -> Work[list[Sample]]:
     """Collect every sample, in no particular order."""
-    found = [*node_samples(sources)]
+    found, not_shown = [*node_samples(sources)], 0
     for quota_type, quota in sources.quotas.by_type.items():
         usages = yield from quota.usages(int(sources.clock.monotonic_ms()))
         found += quota_samples(quota_type, quota, usages)
+        entities = yield from quota.entities(int(sources.clock.monotonic_ms()))
+        found += entity_samples(quota_type, entities)
+        not_shown += quota.entities_total - len(entities)
+    found.append(("kavka_series_omitted", ("quota",), not_shown))
     found += request_samples(sources.requests)
     for listener in sources.listeners:
         found += listener_samples(listener)
@@ -156,9 +166,37 @@ def memory_samples() -> Iterator[Sample]:
 
 
 def loop_samples(watchdog: Watchdog) -> Iterator[Sample]:
+    yield "kavka_loop_cpu_seconds_total", (), thread_time()
     for name, (count, seconds) in watchdog.held.items():
         yield "kavka_loop_held_total", (name,), count
         yield "kavka_loop_held_seconds_total", (name,), seconds
+
+
+def disk_samples() -> Iterator[Sample]:
+    """Yield what the disks have done for this process; nothing where the system does not say."""
+    with suppress(OSError), open("/proc/self/io", encoding="ascii") as counted:
+        values = dict(line.split(": ") for line in counted)
+        yield "kavka_disk_read_bytes_total", (), int(values["read_bytes"])
+        yield "kavka_disk_written_bytes_total", (), int(values["write_bytes"])
+
+
+def space_samples(logs: LogManager) -> Iterator[Sample]:
+    for directory in logs.directories:
+        with suppress(OSError):
+            size_bytes, free_bytes = directory.space()
+            yield "kavka_log_directory_size_bytes", (directory.path,), size_bytes
+            yield "kavka_log_directory_free_bytes", (directory.path,), free_bytes
+
+
+def entity_samples(quota_type: str, usages: Iterable[EntityUsage]) -> Iterator[Sample]:
+    for usage in usages:
+        labels = (str(usage.entity), quota_type)
+        yield "kavka_quota_limit", labels, usage.limit
+        yield "kavka_quota_usage", labels, usage.usage
+        yield "kavka_quota_shares", labels, usage.shares
+        yield "kavka_quota_throttled_seconds_total", labels, usage.held_ms / 1000
+        yield "kavka_quota_throttled_connections", labels, usage.held_connections
+        yield "kavka_quota_shadowed", labels, int(usage.is_shadowed)
 
 
 def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> Iterator[Sample]:

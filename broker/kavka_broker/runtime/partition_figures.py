@@ -23,13 +23,13 @@ class ReplicaFigures:
     def __init__(self) -> None:
         self.leaders = self.under_replicated = self.under_min_isr = self.at_min_isr = 0
         self.lags: dict[int, int] = {}  # by follower: its largest lag of all partitions
-        self.topics: dict[str, list[int]] = {}  # bytes in, bytes out, messages in
+        self.topics: dict[str, list[int]] = {}  # bytes in, out and copied, messages in
 
     def add(self, partition: Partition) -> None:
-        totals = self.topics.setdefault(partition.topic, [0, 0, 0])
-        totals[0] += partition.bytes_in
-        totals[1] += partition.bytes_out
-        totals[2] += partition.messages_in
+        totals = self.topics.setdefault(partition.topic, [0, 0, 0, 0])
+        counted = partition.bytes_in, partition.bytes_out, partition.bytes_copied, partition.messages_in
+        for index, value in enumerate(counted):
+            totals[index] += value
         if partition.is_leader:
             self._add_led(partition)
 
@@ -76,9 +76,10 @@ def replica_samples(figures: ReplicaFigures, count: int) -> Iterator[Sample]:
 
 
 def topic_samples(topics: dict[str, list[int]]) -> Iterator[Sample]:
-    for topic, (bytes_in, bytes_out, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
+    for topic, (bytes_in, bytes_out, bytes_copied, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
         yield "kafka_server_brokertopicmetrics_bytesin_total", (topic,), bytes_in
         yield "kafka_server_brokertopicmetrics_bytesout_total", (topic,), bytes_out
+        yield "kafka_server_brokertopicmetrics_replicationbytesin_total", (topic,), bytes_copied
         yield "kafka_server_brokertopicmetrics_messagesin_total", (topic,), messages_in
     yield "kavka_series_omitted", ("topic",), max(0, len(topics) - TOPIC_SERIES_MAX)
 

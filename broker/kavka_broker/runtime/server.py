@@ -283,6 +283,7 @@ class Server:
             watchdog=self.watchdog,
             cleaner=self.node.cleaner,
             failed_assertions_total=self._failed_assertions_total,
+            dashboards=self.config["kavka.metrics.names"],
         )
 
     def facts(self) -> Mapping[str, object]:

@@ -37,3 +37,4 @@ class Sources:
     watchdog: Watchdog
     cleaner: LogCleaner | None  # of a broker
     failed_assertions_total: int  # before this process
+    dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)

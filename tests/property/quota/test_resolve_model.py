@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, Part
-from kavka_broker.core.quota.resolve import candidates, resolve
+from kavka_broker.core.quota.resolve import candidates, is_shadowed, resolve
 
 NAMES = st.sampled_from(["alice", "etl", "default", "<default>", "", "CN=a,OU=b", "カ"])
 PARTS = st.one_of(NAMES, st.just(DEFAULT), st.none())
@@ -42,3 +42,15 @@ def test_resolve_is_the_best_score_of_those_that_match(limits: dict[Entity, floa
 @given(NAMES, NAMES)
 def test_the_eight_candidates_are_eight(user: str, client_id: str) -> None:
     assert len(set(candidates(user, client_id))) == 8
+
+
+FEW = ["alice", "etl", "a stranger"]
+PAIRS = [Entity(user, client_id) for user in ("alice", DEFAULT, None) for client_id in ("etl", DEFAULT, None)][:-1]
+
+
+@given(st.sets(st.sampled_from(PAIRS)))
+def test_a_shadowed_quota_is_one_that_wins_for_no_client(entities: set[Entity]) -> None:
+    limits = dict.fromkeys(sorted(entities, key=str), 1.0)
+    winners = {found.entity for user in FEW for client_id in FEW if (found := resolve(limits, user, client_id))}
+
+    assert {entity for entity in limits if is_shadowed(limits, entity)} == set(limits) - winners

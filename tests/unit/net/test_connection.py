@@ -22,7 +22,7 @@ from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.quotas.sensor import HeldTime
+from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
 from tests.support.waiting import until
@@ -43,6 +43,7 @@ class Handlers:
         self.begun_at: dict[bytes, float] = {}
         self.clients: dict[bytes, Requester] = {}
         self.held = HeldTime()
+        self.holding = Holding(self.held, HeldTime())
         self.connections: dict[Connection, None] = {}  # the listener's
 
     def begin(self, frame: memoryview, peer: object, keep: object) -> Any:
@@ -56,7 +57,7 @@ class Handlers:
             raise ProtocolViolation("broken")
         client = self.clients[body] = Requester(0, "", 0, "", "", is_holding=kind == b"h")
         if kind == b"t" or body[:2] == b"pt":
-            client.throttle(THROTTLE_MS, self.held)
+            client.throttle(THROTTLE_MS, self.holding)
         exchange = SimpleNamespace(
             api=SimpleNamespace(pipelined=kind in b"ph", name=""),
             client=client,
@@ -233,7 +234,7 @@ def test_held_time_is_what_goes_by_and_not_the_sum_of_the_delays() -> None:
             await until(lambda: body("h1") in handlers.clients)
             before_ms = clock.monotonic_ms()
             for _ in range(20):
-                handlers.clients[body("h1")].throttle(THROTTLE_MS, handlers.held)
+                handlers.clients[body("h1")].throttle(THROTTLE_MS, handlers.holding)
                 handlers.clients[body("h1")].let_go()
             await until(lambda: body("s2") in handlers.begun)
             now_ms = int(clock.monotonic_ms())
@@ -250,7 +251,7 @@ def test_a_connection_that_is_gone_is_held_no_longer() -> None:
             client.send("h1")
             await until(lambda: body("h1") in handlers.clients)
             requester = handlers.clients[body("h1")]
-            requester.throttle(HOUR_MS, handlers.held)
+            requester.throttle(HOUR_MS, handlers.holding)
             requester.let_go()
             next(iter(handlers.connections)).abort()
             await until(lambda: not handlers.connections)
@@ -267,7 +268,7 @@ def test_what_held_the_requests_behind_it_is_charged_before_they_begin() -> None
             client.send("h1", "s2")
             await until(lambda: body("h1") in handlers.clients)
             requester = handlers.clients[body("h1")]
-            requester.throttle(HOUR_MS, handlers.held)
+            requester.throttle(HOUR_MS, handlers.holding)
             requester.let_go()
             handlers.waiting[body("h1")].set_result(None)
             assert await client.answer() == body("h1")

@@ -173,7 +173,8 @@ def test_held_time_counts_each_connection_for_itself_and_until_now() -> None:
     held.end(4000)
     held.end(4500)
     assert usage(limited, "produce", 9000)["alice", ""].held_ms_total == 7500
-    assert limited.held("produce", "alice", "other", 0) is held  # they share the quota
+    limited.held("produce", "alice", "other", 9000).begin(9000)
+    assert usage(limited, "produce", 10_000)["alice", ""].held_ms_total == 8500, "they share the quota"
 
 
 def test_held_time_stays_where_it_was_counted_when_a_share_gets_its_name() -> None:

@@ -8,6 +8,7 @@ from kavka_broker.core.quota.resolve import (
     Effective,
     Share,
     candidates,
+    is_shadowed,
     resolve,
     resolve_ip,
     share_of,
@@ -134,3 +135,13 @@ def test_every_key_belongs_to_clients_or_to_addresses() -> None:
 )
 def test_an_entity_in_words_never_confuses_a_name_with_the_default(entity: Entity | IpEntity, words: str) -> None:
     assert str(entity) == words
+
+
+def test_a_quota_is_shadowed_where_another_wins_for_all_of_its_clients() -> None:
+    everyone, client, user = Entity(DEFAULT), Entity(None, "etl"), Entity("alice")
+
+    assert is_shadowed({everyone: 1.0, client: 1.0}, client), "each client has some user"
+    assert not is_shadowed({user: 1.0, client: 1.0}, client), "other users have no quota"
+    assert is_shadowed({user: 1.0, Entity("alice", DEFAULT): 1.0}, user), "each connection has some client id"
+    assert not is_shadowed({user: 1.0, Entity("alice", "etl"): 1.0}, user)
+    assert not is_shadowed({client: 1.0}, client)

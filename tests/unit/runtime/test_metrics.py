@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.runtime.dashboard_names import ALIASES, DASHBOARD_FAMILIES, PARTITION_NAMES
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metrics import render
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
@@ -57,6 +58,17 @@ def test_usage_limit_and_throttle_of_a_client_stand_side_by_side() -> None:
     assert value(found, "kavka_client_quota_limit_bytes_per_second", **labels, **source) == 1000.0
 
 
+def test_each_configured_quota_has_its_limit_usage_and_held_time() -> None:
+    quotas = throttled()
+    quotas.held("produce", "alice", "etl", 4500).begin(4500)
+    found = scrape(sources(quotas=quotas))
+
+    labels = {"entity": 'default user with client id "etl"', "quota_type": "produce"}
+    figures = ("limit", "usage", "shares", "throttled_seconds_total", "throttled_connections", "shadowed")
+    assert [value(found, f"kavka_quota_{figure}", **labels) for figure in figures] == [1000, 1500, 1, 4.5, 1, 0]
+    assert value(found, "kavka_series_omitted", family="quota") == 0
+
+
 def test_kafkas_own_names_are_there_too() -> None:
     found = scrape(sources(quotas=throttled()))
 
@@ -82,6 +94,7 @@ def test_partitions_topics_and_replicas() -> None:
     found = scrape(sources(hosted))
 
     assert value(found, "kafka_server_brokertopicmetrics_bytesin_total", topic="a") == 200
+    assert value(found, "kafka_server_brokertopicmetrics_replicationbytesin_total", topic="a") == 60
     assert value(found, "kafka_server_replicamanager_leadercount") == 3
     assert value(found, "kafka_server_replicamanager_underreplicatedpartitions") == 1
     assert value(found, "kafka_server_replicamanager_underminisrpartitioncount") == 1
@@ -158,9 +171,11 @@ def test_the_process_is_measured() -> None:
 def test_every_family_of_the_table_can_be_seen() -> None:
     """The table promises nothing that no code gives."""
     logs = start(formatted())
-    text = asyncio.run(render(sources([partition("a", 0, [1, 2], [1, 2])], quotas=throttled(), logs=logs))).decode()
+    hosted = [partition("a", 0, [1, 2], [1, 2])]
+    of = sources(hosted, quotas=throttled(), logs=logs, dashboards=("confluent", "strimzi"))
+    text = asyncio.run(render(of)).decode()
 
-    assert {family.name for family in FAMILIES} == {
+    assert {family.name for family in (*FAMILIES, *DASHBOARD_FAMILIES)} == {
         line.split()[2] for line in text.splitlines() if line.startswith("# TYPE k")
     }
 
@@ -202,3 +217,24 @@ def test_no_turn_grows_with_the_partitions_nor_with_the_clients() -> None:
     most_calls(many(10))  # its modules are imported
     few, more = most_calls(many(4_000)), most_calls(many(12_000))
     assert more < 1.2 * few
+
+
+def test_names_of_other_dashboards_are_served_to_those_who_ask() -> None:
+    hosted = [partition("a", 0), partition("a", 1, isr=[1, 2], replicas=[1, 2])]
+    plain, found = scrape(sources(hosted)), scrape(sources(hosted, dashboards=("confluent",)))
+    names = {name for name, _ in found} - {name for name, _ in plain}
+
+    assert names == {*PARTITION_NAMES, *(alias.name for alias in ALIASES if alias.dashboard == "confluent")}
+    assert value(found, "kafka_server_brokertopicmetrics_bytesinpersec", topic="a") == 200
+    assert value(found, "kafka_network_requestmetrics_requestspersec", request="Produce") == 3
+    assert value(found, "kafka_server_kafkaserver_brokerstate") == 1, "starting"
+    assert value(found, "kafka_cluster_partition_underminisr", topic="a", partition="0") == 0
+    assert value(found, "kafka_cluster_partition_insyncreplicascount", topic="a", partition="1") == 2
+
+
+def test_each_other_name_stands_for_a_metric_that_there_is() -> None:
+    labels = {family.name: len(family.labels) for family in FAMILIES}
+
+    assert {alias.source: len(alias.labels) for alias in ALIASES} == {
+        alias.source: labels[alias.source] for alias in ALIASES
+    }

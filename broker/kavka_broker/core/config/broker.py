@@ -51,6 +51,9 @@ KAVKA_KEYS: Final = {
     "kavka.log.stray.retention.ms": Definition(
         "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0), served=True
     ),
+    "kavka.metrics.names": Definition(
+        "kavka.metrics.names", ConfigType.LIST, (), check=OneOf(("confluent", "strimzi")), served=True
+    ),
 }
 
 #: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.

@@ -66,6 +66,7 @@ _BROKER: Final = {
     "kavka.admin.listener": "Where metrics and health are served over HTTP, HOST:PORT; empty is nowhere.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",
+    "kavka.metrics.names": "Whose dashboards /metrics serves with names of theirs besides its own: confluent, strimzi.",
     "kavka.log.stray.retention.ms": "How long a log is kept aside that is damaged, or that the cluster does not know.",
     "listener.security.protocol.map": "Which security protocol each listener speaks, NAME:PROTOCOL.",
     "listeners": "The addresses that this process opens, NAME://HOST:PORT; an empty host is every interface.",

@@ -46,6 +46,7 @@ List = Literal[
     "group.coordinator.rebalance.protocols",
     "group.share.assignors",
     "kafka.metrics.reporters",
+    "kavka.metrics.names",
     "listeners",
     "log.cleanup.policy",
     "log.dir",

@@ -34,6 +34,8 @@ LEVELS = {
     8: "default client id",
 }
 
+_STRANGER = "\0stranger"  # stands for a name that no quota has
+
 
 @dataclass(frozen=True, slots=True)
 class Effective:
@@ -79,6 +81,14 @@ def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effect
         return None
     (level, winner), *rest = found
     return Effective(winner, level, limits[winner], tuple(entity for _, entity in rest))
+
+
+def is_shadowed(limits: Mapping[Entity, float], entity: Entity) -> bool:
+    """Whether another entity wins for every client of this one, so that its quota has no effect."""
+    user = entity.user if isinstance(entity.user, str) else _STRANGER
+    client_id = entity.client_id if isinstance(entity.client_id, str) else _STRANGER
+    effective = resolve(limits, user, client_id)
+    return effective is not None and effective.entity != entity
 
 
 def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:

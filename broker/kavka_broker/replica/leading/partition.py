@@ -40,6 +40,7 @@ class Partition:
         "_stable_offset",
         "_trimmed",
         "_uncommitted_bytes",
+        "bytes_copied",
         "bytes_in",
         "bytes_out",
         "committed",
@@ -82,7 +83,7 @@ class Partition:
         self._stable_offset = 0  # the last stable offset when its watchers were looked at last
         self._is_held_back = False  # whether the last stable offset was below the high watermark
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, which wait for the end of the log
-        self.bytes_in = self.bytes_out = self.messages_in = 0
+        self.bytes_in = self.bytes_out = self.bytes_copied = self.messages_in = 0
         self.committed = OffsetWaiters()  # waiters for the high watermark
         self.unsynced = OffsetWaiters()  # waiters for the log's `answerable_end`
         self._trimmed = OffsetWaiters()

@@ -1,0 +1,55 @@
+"""The figures of a configured quota: its limit, what it lets through, and for how long it has held anybody back.
+
+A quota on a default is one entity with a share for each name. Its usage is that of the share that uses most, since
+that one meets the limit first. Its held time is that in which at least one connection of any share was held.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.resolve import is_shadowed
+from kavka_broker.quotas.sensor import HeldTime, Sensor
+from kavka_broker.slices import Pace, Work
+
+ENTITIES_MAX: Final = 500  # that are shown, of each type of quota
+UNITS_PER_SENSOR: Final = 4  # of a slice
+UNITS_PER_ENTITY: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class EntityUsage:
+    """What one configured quota does on this broker."""
+
+    entity: Entity | IpEntity
+    limit: float
+    usage: float = 0.0  # in the unit of the limit
+    shares: int = 0
+    held_ms: int = 0
+    held_connections: int = 0
+    is_shadowed: bool = False
+
+
+def entity_usages(
+    limits: Mapping[Entity, float], sensors: Iterable[Sensor], held: Mapping[Entity, HeldTime], now_ms: int
+) -> Work[list[EntityUsage]]:
+    """Return the figures of the first `ENTITIES_MAX` entities."""
+    shown = dict(islice(limits.items(), ENTITIES_MAX))
+    used, pace = dict[Entity, tuple[float, int]](), Pace()
+    for sensor in list(sensors):
+        entity = None if sensor.effective is None else sensor.effective.entity
+        if entity in shown and sensor.rate is not None:
+            usage, shares = used.get(entity, (0.0, 0))
+            used[entity] = max(usage, sensor.rate.measure(now_ms)), shares + 1
+        if pace.spent(UNITS_PER_SENSOR):
+            yield
+    found = []
+    for entity, limit in shown.items():
+        time, hidden = held[entity], is_shadowed(limits, entity)
+        usage, shares = used.get(entity, (0.0, 0))
+        found.append(EntityUsage(entity, limit, usage, shares, time.any_ms(now_ms), time.connections, hidden))
+        if pace.spent(UNITS_PER_ENTITY):
+            yield
+    return found
