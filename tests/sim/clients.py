@@ -58,6 +58,11 @@ class Client:
             self._peers[address] = self._outbound.to(*address, client_id=self.name)
         return self._peers[address]
 
+    def leave(self) -> None:
+        """Close the connections of a client that is done."""
+        for peer in self._peers.values():
+            peer.close()
+
     async def ask_any(self, request: Message, response: type[Message]) -> Message | None:
         """The answer of a node that is drawn; None where it has none."""
         try:

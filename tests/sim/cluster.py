@@ -428,6 +428,8 @@ class Simulation:
             workload.stop()
         self._waiting_for = ending
         await self._until(lambda: all(one.task.done() for one in ending))
+        for one in ending:
+            one.client.leave()  # brokers with `max.connections` have room for the last reader then
         await self._until(lambda: all(node.is_serving for node in self.nodes))
         # A new leader's high watermark may lag behind what the former one has acknowledged, until it has heard of all.
         await self._until(lambda: not self.invariants.missing_at_the_end())

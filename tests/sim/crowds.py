@@ -21,7 +21,7 @@ from tests.sim.accepting import Door
 from tests.sim.clients import Client
 from tests.sim.history import History
 from tests.sim.loop import Process, SimLoop
-from tests.sim.node import CLIENT_PORT, INTERNAL_PORT, Node
+from tests.sim.node import CLIENT_PORT, CONTROLLER, CONTROLLER_PORT, INTERNAL_PORT, Node
 from tests.sim.workloads import Simulation, Workload
 
 CONNECTIONS_MAX: Final = "max.connections"
@@ -118,6 +118,10 @@ class Crowds(Workload):
         found = {port: doors.get((process.host, port)) for port in (CLIENT_PORT, INTERNAL_PORT)}
         return {port: door for port, door in found.items() if door is not None and door.server.process is process}
 
+    def _controllers_door(self, process: Process) -> Door:
+        """The door that controllers count apart from those of the brokers."""
+        return self.simulation.network.doors[process.host, CONTROLLER_PORT]
+
     def _held(self, process: Process) -> dict[int, int]:
         return {port: door.held for port, door in self._doors(process).items()}
 
@@ -141,13 +145,14 @@ class Crowds(Workload):
     def _closed(self, process: str, fields: Mapping[str, Any]) -> None:
         if str(fields["reason"]).startswith(f"more than {PER_IP_MAX}"):
             self._turned_away += 1
-            self._check_turned_away(process, fields["client"])
+            self._check_turned_away(process, fields["listener"], fields["client"])
         elif str(fields["reason"]).startswith(f"more than {CONNECTIONS_MAX}"):
             self._gave_way += 1
 
-    def _check_turned_away(self, process: str, address: str) -> None:
+    def _check_turned_away(self, process: str, listener: str, address: str) -> None:
         there = next(node.process for node in self.simulation.nodes if str(node.process) == process)
-        count = sum(door.count_of(address) for door in self._doors(there).values())
+        doors = self._doors(there).values() if listener != CONTROLLER else [self._controllers_door(there)]
+        count = sum(door.count_of(address) for door in doors)
         if count <= self._bounds(there).of_address(address):
             self.simulation.fail(f"NobodyIsTurnedAway: {process} has closed {address}, which has {count}")
 

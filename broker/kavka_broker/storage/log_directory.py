@@ -2,8 +2,9 @@
 
 A directory belongs to one node of one cluster, and says so in `meta.properties`; one that belongs to somebody else, or
 to a newer format, is refused before anything in it is touched. While a broker runs it holds `.lock`, which Kafka
-respects too. A clean stop leaves `.kafka_cleanshutdown`; the next start takes it away first, so that it can never
-speak for two starts.
+respects too. A clean stop leaves `.kafka_cleanshutdown`; the next start takes it away before it opens the first log,
+so that the mark can never speak for logs that have changed since. A start that dies before, as one that waits for its
+quorum may, leaves the mark to the next.
 """
 
 import json
@@ -114,7 +115,7 @@ class LogDirectory:
         except BlockingIOError:
             raise UnusableDirectory(f"{self.path} is locked: another broker, of Kafka or Kavka, runs on it") from None
         try:
-            self.broker_epoch = self._take_clean_shutdown()
+            self.broker_epoch = self._read_clean_shutdown()
             self.is_clean = self.broker_epoch is not None
             self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
             self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
@@ -125,20 +126,25 @@ class LogDirectory:
             self._lock.release()
             raise
 
-    def _take_clean_shutdown(self) -> int | None:
+    def _read_clean_shutdown(self) -> int | None:
         """Return the broker's epoch when it stopped cleanly; None where it did not."""
-        path = os.path.join(self.path, CLEAN_SHUTDOWN)
         try:
-            data = self._disk.read_file(path)
+            data = self._disk.read_file(os.path.join(self.path, CLEAN_SHUTDOWN))
         except FileNotFoundError:
             return None
-        self._disk.remove(path)
-        self._disk.sync_directory(self.path)
         try:
             content = json.loads(data)
             return int(content["brokerEpoch"])
         except (ValueError, KeyError, TypeError):
             return UNKNOWN_BROKER_EPOCH
+
+    def unmark_clean(self) -> None:
+        """Take the mark of a clean stop away: logs may change from now on. Raises OSError."""
+        try:
+            self._disk.remove(os.path.join(self.path, CLEAN_SHUTDOWN))
+        except FileNotFoundError:
+            return
+        self._disk.sync_directory(self.path)
 
     def _read(self, name: str) -> dict[PartitionName, int]:
         """Read a checkpoint. One that cannot be read counts as missing: recovery takes longer, no more."""

@@ -77,6 +77,11 @@ class LogManager(OpenLogs):
         `known_id` tells of two logs of a name which one is the cluster's. `progress` is called with how many are open,
         how many there are, and the name of the last one.
         """
+        for directory in self.online:
+            try:
+                directory.unmark_clean()
+            except OSError as problem:
+                self._fail(directory, problem)
         search = Search(self.disk, self.aside, self.futures, self._fail, known_id)
         found = search.logs(self.online, are_all=len(self.online) == len(self.directories))
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
