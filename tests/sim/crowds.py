@@ -120,7 +120,8 @@ class Crowds(Workload):
 
     def _controllers_door(self, process: Process) -> Door:
         """The door that controllers count apart from those of the brokers."""
-        return self.simulation.network.doors[process.host, CONTROLLER_PORT]
+        door: Door = self.simulation.network.doors[process.host, CONTROLLER_PORT]
+        return door
 
     def _held(self, process: Process) -> dict[int, int]:
         return {port: door.held for port, door in self._doors(process).items()}
