@@ -19,11 +19,12 @@ from typing import Final
 from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.quotas.byte_quota import ByteQuota
+from kavka_broker.quotas.callback import FETCH, PRODUCE
+from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX
 
-PRODUCE: Final = "produce"
-FETCH: Final = "fetch"
+__all__ = ["FETCH", "PRODUCE", "ClientQuotas", "Limits"]
 
 Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
 
@@ -31,15 +32,26 @@ Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
 class ClientQuotas:
     """The quotas of clients' produce and fetch requests. The metrics read `by_type`."""
 
-    def __init__(self, window: SampleWindow | None = None, sensors_max: int = SENSORS_MAX) -> None:
+    def __init__(
+        self, window: SampleWindow | None = None, sensors_max: int = SENSORS_MAX, calls: QuotaCalls | None = None
+    ) -> None:
         window = window or SampleWindow()
-        self._produce = ByteQuota(window, sensors_max)
-        self._fetch = ByteQuota(window, sensors_max)
+        self.calls: Final = calls
+        self._produce = self._quota(PRODUCE, window, sensors_max)
+        self._fetch = self._quota(FETCH, window, sensors_max)
         self.by_type: Final[Mapping[str, ByteQuota]] = {PRODUCE: self._produce, FETCH: self._fetch}
         self.by_key: Final[Mapping[QuotaKey, ByteQuota]] = {
             QuotaKey.PRODUCER_BYTE_RATE: self._produce,
             QuotaKey.CONSUMER_BYTE_RATE: self._fetch,
         }
+
+    def _quota(self, quota_type: str, window: SampleWindow, sensors_max: int) -> ByteQuota:
+        if self.calls is None:
+            return ByteQuota(window, sensors_max)
+        rule = self.calls.rules[quota_type]
+        quota = ByteQuota(window, sensors_max, rule=rule)
+        rule.changed = quota.resolve_later
+        return quota
 
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a produce request; returns the `throttle_time_ms` of its answer."""

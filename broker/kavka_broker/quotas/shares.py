@@ -85,6 +85,13 @@ class Shares:
             effective, share = self._rule.find(*sensor.client)
             sensor.apply(effective if share == sensor.share else None, self._window)
 
+    def resolve_later(self, client: tuple[str, str] | None) -> None:
+        """Ask the rule again when this client is heard of next; None stands for each of them."""
+        if client is None:
+            self._resolved.clear()
+        else:
+            self._resolved.pop(client, None)
+
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour."""
         idle = [key for key, sensor in self._sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]

@@ -85,7 +85,19 @@ FAMILIES = tuple(
             "kavka_client_quota_limit_bytes_per_second",
             Kind.GAUGE,
             (*QUOTA, "level", "source"),
-            "The limit that applies on this broker, its level (1 to 8) and the entity that it is set on.",
+            "The limit that applies on this broker, its level (1 to 8; 0 is a callback's) and the entity that it is set on.",
+        ),
+        (
+            "kavka_quota_callback_failures_total",
+            Kind.COUNTER,
+            (),
+            "Calls of the quota callback class that raised, or returned what is no answer.",
+        ),
+        (
+            "kavka_quota_callback_waiting",
+            Kind.GAUGE,
+            (),
+            "Clients for which the quota callback class is yet to answer.",
         ),
         (
             "kavka_client_label_overflow_total",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.net.listener import Listener
+from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
@@ -120,6 +121,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         found += entity_samples(quota_type, entities)
         not_shown += quota.entities_total - len(entities)
     found.append(("kavka_series_omitted", ("quota",), not_shown))
+    found += callback_samples(sources.quotas.calls)
     found += request_samples(sources.requests)
     for listener in sources.listeners:
         found += listener_samples(listener)
@@ -212,6 +214,11 @@ def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> It
             yield f"kafka_server_{quota_type}_throttle_time", client, usage.throttle_ms_average
     yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
     yield from delay_samples(quota_type, quota)
+
+
+def callback_samples(calls: QuotaCalls | None) -> Iterator[Sample]:
+    yield "kavka_quota_callback_failures_total", (), 0 if calls is None else calls.failures.total
+    yield "kavka_quota_callback_waiting", (), 0 if calls is None else calls.waiting
 
 
 def limit_samples(usage: Usage, labels: tuple[str, ...]) -> Iterator[Sample]:

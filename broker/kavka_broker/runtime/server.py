@@ -30,9 +30,11 @@ from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
+from kavka_broker.runtime.quota_callback import KEY, load
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Wiring
@@ -145,9 +147,12 @@ class Server:
         await self._addresses.bind()
         quorum = self._open_quorum(peers)
         self.contact = Contact(quorum, self._clock, config["broker.session.timeout.ms"])
-        wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash)
+        callback = await self._quota_callback()
+        wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash, callback)
         self.node = node = wiring.node()
         self.broker = node.broker
+        if node.broker.quotas.calls is not None:
+            self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
         await self._join_quorum(node, quorum)
         if "broker" in config.roles:
@@ -156,6 +161,12 @@ class Server:
             node.broker.replicas.load()
             wiring.follow_metadata(node.broker)
             await self._join_cluster(node)
+
+    async def _quota_callback(self) -> ClientQuotaCallback | None:
+        """Load the callback in a thread: its module may take long, or ask others. Raises ConfigError."""
+        if "broker" not in self.config.roles or not self.config[KEY]:
+            return None
+        return await asyncio.to_thread(load, self.config)
 
     def _open_quorum(self, peers: Outbound) -> Quorum:
         world, clock = self.world, self._clock

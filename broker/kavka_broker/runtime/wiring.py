@@ -5,6 +5,7 @@ what it watches, a broker replicas, groups and quotas. The parts know each other
 that knows them all.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,8 @@ from kavka_broker.membership.topics import TopicMaker
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+from kavka_broker.quotas.callback import ClientQuotaCallback
+from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -40,6 +43,7 @@ from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log import Log
@@ -76,7 +80,9 @@ class Wiring:
         quorum: Quorum,
         addresses: Addresses,
         crash: Crash,
+        callback: ClientQuotaCallback | None = None,
     ) -> None:
+        self._callback = callback
         self._config = config
         self._world = world
         self._timers = timers
@@ -159,10 +165,18 @@ class Wiring:
             self._addresses.limit_brokers(effective.broker)
 
         quotas.update(metadata.quotas.limits)
+        if quotas.calls is not None:
+            self._follow_for_callback(quotas.calls, broker)
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
         broker.groups.removals.follow()
         self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, limit, reconfigure))
+
+    def _follow_for_callback(self, calls: QuotaCalls, broker: Broker) -> None:
+        news = ClusterNews(broker.node_id, broker.metadata, calls, self._timers, broker.slices)
+        calls.start()
+        news.tell()
+        self._quorum.subscribers.append(news.apply)
 
     # --- of a controller ----------------------------------------------------------------------------------------
 
@@ -241,7 +255,9 @@ class Wiring:
 
     def _quotas(self) -> ClientQuotas:
         config = self._config
-        return ClientQuotas(SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000))
+        calls = None if self._callback is None else QuotaCalls(self._callback, asyncio.get_running_loop())
+        window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
+        return ClientQuotas(window, calls=calls)
 
 
 def times_of(config: BrokerConfig) -> Times:

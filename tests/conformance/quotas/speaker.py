@@ -1,6 +1,7 @@
 """A client on one connection, whose requests and answers are messages: what a throttled client gets to see."""
 
 import time
+from collections.abc import Mapping, Sequence
 from struct import pack
 from typing import Self, TypeVar
 
@@ -95,7 +96,12 @@ class Speaker:
 
     def limit(self, client_id: str, key: str, limit: float) -> None:
         """Set a quota on a client id."""
-        entry = EntryData([EntityData("client-id", client_id)], [OpData(key, limit)])
+        self.set_quotas([("client-id", client_id)], {key: limit})
+
+    def set_quotas(self, entity: Sequence[tuple[str, str | None]], limits: Mapping[str, float | None]) -> None:
+        """Set quotas of an entity; None takes one away."""
+        operations = [OpData(key, limit or 0.0, remove=limit is None) for key, limit in limits.items()]
+        entry = EntryData([EntityData(kind, name) for kind, name in entity], operations)
         answer = self.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse, 1)
         assert answer.entries[0].error_code == 0
 

@@ -23,7 +23,6 @@ TOPIC, BROKER = 2, 4
         ("super.users", "User:admin"),
         ("allow.everyone.if.no.acl.found", "false"),
         ("principal.builder.class", "com.example.Builder"),
-        ("client.quota.callback.class", "com.example.Callback"),
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("alter.config.policy.class.name", "com.example.Policy"),
         ("config.providers", "file"),

@@ -42,7 +42,7 @@ BROKER_KEYS: Final = by_name(
         Definition("broker.id", INT, -1, HIGH, served=True),
         Definition("broker.rack", STRING, None, MEDIUM, served=True),
         Definition("broker.session.timeout.ms", INT, 9000, MEDIUM, served=True),
-        Definition("client.quota.callback.class", CLASS, None, LOW),
+        Definition("client.quota.callback.class", CLASS, None, LOW, served=True),
         Definition("compression.gzip.level", INT, -1, MEDIUM, Range(1, 9, also=(-1,)), CLUSTER_WIDE, served=True),
         Definition("compression.lz4.level", INT, 9, MEDIUM, Range(1, 17), CLUSTER_WIDE, served=True),
         Definition(

@@ -22,7 +22,6 @@ PROMISES: Final[Mapping[str, str]] = {
     "allow.everyone.if.no.acl.found": f"no ACLs are kept, {_OPEN}",
     "alter.config.policy.class.name": _POLICY,
     "authorizer.class.name": f"no authorizer runs, {_OPEN}",
-    "client.quota.callback.class": "quotas are resolved by Kafka's own rule and nobody is called; take it away",
     "config.providers": "values are taken as they stand and none is fetched; take it away, and write the values out",
     "connections.max.reauth.ms": _PLAIN,
     "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; take it away",

@@ -35,6 +35,8 @@ LEVELS = {
 }
 
 _STRANGER = "\0stranger"  # stands for a name that no quota has
+OF_A_CALLBACK = 0
+"""The level of a limit that a callback class has named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ class Effective:
     """The quota that applies, and those that it hides."""
 
     entity: Entity
-    level: int  # 1, the most specific, to 8
+    level: int  # 1, the most specific, to 8; or OF_A_CALLBACK
     limit: float  # in the unit of the key, per broker
     shadows: tuple[Entity, ...]
 
     def __post_init__(self) -> None:
-        assert self.level in LEVELS, self.level
+        assert self.level == OF_A_CALLBACK or self.level in LEVELS, self.level
         assert self.limit >= 0, f"{self.entity} has the limit {self.limit}"
         assert self.entity not in self.shadows, f"{self.entity} hides itself"
 
