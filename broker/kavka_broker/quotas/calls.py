@@ -7,13 +7,11 @@ At most `ANSWERS_MAX` clients are known for each type; whoever comes beyond that
 """
 
 import asyncio
-import math
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
 from typing import Final
 
 from kavka_broker.core.quota.entity import Entity
@@ -21,13 +19,14 @@ from kavka_broker.core.quota.resolve import OF_A_CALLBACK, Effective, Share
 from kavka_broker.logs import get
 from kavka_broker.quotas.callback import CLIENT_ID, FETCH, PRODUCE, USER, ClientQuotaCallback, Cluster
 from kavka_broker.quotas.rules import KafkaRule, Standing
+from kavka_broker.seams import Clock
 
 log = get("quotas")
 
 ANSWERS_MAX: Final = 10_000
-RESET_ASKED_SECONDS: Final = 1.0
+RESET_ASKED_MS: Final = 1_000
 RETRY_SECONDS: Final = 1.0
-LOGGED_AGAIN_SECONDS: Final = 60.0
+LOGGED_AGAIN_MS: Final = 60_000
 STOP_SECONDS_MAX: Final = 5.0
 TAGS_LENGTH_MAX: Final = 1_000
 
@@ -105,13 +104,15 @@ class CalledRule:
 class Failures:
     """How often the callback failed, and which of it has been logged lately."""
 
+    clock: Clock
     total: int = 0
-    _logged: dict[str, float] = field(default_factory=dict)
+    _logged_ms: dict[str, float] = field(default_factory=dict)
 
     def count(self, method: str, error: BaseException) -> None:
         self.total += 1
-        if monotonic() - self._logged.get(method, -math.inf) >= LOGGED_AGAIN_SECONDS:
-            self._logged[method] = monotonic()
+        now_ms = self.clock.monotonic_ms()
+        if method not in self._logged_ms or now_ms - self._logged_ms[method] >= LOGGED_AGAIN_MS:
+            self._logged_ms[method] = now_ms
             log.exception("quota_callback.failed", error, method=method)
 
 
@@ -121,15 +122,16 @@ class QuotaCalls:
     What waits for the thread is kept by its subject: of an entity, or of the cluster, only the latest news.
     """
 
-    def __init__(self, callback: ClientQuotaCallback, loop: AbstractEventLoop) -> None:
+    def __init__(self, callback: ClientQuotaCallback, loop: AbstractEventLoop, clock: Clock) -> None:
         self._callback = callback
+        self._clock = clock
         self._loop = loop
         self._calls: dict[object, Call] = {}
         self._news = threading.Condition()
         self._is_ending = False
         self._thread = threading.Thread(target=self._run, name="quota callback", daemon=True)
-        self._reset_asked = monotonic()
-        self.failures = Failures()
+        self._reset_asked_ms = clock.monotonic_ms()
+        self.failures = Failures(clock)
         self.rules: Final = {quota_type: CalledRule(quota_type, self) for quota_type in (PRODUCE, FETCH)}
 
     def start(self) -> None:
@@ -187,15 +189,15 @@ class QuotaCalls:
             call = self._next()
             if call is not None:
                 call()
-            if monotonic() - self._reset_asked >= RESET_ASKED_SECONDS:
-                self._reset_asked = monotonic()
+            if self._clock.monotonic_ms() - self._reset_asked_ms >= RESET_ASKED_MS:
+                self._reset_asked_ms = self._clock.monotonic_ms()
                 self._ask_for_reset()
         self._try("close", self._callback.close)
 
     def _next(self) -> Call | None:
         with self._news:
             if not self._calls and not self._is_ending:
-                self._news.wait(RESET_ASKED_SECONDS)
+                self._news.wait(RESET_ASKED_MS / 1000)
             subject = next(iter(self._calls), None)
             return self._calls.pop(subject) if subject is not None else None
 

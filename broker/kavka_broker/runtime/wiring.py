@@ -255,7 +255,9 @@ class Wiring:
 
     def _quotas(self) -> ClientQuotas:
         config = self._config
-        calls = None if self._callback is None else QuotaCalls(self._callback, asyncio.get_running_loop())
+        calls = None
+        if self._callback is not None:
+            calls = QuotaCalls(self._callback, asyncio.get_running_loop(), self._world.clock)
         window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
         return ClientQuotas(window, calls=calls)
 

@@ -17,6 +17,7 @@ from kavka_broker.quotas import calls as calls_module
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.quota_callback import KEY, load
 from tests.support.cluster import PROPERTIES
 from tests.support.waiting import until
@@ -39,7 +40,7 @@ async def called(
     callback: ClientQuotaCallback, limits: Mapping[Entity | IpEntity, float]
 ) -> AsyncIterator[ClientQuotas]:
     """Quotas that ask this callback, with producers' limits in the metadata."""
-    calls = QuotaCalls(callback, asyncio.get_running_loop())
+    calls = QuotaCalls(callback, asyncio.get_running_loop(), SystemClock())
     quotas = ClientQuotas(SampleWindow(), calls=calls)
     quotas.update({"producer_byte_rate": dict(limits)})
     calls.start()
@@ -189,7 +190,7 @@ async def test_an_answer_holds_while_later_questions_fail() -> None:
 async def test_limits_that_change_by_themselves_are_asked_for_again(
     monkeypatch: pytest.MonkeyPatch, *, by_cluster: bool
 ) -> None:
-    monkeypatch.setattr(calls_module, "RESET_ASKED_SECONDS", 0)
+    monkeypatch.setattr(calls_module, "RESET_ASKED_MS", 0)
     fixed = Fixed()
     async with called(fixed, {}) as quotas:
         await asked(quotas, "alice", "etl")
