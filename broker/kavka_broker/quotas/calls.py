@@ -1,9 +1,9 @@
 """A callback class as the rule of the byte quotas, asked in a thread of its own.
 
-The code behind the callback is somebody else's: it may raise, wait for a network, or never return. No request waits for
-it and no error of it ends the broker. A client that it has not answered for is under Kafka's own rule; an answer holds
-until there is another. Failures are logged (the same one once a minute) and counted, and so are the questions that wait.
-At most `ANSWERS_MAX` clients are known for each type; whoever comes beyond that is under Kafka's own rule.
+The code behind the callback is somebody else's: it may raise, wait for a network, or never return. No request waits
+for it and no error of it ends the broker. A client that it has not answered for is under Kafka's own rule; an answer
+holds until there is another. Failures are logged (of one method once a minute) and counted, and so are the clients
+that wait. At most `ANSWERS_MAX` clients are known for each type; those beyond that are under Kafka's own rule.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class CalledRule:
 
     def __init__(self, quota_type: str, calls: "QuotaCalls") -> None:
         self.quota_type: Final = quota_type
-        self.changed: Callable[[Client | None], None] = lambda _: None  # set by whoever keeps what `find` returned
+        self.changed: Callable[[Client | None], None] = lambda _: None  # set by the owner, which keeps what `find` said
         self._calls = calls
         self._kafka = KafkaRule()
         self._limits: dict[Entity, float] = {}
@@ -236,7 +236,7 @@ class QuotaCalls:
         """Call a method of the callback; None where it raised."""
         try:
             return call(*arguments)
-        except Exception as error:  # noqa: BLE001 - the code of somebody else
+        except Exception as error:  # noqa: BLE001 - it is not our code
             self.failures.count(method, error)
             return None
 

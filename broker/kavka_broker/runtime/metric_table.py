@@ -85,7 +85,7 @@ FAMILIES = tuple(
             "kavka_client_quota_limit_bytes_per_second",
             Kind.GAUGE,
             (*QUOTA, "level", "source"),
-            "The limit that applies on this broker, its level (1 to 8; 0 is a callback's) and the entity that it is set on.",
+            "The limit that applies on this broker, its level (1 to 8; 0: a callback's) and its entity.",
         ),
         (
             "kavka_quota_callback_failures_total",
