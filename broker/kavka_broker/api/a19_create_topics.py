@@ -4,6 +4,8 @@
 - Brokers named by hand go with counts of -1 only.
 - A topic named twice is refused with INVALID_REQUEST, and so is the controllers' own log.
 - `validate_only` says what would happen, and nothing does.
+- The partitions of each topic, validated ones too, count in the quota controller_mutation_rate. Where it is used up,
+  topics are THROTTLING_QUOTA_EXCEEDED from version 6; below they are made, and the client waits.
 - A controller that loses the lead when it has made some of them asks the next for the others.
 - The answer leaves when the topic is committed and its replicas are open, so `timeout_ms` is never reached.
 - From version 5 the answer has the counts and every config as it will hold.
@@ -18,6 +20,7 @@ from typing import Final
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.envelopes import ask_elsewhere
 from kavka_broker.api.metadata_answers import layers
+from kavka_broker.api.mutations import mutations_of
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
@@ -26,6 +29,7 @@ from kavka_broker.core.metadata.decide.topics import (
     Created,
     CreateTopic,
     Defaults,
+    Take,
     create_topics,
     defaults_of,
     too_many_partitions,
@@ -42,6 +46,7 @@ from kavka_broker.protocol.messages.create_topics_response import (
 )
 
 DETAILS_FROM_VERSION = 5
+STRICT_FROM_VERSION = 6
 PARTITIONS_PER_TURN = 50
 ANSWERS_PER_TURN = 50
 NAMES_PER_TURN = 200
@@ -56,7 +61,8 @@ Result = Created | BrokerError | CreatableTopicResult  # the last is another con
 @api(CreateTopicsRequest, CreateTopicsResponse, versions=(2, 7), on=BOTH, forwarded=True)
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
     wanted, refusals = await sorted_out(request.topics, broker)
-    results = await decided(wanted, request, broker, client)
+    with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
+        results = await decided(wanted, request, broker, client, mutations.record)
     topics: list[CreatableTopicResult] = []
     async for refused_ones in broker.slices.pieces(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
@@ -95,7 +101,7 @@ def reason_against(topic: CreatableTopic, count: int) -> BrokerError | None:
 
 
 async def decided(
-    wanted: list[CreatableTopic], request: CreateTopicsRequest, broker: Broker, client: Client
+    wanted: list[CreatableTopic], request: CreateTopicsRequest, broker: Broker, client: Client, take: Take
 ) -> list[Result]:
     """The result of each topic. Many topics are decided a portion a turn, no topic is divided."""
     standard = defaults_of(broker.config)
@@ -109,7 +115,7 @@ async def decided(
         if results:
             await broker.slices.turn()
         try:
-            results += await decide(portion, standard, broker, validate_only=request.validate_only)
+            results += await decide(portion, standard, broker, take, validate_only=request.validate_only)
             client.has_decided = True
         except BrokerError as error:
             results += await refused_portion(portion, error.as_value(), request, broker, client)
@@ -117,7 +123,7 @@ async def decided(
 
 
 async def decide(
-    topics: list[CreatableTopic], standard: Defaults, broker: Broker, *, validate_only: bool
+    topics: list[CreatableTopic], standard: Defaults, broker: Broker, take: Take, *, validate_only: bool
 ) -> list[Created | BrokerError]:
     """The results of a portion; a thread decides on a topic of very many partitions. Raises BrokerError where no topic
     is decided.
@@ -127,7 +133,7 @@ async def decide(
     commands = [command(topic, controller.new_uuid()) for topic in topics]
 
     def created(metadata: Metadata, _: int) -> Decision[list[Created | BrokerError]]:
-        decision = create_topics(metadata, commands, standard)
+        decision = create_topics(metadata, commands, standard, take)
         return Decision([], decision.response) if validate_only else decision
 
     return await (controller.submit_long if is_long else controller.submit)(created)

@@ -3,18 +3,22 @@
 - Where `delete.topic.enable` is off every topic is TOPIC_DELETION_DISABLED (INVALID_REQUEST below version 3).
 - An unknown name is UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID.
 - A topic with both a name and an id, with neither, or there twice, is INVALID_REQUEST.
+- The partitions of each topic count in the quota controller_mutation_rate. Where it is used up, topics are
+  THROTTLING_QUOTA_EXCEEDED from version 5; below they are deleted, and the client waits.
 - The answer leaves when the deletion is committed and the replicas are closed; files are removed afterwards.
 Versions: flexible from 4; messages from 5; ids from 6.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
+from kavka_broker.api.mutations import mutations_of
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.topics import delete_topic
+from kavka_broker.core.metadata.decide.topics import Take, delete_topic
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -24,6 +28,7 @@ from kavka_broker.protocol.messages.delete_topics_response import DeletableTopic
 from kavka_broker.protocol.uuids import ZERO
 
 IDS_FROM_VERSION = 6
+STRICT_FROM_VERSION = 5
 DISABLED_FROM_VERSION = 3
 
 
@@ -41,16 +46,17 @@ async def delete(request: DeleteTopicsRequest, broker: Broker, client: Client) -
         reason = BrokerError(code, "delete.topic.enable is false on this broker")
         return DeleteTopicsResponse(responses=[result(topic, reason) for topic in wanted])
 
-    def decide(metadata: Metadata, _: int) -> Decision[list[DeletableTopicResult]]:
-        return delete_all(metadata, wanted)
+    with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
+        try:
+            decide = partial(delete_all, wanted=wanted, take=mutations.record)
+            return DeleteTopicsResponse(responses=await broker.active.submit(decide))
+        except BrokerError as error:
+            return DeleteTopicsResponse(responses=[result(topic, error) for topic in wanted])
 
-    try:
-        return DeleteTopicsResponse(responses=await broker.active.submit(decide))
-    except BrokerError as error:
-        return DeleteTopicsResponse(responses=[result(topic, error) for topic in wanted])
 
-
-def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decision[list[DeletableTopicResult]]:
+def delete_all(
+    metadata: Metadata, _: int, wanted: Sequence[DeleteTopicState], take: Take
+) -> Decision[list[DeletableTopicResult]]:
     """The record that deletes each topic, or the reason why it stays."""
     found: list[tuple[DeleteTopicState, Topic | BrokerError]] = [(one, find(metadata, one)) for one in wanted]
     times = Counter(topic.topic_id for _, topic in found if isinstance(topic, Topic))
@@ -64,8 +70,11 @@ def delete_all(metadata: Metadata, wanted: Sequence[DeleteTopicState]) -> Decisi
             case 0:
                 continue  # a topic named twice is answered at its first place
             case 1:
-                records += delete_topic(topic).records
-                results.append(DeletableTopicResult(topic.name, topic.topic_id))
+                try:
+                    records += delete_topic(topic, take).records
+                    results.append(DeletableTopicResult(topic.name, topic.topic_id))
+                except BrokerError as reason:
+                    results.append(result(one, reason))
             case count:
                 problem = f"'{topic.name}' is there {count} times; name it once"
                 results.append(result(one, BrokerError(ErrorCode.INVALID_REQUEST, problem)))

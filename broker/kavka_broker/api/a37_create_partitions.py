@@ -4,16 +4,19 @@
 - Brokers named by hand must be one list for each new partition, each as long as the topic's replication factor.
 - A topic named twice is INVALID_REQUEST, an unknown one UNKNOWN_TOPIC_OR_PARTITION.
 - `validate_only` says what would happen, and nothing does.
-Versions: flexible from 2; 3 may answer THROTTLING_QUOTA_EXCEEDED.
+- New partitions, validated ones too, count in the quota controller_mutation_rate. Where it is used up, topics are
+  THROTTLING_QUOTA_EXCEEDED from version 3; below they grow, and the client waits.
+Versions: flexible from 2.
 """
 
 from collections import Counter
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.mutations import mutations_of
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.topics import GrowTopic, grow_topics
+from kavka_broker.core.metadata.decide.topics import GrowTopic, Take, grow_topics
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
@@ -22,6 +25,7 @@ from kavka_broker.protocol.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 
+STRICT_FROM_VERSION = 3
 TOPICS_PER_TURN = 20
 NAMES_PER_TURN = 200
 PARTITIONS_AT_ONCE_MAX: Final = 200
@@ -32,7 +36,6 @@ PARTITIONS_AT_ONCE_MAX: Final = 200
 async def create_partitions(
     request: CreatePartitionsRequest, broker: Broker, client: Client
 ) -> CreatePartitionsResponse:
-    del client
     slices = broker.slices
     counts: Counter[str] = Counter()
     async for some in slices.pieces(request.topics, NAMES_PER_TURN):
@@ -40,7 +43,8 @@ async def create_partitions(
     wanted: list[CreatePartitionsTopic] = []
     async for some in slices.pieces(request.topics, NAMES_PER_TURN):
         wanted += [topic for topic in some if counts[topic.name] == 1]
-    outcomes = await decided(wanted, broker, validate_only=request.validate_only)
+    with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
+        outcomes = await decided(wanted, broker, mutations.record, validate_only=request.validate_only)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")
     results: list[CreatePartitionsTopicResult] = []
     async for names in slices.pieces(list(counts.items()), NAMES_PER_TURN):
@@ -52,7 +56,7 @@ async def create_partitions(
 
 
 async def decided(
-    wanted: list[CreatePartitionsTopic], broker: Broker, *, validate_only: bool
+    wanted: list[CreatePartitionsTopic], broker: Broker, take: Take, *, validate_only: bool
 ) -> list[BrokerError | None]:
     """The refusal of each topic, None where it grows. Many topics are decided a few a turn, no topic is divided; a
     thread decides on very many partitions.
@@ -62,7 +66,7 @@ async def decided(
 
     def decide(metadata: Metadata, _: int) -> Decision[list[BrokerError | None]]:
         nonlocal made
-        decision = grow_topics(metadata, commands, made)
+        decision = grow_topics(metadata, commands, made, take)
         made += len(decision.records)
         return Decision([], decision.response) if validate_only else decision
 

@@ -216,8 +216,9 @@ class Client:
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
     def throttle(self, throttle_time_ms: int, held: Holding) -> None:
-        """Have the connection muted for `throttle_time_ms`."""
-        self.throttle_time_ms, self.held = throttle_time_ms, held
+        """Have the connection muted for `throttle_time_ms`, unless another quota wants it muted for longer."""
+        if throttle_time_ms > self.throttle_time_ms:
+            self.throttle_time_ms, self.held = throttle_time_ms, held
 
     def forget_request(self) -> None:
         """Stop counting the request's bytes: the waiting answer does not need them."""

@@ -153,6 +153,8 @@ class Dispatcher:
 
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         """Finish, or have a thread write a long answer, which is waited for again."""
+        if exchange.client.throttle_time_ms:
+            answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
             exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
         else:
@@ -241,6 +243,16 @@ class Dispatcher:
         assert isinstance(answer, Message)
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
         self._finish(exchange, answer)
+
+
+def told(answer: Answer | Forwarded | Written, exchange: Exchange) -> Answer | Forwarded | Written:
+    """Put into the answer how long the client has to wait."""
+    throttle_time_ms = exchange.client.throttle_time_ms
+    if isinstance(answer, Forwarded):
+        return answer.throttled(exchange.api, exchange.client.version, throttle_time_ms)
+    if isinstance(answer, Message) and hasattr(answer, "throttle_time_ms"):
+        answer.throttle_time_ms = throttle_time_ms
+    return answer
 
 
 def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -> Message | None:

@@ -4,6 +4,7 @@ from struct import Struct
 from typing import Final, TypeVar
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.mutations import hold
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -38,7 +39,9 @@ async def ask_elsewhere(request: Message, response: type[R], broker: Broker, cli
     frame = encode_request_header(header) + encode(request, client.version)
     data = memoryview(await ask_in_envelope(frame, broker, client))
     _, body = read_response_header(request.API_KEY, client.version, data)
-    return decode(response, client.version, data[body:])
+    answer = decode(response, client.version, data[body:])
+    hold(client, broker, getattr(answer, "throttle_time_ms", 0))
+    return answer
 
 
 def encode_principal(user: str) -> bytes:

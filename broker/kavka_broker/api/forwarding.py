@@ -8,16 +8,21 @@ look into it. Where the active controller is in this process the handler is aske
 controller that loses the lead before it has decided: the client hears nothing of that. Where no controller answers in
 time, the handler is asked here as well: it finds no active controller, and puts that error where the answer of its API
 has places for errors.
+
+The controller counts for its quota and says how long the client is to wait; the broker holds the connection back.
 """
 
 from dataclasses import dataclass
+from struct import Struct
 from typing import TYPE_CHECKING
 
 from kavka_broker.api import large_requests
 from kavka_broker.api.envelopes import ask_in_envelope
 from kavka_broker.api.large_requests import read_any
+from kavka_broker.api.mutations import hold
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.framing import read_response_header
 from kavka_broker.protocol.message import Message
 
 if TYPE_CHECKING:
@@ -25,11 +30,35 @@ if TYPE_CHECKING:
     from kavka_broker.api.registry import Answer, Api
 
 
+THROTTLE_TIME = Struct(">i")
+
+
 @dataclass(frozen=True, slots=True)
 class Forwarded:
     """The active controller's answer, header and body, as the client gets it."""
 
     data: bytes
+
+    def throttle_at(self, api: "Api", version: int) -> int | None:
+        """Return where throttle_time_ms is; None where the answer has none. Raises ProtocolViolation."""
+        _, first, _, (low, high), *_ = api.response.SCHEMA[0]
+        if first != "throttle_time_ms" or not low <= version <= high:
+            return None
+        return read_response_header(api.key, version, memoryview(self.data))[1]
+
+    def throttle_time_ms(self, api: "Api", version: int) -> int:
+        """Return how long the controller wants the client to wait. Raises ProtocolViolation."""
+        place = self.throttle_at(api, version)
+        return 0 if place is None else int(THROTTLE_TIME.unpack_from(self.data, place)[0])
+
+    def throttled(self, api: "Api", version: int, throttle_time_ms: int) -> "Forwarded":
+        """Return the answer with another throttle_time_ms. Raises ProtocolViolation."""
+        place = self.throttle_at(api, version)
+        if place is None:
+            return self
+        data = bytearray(self.data)
+        THROTTLE_TIME.pack_into(data, place, throttle_time_ms)
+        return Forwarded(bytes(data))
 
 
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
@@ -40,9 +69,11 @@ async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", cl
         if answer is not None:
             return answer
     try:
-        return Forwarded(await ask_in_envelope(bytes(frame), broker, client))
+        forwarded = Forwarded(await ask_in_envelope(bytes(frame), broker, client))
     except Unreachable:
         return await handle(request, api, broker, client)
+    hold(client, broker, forwarded.throttle_time_ms(api, client.version))
+    return forwarded
 
 
 async def decide_here(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":

@@ -1,4 +1,4 @@
-"""The byte quotas of clients, as handlers see them.
+"""The quotas of clients, as handlers see them.
 
 A handler records what a request has moved and gets the milliseconds that the client has to wait. The answer names them
 in `throttle_time_ms`, and the connection is muted for as long from the moment of the charge (KIP-219), so that a client
@@ -8,41 +8,54 @@ which does not wait by itself waits all the same. The connection counts in `held
 - Fetch counts the size of the answer. When the client has to wait, the answer goes out empty and its bytes are taken
   back; so that this stays rare, `fetch_clamp` first limits what is read.
 
-`now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`. Request time, controller mutations and connection
-rates are known as keys (`core.quota.entity`), and their limits are kept in the metadata; nothing enforces them yet
-(`ENFORCED`).
+- The active controller counts the partitions that are created and deleted (`mutations`).
+
+`now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.callback import FETCH, PRODUCE
 from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.mutation_quota import MutationQuota
 from kavka_broker.quotas.sensor import Holding
-from kavka_broker.quotas.shares import SENSORS_MAX
+from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
-__all__ = ["FETCH", "PRODUCE", "ClientQuotas", "Limits"]
+__all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "ClientQuotas", "Limits"]
+
+CONTROLLER_MUTATION: Final = "controller_mutation"
 
 Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
 
 
 class ClientQuotas:
-    """The quotas of clients' produce and fetch requests. The metrics read `by_type`."""
+    """The quotas of clients' requests. The metrics read `by_type`."""
 
     def __init__(
-        self, window: SampleWindow | None = None, sensors_max: int = SENSORS_MAX, calls: QuotaCalls | None = None
+        self,
+        window: SampleWindow | None = None,
+        sensors_max: int = SENSORS_MAX,
+        calls: QuotaCalls | None = None,
+        controller_window: SampleWindow | None = None,
     ) -> None:
         window = window or SampleWindow()
         self.calls: Final = calls
+        self.mutations: Final = MutationQuota(controller_window or SampleWindow(), sensors_max)
         self._produce = self._quota(PRODUCE, window, sensors_max)
         self._fetch = self._quota(FETCH, window, sensors_max)
-        self.by_type: Final[Mapping[str, ByteQuota]] = {PRODUCE: self._produce, FETCH: self._fetch}
-        self.by_key: Final[Mapping[QuotaKey, ByteQuota]] = {
+        self.by_type: Final[Mapping[str, Shares]] = {
+            PRODUCE: self._produce,
+            FETCH: self._fetch,
+            CONTROLLER_MUTATION: self.mutations,
+        }
+        self.by_key: Final[Mapping[QuotaKey, Shares]] = {
             QuotaKey.PRODUCER_BYTE_RATE: self._produce,
             QuotaKey.CONSUMER_BYTE_RATE: self._fetch,
+            QuotaKey.CONTROLLER_MUTATION_RATE: self.mutations,
         }
 
     def _quota(self, quota_type: str, window: SampleWindow, sensors_max: int) -> ByteQuota:
@@ -71,10 +84,10 @@ class ClientQuotas:
 
     def update(self, limits: Limits) -> None:
         """Take over the metadata's limits from the next request on."""
-        for key in ENFORCED:
-            self.by_key[key].update(limits.get(key, {}))
+        for key, quota in self.by_key.items():
+            quota.update(limits.get(key, {}))
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour; called every few minutes."""
-        self._produce.expire(now_ms)
-        self._fetch.expire(now_ms)
+        for quota in self.by_type.values():
+            quota.expire(now_ms)

@@ -8,6 +8,7 @@ against.
 
 from dataclasses import dataclass
 
+from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
 
@@ -79,6 +80,7 @@ class Sensor:
     """Counters and rate of one share."""
 
     __slots__ = (
+        "bucket",
         "client",
         "delays",
         "effective",
@@ -100,6 +102,7 @@ class Sensor:
         self.effective: Effective | None = None
         self.limit: float | None = None
         self.rate: SampledRate | None = None
+        self.bucket: TokenBucket | None = None
         self.delays: Delays | None = None
         self.held_until_ms = 0
         self.last_used_ms = 0
@@ -119,6 +122,10 @@ class Sensor:
         self.effective, self.limit = effective, limit
         if limit is not None and self.rate is None:
             self.rate = SampledRate(window)
+
+    def tokens(self, now_ms: int) -> float | None:
+        """Return what the bucket holds; None where there is none, or no limit."""
+        return None if self.bucket is None or self.limit is None else self.bucket.balance(now_ms, self.limit)
 
     def throttled(self, delay_ms: int, now_ms: int, window: SampleWindow) -> None:
         """Count a request of this share that has to wait."""
@@ -153,6 +160,7 @@ class Usage:
     effective: Effective | None = None
     rate: float | None = None  # only under a quota
     throttle_ms_average: float = 0.0  # over the last window
+    tokens: float | None = None  # only of a quota that is a token bucket
 
 
 OTHER = "__other__"  # the label of all that have no series of their own

@@ -66,6 +66,11 @@ class Shares:
         of_entity = None if sensor.effective is None else self._held_by_entity.get(sensor.effective.entity)
         return Holding(sensor.held, of_entity or HeldTime())
 
+    def _sensor(self, user: str, client_id: str, now_ms: int) -> Sensor:
+        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor.last_used_ms = now_ms
+        return sensor
+
     def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
         """Other limits hold from the next request on; sensors keep what they have recorded.
 
@@ -181,6 +186,7 @@ def usage_of(sensor: Sensor, now_ms: int) -> Usage:
         sensor.effective,
         sensor.rate.measure(now_ms) if sensor.rate is not None and sensor.limit is not None else None,
         sensor.delays.average_ms(now_ms) if sensor.delays is not None else 0.0,
+        sensor.tokens(now_ms),
     )
 
 

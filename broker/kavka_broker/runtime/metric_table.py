@@ -100,6 +100,18 @@ FAMILIES = tuple(
             "Clients for which the quota callback class is yet to answer.",
         ),
         (
+            "kavka_client_mutations_total",
+            Kind.COUNTER,
+            CLIENT,
+            "Partitions that clients have created and deleted, as far as this node has decided it.",
+        ),
+        (
+            "kavka_client_quota_limit_mutations_per_second",
+            Kind.GAUGE,
+            (*CLIENT, "level", "source"),
+            "The limit of partitions a second, its level (1 to 8) and the entity that it is set on.",
+        ),
+        (
             "kavka_client_label_overflow_total",
             Kind.COUNTER,
             ("quota_type",),
@@ -141,6 +153,24 @@ FAMILIES = tuple(
             Kind.GAUGE,
             CLIENT,
             "Average throttle_time_ms of throttled fetch requests.",
+        ),
+        (
+            "kafka_server_controllermutation_mutation_rate",
+            Kind.GAUGE,
+            CLIENT,
+            "Partitions a second that clients under a quota create and delete; on the active controller.",
+        ),
+        (
+            "kafka_server_controllermutation_tokens",
+            Kind.GAUGE,
+            CLIENT,
+            "Partitions that may be created or deleted at once; below 0 the quota is used up.",
+        ),
+        (
+            "kafka_server_controllermutation_throttle_time",
+            Kind.GAUGE,
+            CLIENT,
+            "Average throttle_time_ms of requests that created or deleted too much.",
         ),
         # requests and connections
         ("kavka_requests_total", Kind.COUNTER, ("api",), "Requests answered."),

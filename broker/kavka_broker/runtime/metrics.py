@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from itertools import accumulate
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
@@ -23,13 +22,12 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.entity_usage import EntityUsage
-from kavka_broker.quotas.sensor import Usage
-from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
+from kavka_broker.runtime.quota_figures import quota_samples
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.slices import Slices, Work
@@ -201,39 +199,9 @@ def entity_samples(quota_type: str, usages: Iterable[EntityUsage]) -> Iterator[S
         yield "kavka_quota_shadowed", labels, int(usage.is_shadowed)
 
 
-def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> Iterator[Sample]:
-    for usage in usages:
-        client = (usage.user, usage.client_id)
-        labels = (*client, quota_type)
-        yield "kavka_client_bytes_total", labels, usage.used_total
-        yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
-        yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
-        yield from limit_samples(usage, labels)
-        if usage.rate is not None:
-            yield f"kafka_server_{quota_type}_byte_rate", client, usage.rate
-            yield f"kafka_server_{quota_type}_throttle_time", client, usage.throttle_ms_average
-    yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
-    yield from delay_samples(quota_type, quota)
-
-
 def callback_samples(calls: QuotaCalls | None) -> Iterator[Sample]:
     yield "kavka_quota_callback_failures_total", (), 0 if calls is None else calls.failures.total
     yield "kavka_quota_callback_waiting", (), 0 if calls is None else calls.waiting
-
-
-def limit_samples(usage: Usage, labels: tuple[str, ...]) -> Iterator[Sample]:
-    if usage.effective is not None:
-        where = (str(usage.effective.level), str(usage.effective.entity))
-        yield "kavka_client_quota_limit_bytes_per_second", (*labels, *where), usage.effective.limit
-
-
-def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:
-    bounds = [*(str(bound_ms / 1000) for bound_ms in DELAY_BUCKETS_MS), "+Inf"]
-    counts = list(accumulate(quota.delay_counts))
-    for bound, count in zip(bounds, counts, strict=True):
-        yield "kavka_throttle_duration_seconds_bucket", (quota_type, bound), count
-    yield "kavka_throttle_duration_seconds_count", (quota_type,), counts[-1]
-    yield "kavka_throttle_duration_seconds_sum", (quota_type,), quota.delay_ms_total / 1000
 
 
 def listener_samples(listener: Listener) -> Iterator[Sample]:

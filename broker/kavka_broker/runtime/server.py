@@ -155,6 +155,7 @@ class Server:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
         await self._join_quorum(node, quorum)
+        wiring.follow_quotas(node.broker)
         if "broker" in config.roles:
             await self._register(node)
             await self._load(logs, quorum)

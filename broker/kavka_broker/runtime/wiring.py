@@ -150,27 +150,32 @@ class Wiring:
             crash=self._crash,
         )
 
-    def follow_metadata(self, broker: Broker) -> None:
-        """Act on committed records from now on. The replicas that the image has already must be loaded."""
+    def follow_quotas(self, broker: Broker) -> None:
+        """Hold clients to their quotas from now on: controllers count what they decide, brokers the rest."""
         metadata, quotas = broker.metadata, broker.quotas
 
         def limit(records: Sequence[Message]) -> None:
             if ClientQuotaRecord in {type(record) for record in records}:
                 quotas.update(metadata.quotas.limits)
 
+        quotas.update(metadata.quotas.limits)
+        self._quorum.subscribers.append(limit)
+
+    def follow_metadata(self, broker: Broker) -> None:
+        """Act on committed records from now on. The replicas that the image has already must be loaded."""
+        metadata = broker.metadata
         effective = EffectiveConfig(self._config, metadata.configs)
 
         def reconfigure(records: Sequence[Message]) -> None:
             tell(records, broker.node_id)
             self._addresses.limit_brokers(effective.broker)
 
-        quotas.update(metadata.quotas.limits)
-        if quotas.calls is not None:
-            self._follow_for_callback(quotas.calls, broker)
+        if broker.quotas.calls is not None:
+            self._follow_for_callback(broker.quotas.calls, broker)
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
         broker.groups.removals.follow()
-        self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, limit, reconfigure))
+        self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, reconfigure))
 
     def _follow_for_callback(self, calls: QuotaCalls, broker: Broker) -> None:
         news = ClusterNews(broker.node_id, broker.metadata, calls, self._timers, broker.slices)
@@ -259,7 +264,10 @@ class Wiring:
         if self._callback is not None:
             calls = QuotaCalls(self._callback, asyncio.get_running_loop(), self._world.clock)
         window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
-        return ClientQuotas(window, calls=calls)
+        of_controllers = SampleWindow(
+            config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1000
+        )
+        return ClientQuotas(window, calls=calls, controller_window=of_controllers)
 
 
 def times_of(config: BrokerConfig) -> Times:

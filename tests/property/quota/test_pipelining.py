@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.api.broker import Client as Requester
-from kavka_broker.core.quota.entity import ENFORCED, Entity, IpEntity
+from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
@@ -86,7 +86,7 @@ class Broker:
         self.world = world
         self.quotas = ClientQuotas(WINDOW)
         limits: dict[Entity | IpEntity, float] = {Entity(*CLIENT): LIMIT}
-        self.quotas.update(dict.fromkeys(ENFORCED, limits))
+        self.quotas.update(dict.fromkeys((QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE), limits))
         self.taken = Taken()
         self.answered = 0
 

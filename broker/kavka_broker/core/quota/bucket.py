@@ -8,7 +8,7 @@ waits until it is back at zero. It starts full.
 Worked example (KIP-599): limit 5 a second, 100 samples of 1 s, so a burst of 500. Spending 560 leaves -60 tokens,
 and at 5 a second that takes 12 s; the sampled rate would have asked for some 100 s.
 
-It is the rule of `controller_mutation_rate`, which is not enforced yet (`entity.ENFORCED`): no broker uses it so far.
+It is the rule of `controller_mutation_rate`.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,17 @@ class TokenBucket:
     def burst(self, limit: float) -> float:
         return limit * self.window.span_ms / 1000
 
-    def refill(self, now_ms: int, limit: float) -> float:
-        """Add the permits that have come in until now; returns the balance."""
+    def balance(self, now_ms: int, limit: float) -> float:
+        """Return what the bucket holds now."""
         assert limit >= 0, limit
         if self.updated_ms is None:
-            self.tokens, self.updated_ms = self.burst(limit), now_ms
-        elapsed_ms = max(now_ms - self.updated_ms, 0)
-        self.tokens = min(self.burst(limit), self.tokens + limit * elapsed_ms / 1000)
-        self.updated_ms += elapsed_ms
+            return self.burst(limit)
+        return min(self.burst(limit), self.tokens + limit * max(now_ms - self.updated_ms, 0) / 1000)
+
+    def refill(self, now_ms: int, limit: float) -> float:
+        """Add the permits that have come in until now; returns the balance."""
+        self.tokens = self.balance(now_ms, limit)
+        self.updated_ms = now_ms if self.updated_ms is None else max(now_ms, self.updated_ms)
         return self.tokens
 
     def spend(self, permits: float, now_ms: int, limit: float) -> float:

@@ -4,7 +4,7 @@ A command looks at an image and answers with records; the image itself is not to
 and each stands alone: one that is refused does not keep the others from being made.
 """
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,8 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 UNSET: Final = -1
 
 Assignments = Mapping[int, Sequence[int]]  # partition -> brokers
+#: Takes a number of partitions from a quota, ahead of their records. Raises THROTTLING_QUOTA_EXCEEDED.
+Take = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,12 @@ class GrowTopic:
     assignments: Sequence[Sequence[int]] | None = None
 
 
+def freely(_: int) -> None:
+    """Take partitions from no quota."""
+
+
 def create_topics(
-    metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults
+    metadata: Metadata, commands: Sequence[CreateTopic], defaults: Defaults, take: Take = freely
 ) -> Decision[list[Created | BrokerError]]:
     """Create each topic, or refuse it with an error."""
     refused = _too_many(commands, defaults)
@@ -93,6 +99,7 @@ def create_topics(
             if refused is not None:
                 raise refused
             made, created = _create(metadata, command, defaults, rotation)
+            take(created.partitions)
         except BrokerError as refusal:
             results.append(refusal.as_value())
         else:
@@ -103,8 +110,9 @@ def create_topics(
     return Decision(records, results)
 
 
-def delete_topic(topic: Topic) -> Decision[None]:
-    """Delete a topic; its configs go with it."""
+def delete_topic(topic: Topic, take: Take = freely) -> Decision[None]:
+    """Delete a topic; its configs go with it. Raises BrokerError."""
+    take(len(topic.partitions))
     return Decision([RemoveTopicRecord(topic.topic_id)], None)
 
 
@@ -115,7 +123,7 @@ def _too_many(commands: Sequence[CreateTopic], defaults: Defaults) -> BrokerErro
 
 
 def grow_topics(
-    metadata: Metadata, commands: Sequence[GrowTopic], made_before: int = 0
+    metadata: Metadata, commands: Sequence[GrowTopic], made_before: int = 0, take: Take = freely
 ) -> Decision[list[BrokerError | None]]:
     """Add partitions to each topic, or refuse it; `made_before` were made by the same request."""
     records: list[Message] = []
@@ -124,6 +132,7 @@ def grow_topics(
     for command in commands:
         try:
             made = _grow(metadata, command, rotation, made_before + len(records))
+            take(len(made))
         except BrokerError as refusal:
             results.append(refusal.as_value())
         else:

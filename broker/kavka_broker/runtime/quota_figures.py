@@ -1,0 +1,71 @@
+"""Figures of clients' quotas: of each share what it has used, its limit, and how it was throttled."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION, FETCH, PRODUCE
+from kavka_broker.quotas.sensor import Usage
+from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
+from kavka_broker.runtime.partition_figures import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The families of one type of quota. `used` has the type as a label where `is_shared`."""
+
+    used: str
+    limit: str
+    rate: str
+    throttle_time: str
+    is_shared: bool = False
+    tokens: str = ""
+
+
+BYTES: Final = ("kavka_client_bytes_total", "kavka_client_quota_limit_bytes_per_second")
+NAMES: Final[Mapping[str, Names]] = {
+    PRODUCE: Names(*BYTES, "kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time", is_shared=True),
+    FETCH: Names(*BYTES, "kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time", is_shared=True),
+    CONTROLLER_MUTATION: Names(
+        "kavka_client_mutations_total",
+        "kavka_client_quota_limit_mutations_per_second",
+        "kafka_server_controllermutation_mutation_rate",
+        "kafka_server_controllermutation_throttle_time",
+        tokens="kafka_server_controllermutation_tokens",
+    ),
+}
+
+
+def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> Iterator[Sample]:
+    names = NAMES[quota_type]
+    for usage in usages:
+        client = (usage.user, usage.client_id)
+        labels = (*client, quota_type)
+        yield names.used, labels if names.is_shared else client, usage.used_total
+        yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
+        yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
+        yield from limit_samples(usage, labels, names)
+    yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
+    yield from delay_samples(quota_type, quota)
+
+
+def limit_samples(usage: Usage, labels: tuple[str, ...], names: Names) -> Iterator[Sample]:
+    client = labels[:2]
+    if usage.effective is not None:
+        where = (str(usage.effective.level), str(usage.effective.entity))
+        yield names.limit, (*(labels if names.is_shared else client), *where), usage.effective.limit
+    if usage.rate is not None:
+        yield names.rate, client, usage.rate
+        yield names.throttle_time, client, usage.throttle_ms_average
+    if usage.tokens is not None:
+        yield names.tokens, client, usage.tokens
+
+
+def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:
+    bounds = [*(str(bound_ms / 1000) for bound_ms in DELAY_BUCKETS_MS), "+Inf"]
+    counts = list(accumulate(quota.delay_counts))
+    for bound, count in zip(bounds, counts, strict=True):
+        yield "kavka_throttle_duration_seconds_bucket", (quota_type, bound), count
+    yield "kavka_throttle_duration_seconds_count", (quota_type,), counts[-1]
+    yield "kavka_throttle_duration_seconds_sum", (quota_type,), quota.delay_ms_total / 1000
