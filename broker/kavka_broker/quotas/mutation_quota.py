@@ -52,8 +52,8 @@ class Mutations:
     def record(self, partitions: int) -> None:
         """Count partitions ahead of their records. Raises THROTTLING_QUOTA_EXCEEDED."""
         limit, now_ms = self.sensor.limit, int(self._clock.monotonic_ms())
-        if limit is not None and self._is_strict and self._bucket.refill(now_ms, limit) < 0:
-            self._until_ms = now_ms + self._bucket.throttle_ms(limit)
+        if limit is not None and self._is_strict and (delay_ms := self._bucket.exhausted_ms(now_ms, limit)):
+            self._until_ms = now_ms + delay_ms
             raise BrokerError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "the quota controller_mutation_rate is used up")
         self.taken += partitions
         if limit is not None:

@@ -40,6 +40,11 @@ class TokenBucket:
         self.updated_ms = now_ms if self.updated_ms is None else max(now_ms, self.updated_ms)
         return self.tokens
 
+    def exhausted_ms(self, now_ms: int, limit: float) -> int:
+        """Refill; returns the milliseconds until the balance is back at zero, 0 where it is."""
+        self.refill(now_ms, limit)
+        return self.throttle_ms(limit)
+
     def spend(self, permits: float, now_ms: int, limit: float) -> float:
         """Refill, then take `permits` off; returns the balance, below zero where the quota is exhausted."""
         self.tokens = min(self.burst(limit), self.refill(now_ms, limit) - permits)
