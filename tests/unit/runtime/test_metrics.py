@@ -14,7 +14,7 @@ from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_S
 from kavka_broker.runtime.sources import Sources
 from tests.support.sim_disk import DiskError
 from tests.support.turns import Turns
-from tests.unit.runtime.sources import partition, sources
+from tests.unit.runtime.sources import StoppedClock, partition, sources
 from tests.unit.storage.support import SMALL, fill
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
@@ -38,12 +38,21 @@ def value(found: Series, name: str, **labels: str) -> float:
 
 def throttled() -> ClientQuotas:
     quotas = ClientQuotas()
-    quotas.update({"producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0}, "consumer_byte_rate": {Entity("bob"): 1e6}})
+    quotas.update(
+        {
+            "producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0},
+            "consumer_byte_rate": {Entity("bob"): 1e6},
+            "controller_mutation_rate": {Entity("carol"): 2.0},
+        }
+    )
     quotas.produce("alice", "etl", 10_000, 5000)
     quotas.produce("alice", "etl", 5000, 5000)
     quotas.held("produce", "alice", "etl", 5000).begin(0)
     quotas.held("produce", "alice", "etl", 5000).end(4000)
     quotas.fetch("bob", "report", 500, 5000)
+    carols = quotas.mutations.begin("carol", "admin", StoppedClock(), strict=False)
+    carols.record(20)
+    quotas.mutations.finish(carols, 5000)
     return quotas
 
 
@@ -75,6 +84,12 @@ def test_kafkas_own_names_are_there_too() -> None:
     assert value(found, "kafka_server_produce_byte_rate", user="alice", client_id="etl") == 1500.0
     assert value(found, "kafka_server_produce_throttle_time", user="alice", client_id="etl") == 5000.0
     assert value(found, "kafka_server_fetch_byte_rate", user="bob", client_id="") == 50.0
+    carol = {"user": "carol", "client_id": ""}
+    assert value(found, "kafka_server_controllermutation_mutation_rate", **carol) == 2.0
+    assert value(found, "kafka_server_controllermutation_tokens", **carol) == 2.0
+    assert value(found, "kavka_client_mutations_total", **carol) == 20
+    level = {"level": "3", "source": 'user "carol"'}
+    assert value(found, "kavka_client_quota_limit_mutations_per_second", **carol, **level) == 2.0
 
 
 def test_the_histogram_of_delays_adds_up() -> None:
