@@ -1,7 +1,7 @@
 """The quota controller_mutation_rate as handlers use it: begun with the request, finished with its answer.
 
-A broker that passes a request on gets the controller's `throttle_time_ms` with the answer, and holds its client back for
-as long: the controller does not know the connection.
+A broker that passes a request on gets the controller's `throttle_time_ms` with the answer, and holds its client back
+for as long: the controller does not know the connection.
 """
 
 from collections.abc import Iterator

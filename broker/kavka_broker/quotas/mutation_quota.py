@@ -1,8 +1,8 @@
 """The quota controller_mutation_rate: how many partitions a client may have created and deleted (KIP-599).
 
-The active controller counts, in a token bucket for each share. A request takes its permits topic by topic, and the topic
-that takes the bucket below zero is still allowed. What comes while it is below is refused, or, for a client of a version
-that does not know the error, allowed and made to wait.
+The active controller counts, in a token bucket for each share. A request takes its permits topic by topic, and the
+topic that takes the bucket below zero is still allowed. What comes while it is below is refused, or, for a client of a
+version that does not know the error, allowed and made to wait.
 """
 
 from kavka_broker.core.quota.bucket import TokenBucket
