@@ -1,7 +1,7 @@
 """What `pip install kavka` brings: the broker and the command, and no more than they import.
 
-Counted from what is installed here (metadata and files, without bytecode), so that no index is asked. The bounds are the
-aim of docs/adr/0017, with our own code; those of the broker alone are a ratchet, to be lowered and never raised.
+Counted from what is installed here (metadata and files, without bytecode), so that no index is asked. The bounds are
+the aim of docs/adr/0017, with our own code; those of the broker alone are a ratchet, to be lowered and never raised.
 """
 
 import re
@@ -65,7 +65,17 @@ def test_an_installation_is_small(root: str, packages_max: int, megabytes_max: f
 
 def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
     plain = closure("kavka")
-    assert not plain & {"kopf", "kubernetes", "aiohttp", "confluent-kafka", "rich", "textual", "typer", "pydantic", "lz4"}
+    assert not plain & {
+        "kopf",
+        "kubernetes",
+        "aiohttp",
+        "confluent-kafka",
+        "rich",
+        "textual",
+        "typer",
+        "pydantic",
+        "lz4",
+    }
     assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
     assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
     assert closure("kavka", frozenset({"top"})) >= {"rich", "textual"} | plain

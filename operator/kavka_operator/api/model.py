@@ -106,7 +106,7 @@ def rule_schema(rule: Rule | Transition) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A field of a model: its name here, its key in a resource, what it may hold, and its value where it is left out."""
+    """A field of a model: its name here, its key in a resource, what it may hold, its value where it is left out."""
 
     name: str
     key: str
@@ -145,7 +145,8 @@ class Model:
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
         hints = get_type_hints(cls, include_extras=True)
-        cls.known_fields = tuple(_known(part, hints[part.name]) for part in dataclasses.fields(cls))  # type: ignore[arg-type]
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        cls.known_fields = tuple(_known(part, hints[part.name]) for part in fields)
 
     def __post_init__(self) -> None:
         """Read what the fields were given. Raises InvalidError."""

@@ -1,8 +1,9 @@
 """What a batch's records unpack to, piece by piece.
 
 A small batch can unpack to gigabytes. Who only looks for something takes a piece of at most `PIECE_BYTES` at a time,
-and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy and lz4 give a whole
-block at once: of snappy at most some twenty times as large as what was sent (the format allows no more), of lz4 4 MiB.
+and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy and lz4
+give a whole block at once: of snappy at most some twenty times as large as what was sent (the format allows no more),
+of lz4 at most 4 MiB.
 """
 
 import zlib
