@@ -15,6 +15,7 @@ GENERATORS = (
     "tools.metrics_page",
     "tools.command_page",
     "tools.pictures",
+    "tools.top_picture",
 )
 
 

@@ -31,6 +31,10 @@ def test_the_pictures_show_the_house_as_it_is() -> None:
     assert not drift("tools.pictures")
 
 
+def test_the_picture_of_the_screen_is_what_it_shows() -> None:
+    assert not drift("tools.top_picture")
+
+
 def test_the_command_is_described_as_it_is_parsed() -> None:
     assert not drift("tools.command_page")
 

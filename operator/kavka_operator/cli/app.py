@@ -8,9 +8,12 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kavka_operator.extras import lacking
+
+if TYPE_CHECKING:
+    from kavka_operator.cli.targets import Asked
 
 ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
 FORMS = ("table", "wide", "yaml", "json", "name")
@@ -45,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _add_get_and_describe(commands)
     _add_wait(commands)
     _add_explain(commands)
+    _add_top(commands)
     demo = _add(
         commands,
         "demo",
@@ -171,6 +175,32 @@ def _add_wait(commands: Any) -> None:
     _add_namespace(wait)
 
 
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--cluster", help="The cluster; not needed while only one runs.")
+    _add_namespace(command)
+    words = "Any other Kafka, by the addresses of its brokers."
+    command.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
+    words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
+    command.add_argument("--metrics", default="", metavar="URL,...", help=words)
+
+
+def _asked(options: Options) -> "Asked":
+    from kavka_operator.cli.targets import Asked
+
+    return Asked(options.bootstrap, options.metrics, options.cluster, options.namespace, options.state_dir)
+
+
+def _add_top(commands: Any) -> None:
+    top = _add(
+        commands,
+        "top",
+        _top,
+        "Watch clients, topics, groups, quotas and nodes of a cluster, of any Kafka too; `?` shows the keys.",
+    )
+    _add_target(top)
+    top.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Time between looks (%(default)s).")
+
+
 def _add_explain(commands: Any) -> None:
     explain = _add(commands, "explain", None, "Say why something is as it is.", state=False)
     subjects = explain.add_subparsers(metavar="SUBJECT", title="subjects", required=True)
@@ -250,6 +280,15 @@ def _explain_quota(options: Options) -> int:
     from kavka_operator.cli.explaining import explain_quota
 
     return explain_quota(options.user, options.client_id, options.cluster, options.namespace, options.state_dir)
+
+
+def _top(options: Options) -> int:
+    if words := lacking("kavka top", "top", "rich", "textual"):
+        sys.stderr.write(f"error: {words}\n")
+        return 1
+    from kavka_operator.cli.screen import top
+
+    return top(_asked(options), options.every)
 
 
 def _demo(options: Options) -> int:

@@ -1,0 +1,29 @@
+"""`kavka top`: the screen over a cluster that runs."""
+
+import logging
+
+from kavka_operator.cli.targets import Asked, target
+from kavka_operator.cli.words import CommandError, complain
+
+EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
+
+
+def top(asked: Asked, every_seconds: float) -> int:
+    """Show the screen until it is left; the exit code."""
+    from kavka_operator.top.app import Top
+    from kavka_operator.top.sources import ClusterSource
+
+    try:
+        if not EVERY_SECONDS_MIN <= every_seconds <= EVERY_SECONDS_MAX:
+            raise CommandError(f"--every is from {EVERY_SECONDS_MIN:g} to {EVERY_SECONDS_MAX:g} seconds")
+        found = target(asked)
+    except CommandError as error:
+        return complain(error)
+    logging.getLogger("kafka").addHandler(
+        logging.NullHandler()
+    )  # what the client logs would be written over the screen
+    source = ClusterSource(found.name, found.bootstrap, found.urls)
+    screen = Top(found.name, source, every_seconds)
+    screen.run()
+    source.close()
+    return screen.return_code or 0

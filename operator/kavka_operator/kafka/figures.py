@@ -1,0 +1,157 @@
+"""What a broker's metrics page tells that Kafka's admin protocol does not: who uses how much, and what came and went.
+
+Names are those of Kavka's page; `kafka_server_produce_byte_rate` and the like are also what Kafka's own figures are
+usually called, so that another broker's page tells what it can. What a page does not tell is None or absent, never 0.
+"""
+
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
+
+from prometheus_client.parser import text_string_to_metric_families
+
+TIMEOUT_SECONDS = 2.0
+PAGE_BYTES_MAX = 16 * 1024 * 1024
+
+PRODUCE, FETCH = "produce", "fetch"
+RATES = {"kafka_server_produce_byte_rate": PRODUCE, "kafka_server_fetch_byte_rate": FETCH}
+BYTES = "kavka_client_bytes_total"
+LIMIT = "kavka_client_quota_limit_bytes_per_second"
+THROTTLED = "kavka_client_throttle_seconds_total"
+TOPIC_IN = "kafka_server_brokertopicmetrics_bytesin_total"
+TOPIC_OUT = "kafka_server_brokertopicmetrics_bytesout_total"
+RECEIVED, SENT = "kavka_network_received_bytes_total", "kavka_network_sent_bytes_total"
+CONNECTIONS, WAITING = "kavka_connections", "kavka_connections_throttled"
+BROKER = "kavka_broker_info"
+QUOTA_LIMIT, QUOTA_USAGE = "kavka_quota_limit", "kavka_quota_usage"
+QUOTA_SHARES, QUOTA_HELD = "kavka_quota_shares", "kavka_quota_throttled_seconds_total"
+OF_QUOTA = (QUOTA_LIMIT, QUOTA_USAGE, QUOTA_SHARES, QUOTA_HELD)
+WANTED = (
+    *(*RATES, BYTES, LIMIT, THROTTLED),
+    *(TOPIC_IN, TOPIC_OUT, RECEIVED, SENT, CONNECTIONS, WAITING, BROKER),
+    *OF_QUOTA,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClientKey:
+    """Who counts together on a page, and for what: produce or fetch."""
+
+    user: str
+    client_id: str
+    kind: str
+
+
+@dataclass(slots=True)
+class ClientFigures:
+    """The figures of one client on one broker. `source` describes the entity whose limit applies."""
+
+    rate: float | None = None
+    limit: float | None = None
+    level: int | None = None
+    source: str = ""
+    bytes_total: float | None = None
+    throttled_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class QuotaFigures:
+    """The figures of one configured quota on one broker: the usage is that of the client that uses most of it."""
+
+    limit: float | None = None
+    usage: float | None = None
+    shares: float | None = None
+    throttled_seconds: float | None = None
+
+
+@dataclass(slots=True)
+class Page:
+    """The figures of one broker's metrics page. Quotas stand by the words for their entity and their kind."""
+
+    node: int | None = None
+    clients: dict[ClientKey, ClientFigures] = field(default_factory=dict)
+    quotas: dict[tuple[str, str], QuotaFigures] = field(default_factory=dict)
+    topics_in: dict[str, float] = field(default_factory=dict)
+    topics_out: dict[str, float] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def client(self, labels: Mapping[str, str], kind: str) -> ClientFigures:
+        """The figures of a client, new where it was not named before."""
+        key = ClientKey(labels.get("user", ""), labels.get("client_id", ""), kind)
+        return self.clients.setdefault(key, ClientFigures())
+
+
+def fetch_page(url: str) -> Page | None:
+    """The figures at a URL, or None where nobody answers with a metrics page."""
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the caller's own URL
+            text: bytes = answer.read(PAGE_BYTES_MAX)
+        return read_page(text.decode(errors="replace"))
+    except (OSError, HTTPException, ValueError):
+        return None
+
+
+def url_of(address: str) -> str:
+    """The URL of a metrics page from `HOST:PORT`, or a URL as it is. Raises ValueError."""
+    if not address:
+        raise ValueError("an address is empty")
+    if "://" not in address:
+        return f"http://{address}" + ("" if "/" in address else "/metrics")
+    if not address.startswith(("http://", "https://")):
+        raise ValueError(f'"{address}" is neither HOST:PORT nor a URL of http or https')
+    return address
+
+
+def read_page(text: str) -> Page:
+    """The figures of a metrics page. Raises ValueError where it is none."""
+    page = Page()
+    for name, labels, value in _samples(text):
+        if name in RATES:
+            page.client(labels, RATES[name]).rate = value
+        elif name in {BYTES, LIMIT, THROTTLED}:
+            _note_client(page, name, labels, value)
+        elif name in {TOPIC_IN, TOPIC_OUT} and (topic := labels.get("topic")):
+            (page.topics_in if name == TOPIC_IN else page.topics_out)[topic] = value
+        elif name in {RECEIVED, SENT, CONNECTIONS, WAITING}:
+            page.totals[name] = page.totals.get(name, 0.0) + value
+        elif name in OF_QUOTA:
+            _note_quota(page, name, labels, value)
+        elif name == BROKER:
+            page.node = int(labels["node_id"])
+    return page
+
+
+def _note_client(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:
+    client = page.client(labels, labels.get("quota_type", ""))
+    if name == BYTES:
+        client.bytes_total = value
+    elif name == THROTTLED:
+        client.throttled_seconds = value
+    else:
+        client.limit, client.source = value, labels.get("source", "")
+        client.level = int(labels["level"]) if labels.get("level", "").isdecimal() else None
+
+
+def _note_quota(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:
+    key = labels.get("entity", ""), labels.get("quota_type", "")
+    quota = page.quotas.setdefault(key, QuotaFigures())
+    if name == QUOTA_LIMIT:
+        quota.limit = value
+    elif name == QUOTA_USAGE:
+        quota.usage = value
+    elif name == QUOTA_SHARES:
+        quota.shares = value
+    else:
+        quota.throttled_seconds = value
+
+
+def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """Samples of the families that are read. Others may be many, and are not parsed."""
+    for family in text_string_to_metric_families("\n".join(_wanted(text.splitlines())) + "\n"):
+        for sample in family.samples:
+            yield sample.name, sample.labels, sample.value
+
+
+def _wanted(lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in lines if line.startswith(WANTED))

@@ -1,0 +1,254 @@
+"""The screen of `kavka top`: keys and time come in, the views are drawn. Nothing here knows Kafka."""
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.top import drawing, words
+from kavka_operator.top.aside import aside
+from kavka_operator.top.colours import BACKGROUND, BAND, style_of
+from kavka_operator.top.drawing import Line
+from kavka_operator.top.model import History
+from kavka_operator.top.sheet import Order, Sheet
+from kavka_operator.top.sources import Source
+from kavka_operator.top.table import Table
+from kavka_operator.top.views import VIEWS
+
+PROMPTS = {"filter": "show only rows with", "find": "find"}
+
+
+def drawn(line: Line, background: str = BACKGROUND) -> Text:
+    """A line in its colours."""
+    return Text.assemble(*((text, style_of(tone, background)) for text, tone in line), no_wrap=True, overflow="crop")
+
+
+class Words(ModalScreen[None]):
+    """Lines over the table, until a key is pressed."""
+
+    CSS = f"""
+    Words {{ align: center middle; background: $background 60%; }}
+    Words > Static {{ width: auto; max-width: 96%; height: auto; max-height: 96%; padding: 1 2;
+                      background: {BAND}; border: round #30363d; }}
+    """
+
+    def __init__(self, lines: list[Line]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text("\n").join(drawn(line, BAND) for line in self._lines))
+
+    def on_key(self) -> None:
+        self.dismiss()
+
+
+class Top(App[None]):
+    """The screen. `every_seconds` is the time between looks; None leaves it to who calls `look`."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = f"""
+    Screen {{ background: {BACKGROUND}; }}
+    #title, #tabs, #note, #foot {{ height: 1; background: {BACKGROUND}; }}
+    #note.empty {{ display: none; }}
+    Table {{ height: 1fr; }}
+    Input, Input:focus {{ height: 1; border: none; padding: 0 1; background: {BAND}; }}
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *((str(number), f"view('{name}')") for number, name in enumerate(VIEWS, 1)),
+        ("tab", "turn(1)"),
+        ("shift+tab", "turn(-1)"),
+        ("slash", "ask('filter')"),
+        ("f", "ask('find')"),
+        ("n", "find"),
+        ("s", "sort(1)"),
+        ("S", "sort(-1)"),
+        ("r", "reverse"),
+        ("space", "pause"),
+        ("enter", "details"),
+        ("question_mark", "help"),
+        ("escape", "clear"),
+        ("q", "quit"),
+        ("j,down", "move(1)"),
+        ("k,up", "move(-1)"),
+        ("pagedown", "page(1)"),
+        ("pageup", "page(-1)"),
+        ("g,home", "edge(-1)"),
+        ("G,end", "edge(1)"),
+    ]
+
+    def __init__(self, name: str, source: Source, every_seconds: float | None = 2.0) -> None:
+        super().__init__()
+        self.title = "kavka top"
+        self._cluster, self._source, self._every_seconds = name, source, every_seconds
+        self._history: History | None = None
+        self._is_looking = False
+        self._view = next(iter(VIEWS))
+        self._orders: dict[str, Order] = {}
+        self._sought = self._said = self._trouble = ""
+        self._is_paused = False
+        self._table = Table()
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static(id="title")
+            yield Static(id="tabs")
+            yield self._table
+            yield Static(id="note")
+            yield Static(id="foot")
+
+    def on_mount(self) -> None:
+        self._table.focus()
+        self._show()
+        if self._every_seconds is not None:
+            self._look_again()
+            self.set_interval(self._every_seconds, self._look_again)
+
+    def on_resize(self, _: Resize) -> None:
+        self.call_after_refresh(self._show)
+
+    async def look(self) -> None:
+        """Take a look and show it. Does nothing while another is under way."""
+        if self._is_looking:
+            return
+        self._is_looking = True
+        try:
+            self._history, self._trouble = History.after(self._history, await aside(self._source.take)), ""
+        except AdminError as error:
+            self._trouble = f"{error}; what is shown is old" if self._history is not None else str(error)
+        finally:
+            self._is_looking = False
+        self._show()
+
+    def _look_again(self) -> None:
+        if not self._is_paused:
+            self.run_worker(self.look())
+
+    @property
+    def sheet(self) -> Sheet | None:
+        """The sheet on the screen; None before the first look."""
+        return VIEWS[self._view](self._history) if self._history is not None else None
+
+    def _show(self) -> None:
+        sheet, order = self.sheet, self._order()
+        if sheet is not None:
+            self._table.show(sheet, order)
+        self._say("title", words.title(self._cluster, self._history, is_paused=self._is_paused, trouble=self._trouble))
+        self._say("tabs", words.tabs(list(VIEWS), self._view, sheet, len(self._table.rows)))
+        notes = words.notes(sheet, self._history)
+        self._say("note", notes)
+        self.query_one("#note").set_class(not notes, "empty")
+        self._say("foot", words.foot(order, self._said))
+
+    def _say(self, where: str, line: Line) -> None:
+        self.query_one(f"#{where}", Static).update(drawn(line))
+
+    def _order(self) -> Order:
+        if self._view in self._orders or self._history is None:
+            return self._orders.get(self._view, Order(0))
+        return Order(VIEWS[self._view](self._history).sort)
+
+    def _reorder(
+        self, *, column: int | None = None, is_reversed: bool | None = None, filter_: str | None = None
+    ) -> None:
+        now = self._order()
+        self._orders[self._view] = Order(
+            now.column if column is None else column,
+            now.is_reversed if is_reversed is None else is_reversed,
+            now.filter if filter_ is None else filter_,
+        )
+        self._show()
+
+    def action_view(self, name: str) -> None:
+        """Show another view."""
+        self._view, self._said = name, ""
+        self._show()
+
+    def action_turn(self, steps: int) -> None:
+        """Show the next view, or the one before."""
+        names = list(VIEWS)
+        self.action_view(names[(names.index(self._view) + steps) % len(names)])
+
+    def action_sort(self, steps: int) -> None:
+        """Sort by the next column that sorts, or the one before."""
+        if (sheet := self.sheet) is not None:
+            columns = [at for at, column in enumerate(sheet.columns) if column.is_sorting]
+            at = columns.index(self._order().column)
+            self._reorder(column=columns[(at + steps) % len(columns)], is_reversed=False)
+
+    def action_reverse(self) -> None:
+        """Turn the order around."""
+        self._reorder(is_reversed=not self._order().is_reversed)
+
+    def action_pause(self) -> None:
+        """Stop looking, or go on."""
+        self._is_paused = not self._is_paused
+        self._show()
+
+    async def action_clear(self) -> None:
+        """Ask no more, and show all rows."""
+        fields = self.query(Input)
+        if not fields or fields.first().name == "filter":
+            self._reorder(filter_="")
+        for field in fields:
+            await self._close(field)
+        self._said = ""
+        self._show()
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor."""
+        self._table.move(rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by a screen."""
+        self._table.move(pages * self._table.page_rows)
+
+    def action_edge(self, direction: int) -> None:
+        """Move the cursor to the first or the last row."""
+        self._table.move(direction * len(self._table.rows))
+
+    def action_details(self) -> None:
+        """Show all of the chosen row."""
+        sheet, row = self.sheet, self._table.chosen
+        if sheet is not None and row is not None:
+            self.push_screen(Words(drawing.details(sheet, row)))
+
+    def action_help(self) -> None:
+        """Say what the keys do."""
+        self.push_screen(Words(words.help_lines()))
+
+    async def action_ask(self, what: str) -> None:
+        """Ask for words at the foot of the screen."""
+        before = self._order().filter if what == "filter" else self._sought
+        field = Input(before, placeholder=PROMPTS[what], name=what, select_on_focus=False, compact=True)
+        await self.mount(field, after="#foot")
+        self.query_one("#foot").display = False
+        field.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while the words are typed."""
+        if event.input.name == "filter":
+            self._reorder(filter_=event.value)
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Take the words."""
+        await self._close(event.input)
+        if event.input.name == "find":
+            self._sought = event.value
+            self.action_find()
+
+    async def _close(self, field: Input) -> None:
+        await field.remove()
+        self.query_one("#foot").display = True
+        self._table.focus()
+
+    def action_find(self) -> None:
+        """Go to the next row with the words that were sought."""
+        self._said = "" if not self._sought or self._table.find(self._sought) else f'no row with "{self._sought}"'
+        self._show()

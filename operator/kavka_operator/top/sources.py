@@ -1,0 +1,106 @@
+"""Looks at a real cluster: Kafka's admin protocol for what every Kafka tells, and the brokers' metrics pages."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Protocol, TypeVar
+
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.figures import Page, fetch_page
+from kavka_operator.kafka.onlooking import LogDirs, Members, Onlooker
+from kavka_operator.top.model import Look
+
+T = TypeVar("T")
+
+PARTITIONS_MAX = 20_000
+PAGES_AT_ONCE_MAX = 8
+
+
+class Source(Protocol):
+    """Where looks come from."""
+
+    def take(self) -> Look:
+        """The cluster now. Raises AdminError where no broker answers."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        ...
+
+
+class ClusterSource:
+    """Looks at a cluster through its bootstrap addresses and the URLs of its brokers' metrics pages."""
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        urls: Sequence[str] = (),
+        connect: Callable[[str], Onlooker] = Onlooker,
+        read: Callable[[str], Page | None] = fetch_page,
+    ) -> None:
+        self._name, self._bootstrap, self._urls = name, bootstrap, tuple(urls)
+        self._connect, self._read = connect, read
+        self._admin: Onlooker | None = None
+        self._refused: list[str] = []
+        self._is_stale = False
+
+    def take(self) -> Look:
+        self._refused, self._is_stale = [], False
+        try:
+            if self._admin is None:
+                self._admin = self._connect(self._bootstrap)
+            look = self._look(self._admin, self._admin.members())
+        except AdminError:
+            self.close()
+            raise
+        if self._is_stale:
+            self.close()  # what failed for a while may be told through connections to other brokers
+        return look
+
+    def close(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            admin.close()
+
+    def _look(self, admin: Onlooker, members: Members) -> Look:
+        pages = read_pages(self._urls, self._read)
+        partitions = members.partitions
+        if is_too_many := len(partitions) > PARTITIONS_MAX:
+            self._refused.append(f"ends of logs are not asked for of more than {PARTITIONS_MAX} partitions")
+        return Look(
+            at_s=time.monotonic(),
+            name=self._name,
+            members=members,
+            controller=self._told(admin.controller),
+            quotas=self._told(admin.quotas),
+            ends=None if is_too_many else self._told(partial(admin.ends, partitions)),
+            groups=self._told(admin.groups),
+            log_dirs=self._log_dirs(admin, members),
+            pages=pages,
+            silent=len(self._urls) - len(pages),
+            untold=tuple(self._refused),
+        )
+
+    def _log_dirs(self, admin: Onlooker, members: Members) -> Mapping[int, LogDirs]:
+        asked = {broker: self._told(partial(admin.log_dirs, broker)) for broker in members.brokers}
+        return {broker: told for broker, told in asked.items() if told is not None}
+
+    def _told(self, ask: Callable[[], T]) -> T | None:
+        """What an answer holds; None where it is refused, with the words for that noted."""
+        try:
+            return ask()
+        except AdminError as error:
+            self._refused.append(str(error))
+            self._is_stale |= error.retriable
+            return None
+
+
+def read_pages(urls: Sequence[str], read: Callable[[str], Page | None] = fetch_page) -> dict[str, Page]:
+    """The metrics pages that answer, by the id of their broker, or by their URL where they do not tell it."""
+    if not urls:
+        return {}
+    with ThreadPoolExecutor(min(len(urls), PAGES_AT_ONCE_MAX)) as pool:
+        found = zip(urls, pool.map(read, urls), strict=True)
+        return {str(page.node) if page.node is not None else url: page for url, page in found if page is not None}

@@ -1,0 +1,102 @@
+"""Quotas: each limit with the clients that meet it. A limit that others hide has no effect, and says so."""
+
+from collections.abc import Mapping
+
+from kavka_broker.core.quota.entity import QuotaKey
+from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain.entities import entity_text
+from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
+from kavka_operator.top import units
+from kavka_operator.top.model import History, greatest
+from kavka_operator.top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
+from kavka_operator.top.views import cells
+
+COLUMNS = (
+    Column("ENTITY", is_flexible=True),
+    Column("LEVEL", is_number=True, rank=4),
+    Column("LIMITS"),
+    Column("LIMIT", is_number=True),
+    Column("MOST", is_number=True, rank=3),
+    Column("USED", is_number=True),
+    Column("HELD", is_number=True, rank=1),
+    Column("CLIENTS", is_number=True, rank=5),
+    Column("HIDDEN BY", rank=2, is_flexible=True),
+)
+RATES = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
+TYPES: Mapping[str, str] = {  # what the metrics pages call them
+    QuotaKey.PRODUCER_BYTE_RATE: "produce",
+    QuotaKey.CONSUMER_BYTE_RATE: "fetch",
+    QuotaKey.REQUEST_PERCENTAGE: "request",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "controller_mutation",
+    QuotaKey.CONNECTION_CREATION_RATE: "connection_creation",
+}
+UNITS: Mapping[str, str] = {
+    QuotaKey.REQUEST_PERCENTAGE: " %",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "/s",
+    QuotaKey.CONNECTION_CREATION_RATE: "/s",
+}
+
+
+def quotas(history: History) -> Sheet:
+    """The sheet of quotas, a row for each limit."""
+    limits = history.now.quotas
+    if limits is None:
+        return Sheet("quotas", COLUMNS, (), 5, "this cluster does not tell its quotas")
+    near = Neighbours(limits)
+    rows = [_row(history, near, entity, key) for entity, values in limits.items() for key in _amounts(values)]
+    return Sheet("quotas", COLUMNS, tuple(rows), 5, "" if history.now.pages else cells.NO_PAGES)
+
+
+def _row(history: History, near: Neighbours, entity: AnyEntity, key: str) -> Row:
+    text, level, limit = units.printable(entity_text(entity)), level_of(entity), near.limits[entity][key]
+    hidden = [other for other in shadowed_by(entity, near) if key in other.keys and other.clients == "All"]
+    return Row(
+        f"{text}\0{key}",
+        (
+            Cell(text, text, Tone.FAINT if hidden else Tone.NAME),
+            Cell(str(level), level) if level else Cell(""),
+            Cell(_words(key), key),
+            Cell(_amount(key, limit), limit),
+            *_usage(history, entity, key),
+            Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
+        ),
+    )
+
+
+def _amounts(values: Mapping[str, float]) -> list[str]:
+    """The keys that are amounts; those of Kavka's own that are moments are not."""
+    return sorted(key for key in values if not key.endswith("_ms"))
+
+
+def _words(key: str) -> str:
+    return TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
+
+
+def _amount(key: str, amount: float) -> str:
+    return units.rate(amount) if key in RATES else f"{amount:g}{UNITS.get(key, '')}"
+
+
+def _usage(history: History, entity: AnyEntity, key: str) -> tuple[Cell, ...]:
+    """Usage, used, held and clients, as the metrics pages tell them."""
+    name = str(entity), TYPES.get(key, key)
+    now = {node: page.quotas[name] for node, page in history.now.pages.items() if name in page.quotas}
+    used = greatest(quota.usage / quota.limit for quota in now.values() if quota.usage is not None and quota.limit)
+    usage = greatest(quota.usage for quota in now.values())
+    return (
+        Cell(_amount(key, usage), usage) if usage is not None else UNTOLD,
+        cells.usage(used, is_limited=True),
+        _held(history, name),
+        cells.number(greatest(quota.shares for quota in now.values())),
+    )
+
+
+def _held(history: History, name: tuple[str, str]) -> Cell:
+    """The share of the time in which the quota held anybody back, at the broker where it did most."""
+    both = [look.pages if look is not None else {} for look in (history.now, history.before)]
+    held = greatest(
+        history.per_second(*(pages[node].quotas[name].throttled_seconds for pages in both))
+        for node, page in both[0].items()
+        if name in page.quotas and node in both[1] and name in both[1][node].quotas
+    )
+    is_awaited = history.before is None and any(name in page.quotas for page in both[0].values())
+    return cells.held(held, awaited=is_awaited)

@@ -1,0 +1,128 @@
+"""What `kavka top` sees of Kavka and Apache Kafka side by side: the same, but for what only a metrics page tells, which
+of Apache Kafka is "not told".
+"""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity
+from kavka_operator.domain.plan import AlterQuota
+from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.top.app import Top
+from kavka_operator.top.model import History
+from kavka_operator.top.sources import ClusterSource
+from kavka_operator.top.views import VIEWS
+from tests.support.both import Both, running_both
+from tests.support.screens import seen
+from tests.support.servers import Server, free_port
+
+pytestmark = [pytest.mark.java]
+
+ETL, ANY_USER = Entity(None, "etl"), Entity(DEFAULT, None)
+#: What may differ between two moments, two products, or two places on the disk.
+OWN = {"RATE", "TREND", "RECORDS/S", "IN", "OUT", "SIZE", "COMMITS/S", "LAG GROWS/S", "ADDRESS", "CONNECTIONS", "DISK"}
+ONLY_ON_PAGES = {"MOST", "USED", "HELD", "HELD NOW", "CLIENTS"}
+
+
+@pytest.fixture(scope="module")
+def pages() -> str:
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory, pages: str) -> Iterator[Both]:
+    directory: Path = tmp_path_factory.mktemp("top")
+    with running_both(directory, {"kavka.admin.listener": pages}) as pair:
+        for server in pair:
+            used(server)
+        yield pair
+
+
+def used(server: Server) -> None:
+    """Quotas, records, and a group that has read half of them."""
+    admin = KafkaClient(server.bootstrap)
+    admin.perform(AlterQuota(ETL, {"producer_byte_rate": 40_000.0, "consumer_byte_rate": 2.0**20}))
+    admin.perform(AlterQuota(ANY_USER, {"consumer_byte_rate": 2.0**30}))
+    admin.close()
+    produced(server, 100)
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    read = consumer.consume(50, 60)
+    assert len(read) == 50
+    consumer.commit(message=read[-1], asynchronous=False)
+    consumer.close()
+
+
+def produced(server: Server, count: int) -> None:
+    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "etl", "linger.ms": 100})
+    for _ in range(count):
+        producer.produce("orders", b"x" * 1000)
+    assert producer.flush(60) == 0
+
+
+def looked(server: Server, urls: tuple[str, ...] = ()) -> History:
+    """Two looks, with records between them."""
+    source = ClusterSource("here", server.bootstrap, urls)
+    first = source.take()
+    produced(server, 10)
+    history = History((first, source.take()))
+    source.close()
+    assert history.now.untold == ()
+    return history
+
+
+def shown(history: History, view: str, *, without: set[str]) -> dict[str, dict[str, str]]:
+    sheet = VIEWS[view](history)
+    titles = [column.title for column in sheet.columns]
+    return {
+        row.key: {title: cell.text for title, cell in zip(titles, row.cells, strict=True) if title not in without}
+        for row in sheet.rows
+    }
+
+
+def test_both_are_seen_alike_and_only_metrics_pages_tell_usage(both: Both, pages: str) -> None:
+    kavka, kafka = looked(both.kavka, (f"http://{pages}/metrics",)), looked(both.kafka)
+    for view in ("topics", "groups", "quotas", "nodes"):
+        ours, theirs = (shown(history, view, without=OWN | ONLY_ON_PAGES) for history in (kavka, kafka))
+        ours.pop("__consumer_offsets", None)
+        theirs.pop("__consumer_offsets", None)  # Kafka's has as many records as its own group protocol writes
+        assert ours == theirs, view
+    assert shown(kafka, "topics", without=set())["orders"]["RECORDS"] == "110"
+    assert shown(kafka, "topics", without=set())["orders"]["RECORDS/S"] not in {"0", "not told", "…"}
+    assert shown(kafka, "groups", without=set())["readers"]["LAG"] == "60"
+    quota = "client-id=etl\0consumer_byte_rate"
+    assert shown(kafka, "quotas", without=set())[quota]["HIDDEN BY"] == "user=<default>"
+    for view, title in (("quotas", "USED"), ("quotas", "HELD"), ("topics", "IN"), ("nodes", "CONNECTIONS")):
+        told = {row[title] for row in shown(kafka, view, without=set()).values()}
+        assert told == {"not told"}, (view, title)
+
+
+def test_a_throttled_client_of_kavka_is_seen_with_its_limit_and_held(both: Both, pages: str) -> None:
+    rows = shown(looked(both.kavka, (f"http://{pages}/metrics",)), "clients", without=set())
+    etl = rows["\0etl\0produce"]
+    assert (etl["LIMIT"], etl["LEVEL"], etl["BROKERS"]) == ("39.1 KiB/s", "7", "1")
+    assert etl["RATE"] not in {"0 B/s", "not told"}
+    assert etl["USED"] != "not told"
+    assert etl["HELD"] not in {"not told", "…"}
+
+
+def test_the_screen_shows_a_real_broker(both: Both, pages: str) -> None:
+    async def play() -> list[str]:
+        source = ClusterSource("here", both.kavka.bootstrap, (f"http://{pages}/metrics",))
+        app = Top("here", source, every_seconds=None)
+        async with app.run_test(size=(100, 20)) as pilot:
+            await app.look()
+            await app.look()
+            await pilot.press("4")
+            await pilot.pause()
+            lines = seen(app)
+        source.close()
+        return lines
+
+    lines = asyncio.run(play())
+    assert any(line.startswith(" client-id=etl") and "39.1 KiB/s" in line for line in lines), lines
+    assert not any("not told" in line for line in lines if "produce" in line), lines

@@ -1,0 +1,141 @@
+"""The views, from looks at a cluster: what follows from two of them, and what is not told."""
+
+from dataclasses import replace
+
+import pytest
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.kafka.figures import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
+from kavka_operator.kafka.onlooking import Group, LogDirs, Members
+from kavka_operator.top.model import LOOKS_MAX, History, Look
+from kavka_operator.top.sheet import Sheet, Tone
+from kavka_operator.top.views import VIEWS
+
+ETL = ClientKey("", "etl", "produce")
+PARTITIONS = (
+    SeenPartition("orders", 0, 1, (1, 2), (1, 2)),
+    SeenPartition("orders", 1, 2, (2, 1), (2,)),
+    SeenPartition("dark", 0, None, (2,), ()),
+)
+MEMBERS = Members("c", {1: SeenBroker(1, "a:1", None, 1, 0), 2: SeenBroker(2, "b:2", "r", 1, 1)}, PARTITIONS)
+
+
+def look(at_s: float, **told: object) -> Look:
+    return replace(Look(at_s, "here", MEMBERS), **told)  # type: ignore[arg-type]
+
+
+def history(*looks: Look) -> History:
+    return History(looks)
+
+
+def table(sheet: Sheet) -> dict[str, dict[str, str]]:
+    """The texts of a sheet by the first column and the title."""
+    titles = [column.title for column in sheet.columns]
+    return {row.key: dict(zip(titles, (cell.text.strip() for cell in row.cells), strict=True)) for row in sheet.rows}
+
+
+def page(seconds: float, rate: float = 900.0, *, limit: float | None = 1000.0, node: int = 1) -> Page:
+    figures = ClientFigures(rate, limit, 7, 'client id "etl"', 0.0, 0.5 * seconds)
+    quota = QuotaFigures(limit, rate, 1.0, 0.25 * seconds)
+    totals = {RECEIVED: 100.0 * seconds}
+    return Page(node, {ETL: figures}, {('client id "etl"', "produce"): quota}, {"orders": 50.0 * seconds}, {}, totals)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_nobody_tells_is_never_a_number(name: str) -> None:
+    told = look(0.0, quotas={Entity(None, "etl"): {"producer_byte_rate": 5.0}})
+    for row in VIEWS[name](history(told, replace(told, at_s=2.0))).rows:
+        shown = dict(zip((column.title for column in VIEWS[name](history(told)).columns), row.cells, strict=True))
+        for title in ("RATE", "IN", "OUT", "USED", "HELD", "SIZE", "DISK", "RECORDS/S", "CONNECTIONS", "MOST"):
+            assert title not in shown or shown[title].text == "not told", (title, shown[title])
+
+
+def test_a_rate_is_that_of_all_brokers_and_used_that_of_the_one_nearest_to_its_limit() -> None:
+    looks = [look(at, pages={"1": page(at, 200.0), "2": page(at, 950.0, node=2)}) for at in (10.0, 12.0)]
+    row = table(VIEWS["clients"](history(*looks)))["\0etl\0produce"]
+    assert (row["USER"], row["RATE"], row["LIMIT"], row["USED"].split()[-2:]) == (
+        "any",
+        "1.1 KiB/s",
+        "1000 B/s",
+        ["95", "%"],
+    )
+    assert (row["HELD"], row["BROKERS"], row["LEVEL"]) == ("50 %", "2", "7")
+
+
+def test_what_needs_two_looks_is_awaited_and_a_counter_that_began_anew_is_not_told() -> None:
+    first = look(10.0, pages={"1": page(10.0)})
+    assert table(VIEWS["clients"](history(first)))["\0etl\0produce"]["HELD"] == "…"
+    restarted = look(12.0, pages={"1": page(1.0)})
+    assert table(VIEWS["clients"](history(first, restarted)))["\0etl\0produce"]["HELD"] == "not told"
+
+
+def test_a_client_without_a_limit_uses_nothing_of_it() -> None:
+    row = table(VIEWS["clients"](history(look(1.0, pages={"1": page(1.0, limit=None)}))))["\0etl\0produce"]
+    assert (row["LIMIT"], row["USED"], row["LEVEL"]) == ("none", "", "")
+
+
+def test_without_pages_the_members_of_groups_are_the_clients_that_are_known() -> None:
+    told = look(1.0, groups={"g": Group("Stable", "classic", (("reader", "h"), ("reader", "i")), {})})
+    sheet = VIEWS["clients"](history(told))
+    assert [row.cells[1].text for row in sheet.rows] == ["reader"]
+    assert "--metrics" in sheet.note
+
+
+def test_topics_have_rates_from_the_ends_of_their_logs_and_sizes_of_all_replicas() -> None:
+    sizes = {1: LogDirs({("orders", 0): 1024}, 0.5), 2: LogDirs({("orders", 0): 1024}, None)}
+    before = look(10.0, ends={("orders", 0): 10, ("orders", 1): 10}, pages={"1": page(10.0)})
+    now = look(14.0, ends={("orders", 0): 50, ("orders", 1): 10}, log_dirs=sizes, pages={"1": page(14.0)})
+    found = table(VIEWS["topics"](history(before, now)))
+    assert (found["orders"]["RECORDS/S"], found["orders"]["RECORDS"]) == ("10", "60")
+    assert (found["orders"]["IN"], found["orders"]["OUT"], found["orders"]["SIZE"]) == ("50 B/s", "not told", "2.0 KiB")
+    assert (found["orders"]["STATE"], found["dark"]["STATE"]) == ("1 under-replicated", "1 offline")
+    assert found["dark"]["RECORDS/S"] == "not told"  # its end is not known while nobody leads it
+
+
+def test_the_lag_of_a_group_and_whether_it_grows() -> None:
+    group = Group("Stable", "classic", (("reader", "h"),), {("orders", 0): 5})
+    before = look(10.0, ends={("orders", 0): 10}, groups={"g": group})
+    now = look(12.0, ends={("orders", 0): 35}, groups={"g": replace(group, committed={("orders", 0): 15})})
+    row = table(VIEWS["groups"](history(before, now)))["g"]
+    assert (row["LAG"], row["LAG GROWS/S"], row["COMMITS/S"], row["TOPICS"]) == ("20", "+8", "5", "orders")
+    unknown = look(14.0, ends={}, groups={"g": replace(group, members=None)})
+    row = table(VIEWS["groups"](history(before, unknown)))["g"]
+    assert (row["LAG"], row["MEMBERS"]) == ("not told", "not told")
+
+
+def test_a_quota_that_others_hide_says_by_which() -> None:
+    quotas = {
+        Entity(None, "etl"): {"producer_byte_rate": 1000.0, "kavka_override_until_ms": 1.7e12},
+        Entity(DEFAULT, None): {"producer_byte_rate": 2.0**20},
+        IpEntity("10.0.0.1"): {"connection_creation_rate": 7.0},
+    }
+    looks = [look(at, quotas=quotas, pages={"1": page(at, 900.0)}) for at in (10.0, 12.0)]
+    sheet = VIEWS["quotas"](history(*looks))
+    found = table(sheet)
+    etl = found["client-id=etl\0producer_byte_rate"]
+    assert (etl["HIDDEN BY"], etl["MOST"], etl["HELD"], etl["CLIENTS"]) == ("user=<default>", "900 B/s", "25 %", "1")
+    assert found["user=<default>\0producer_byte_rate"]["HIDDEN BY"] == ""
+    ip = found["ip=10.0.0.1\0connection_creation_rate"]
+    assert (ip["LEVEL"], ip["LIMIT"], ip["USED"]) == ("", "7/s", "not told")
+    assert len(found) == 3, "a moment is no limit"
+    assert "does not tell" in VIEWS["quotas"](history(look(1.0))).note
+
+
+def test_nodes_with_their_traffic_disks_and_controller() -> None:
+    looks = [look(at, pages={"1": page(at)}, controller=2, log_dirs={1: LogDirs({}, 0.85)}) for at in (10.0, 12.0)]
+    sheet = VIEWS["nodes"](history(*looks))
+    found = table(sheet)
+    assert (found["1"]["IN"], found["1"]["OUT"], found["1"]["DISK"].split()[-2]) == ("100 B/s", "not told", "85")
+    assert (found["1"]["ROLE"], found["2"]["ROLE"], found["2"]["IN"]) == ("", "controller", "not told")
+    assert sheet.rows[1].cells[6].tone is Tone.BAD  # it leads a partition with replicas behind
+    assert table(VIEWS["nodes"](history(look(1.0))))["1"]["ROLE"] == "not told"
+
+
+def test_the_history_ends_somewhere() -> None:
+    looks: History | None = None
+    for at in range(3 * LOOKS_MAX):
+        looks = History.after(looks, look(float(at)))
+    assert looks is not None
+    assert len(looks.looks) == LOOKS_MAX
+    assert looks.now.at_s == 3 * LOOKS_MAX - 1
