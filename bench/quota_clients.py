@@ -4,6 +4,7 @@ Each runs in the background from its making until `stop`. `bytes_taken` are of r
 received; `told_ms` is the sum of the delays that it was told, where the client says so.
 """
 
+import contextlib
 import re
 import subprocess
 import threading
@@ -12,6 +13,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import confluent_kafka as ck
+from kafka import KafkaProducer
+from kafka.errors import KafkaTimeoutError
 
 from bench import processes, wire
 from tools.kafka_jars import class_path
@@ -21,6 +24,7 @@ RECORDS_MAX: Final = 2_000_000_000
 REQUEST_BYTES: Final = 64 * 1024
 JAVA_WINDOW: Final = re.compile(rb"^(\d+) records sent, ", re.MULTILINE)
 SECONDS_MAX: Final = 60.0
+SUM_SECONDS: Final = 0.02
 
 
 class Client(ABC):
@@ -111,6 +115,25 @@ class RdkafkaConsumer(Client):
         consumer.close()
 
 
+class KafkaPythonProducer(Client):
+    """kafka-python as it is by default."""
+
+    def __init__(self, bootstrap: str, topic: str, client_id: str, size_bytes: int) -> None:
+        self._bootstrap, self._topic, self._client_id = bootstrap, topic, client_id
+        self._value = b"x" * size_bytes
+        super().__init__()
+
+    def run(self) -> None:
+        producer = KafkaProducer(bootstrap_servers=self._bootstrap, client_id=self._client_id)
+        while not self._stops.is_set():
+            with contextlib.suppress(KafkaTimeoutError):  # its memory is full, for it is throttled
+                producer.send(self._topic, self._value).add_callback(self._delivered)
+        producer.close(timeout=0)
+
+    def _delivered(self, _metadata: object) -> None:
+        self.bytes_taken += len(self._value)
+
+
 class JavaProducer(Client):
     """Java's producer as it is by default, idempotent, driven by Kafka's own kafka-producer-perf-test."""
 
@@ -142,11 +165,13 @@ class JavaProducer(Client):
 
 
 class PipelinedProducer(Client):
-    """A bare socket that keeps so many requests of 64 KiB under way, with acks=all, and waits for no delay."""
+    """A bare socket that keeps so many requests under way, and waits for no delay."""
 
-    def __init__(self, port: int, topic: str, client_id: str, in_flight: int) -> None:
-        self._port, self._topic, self._in_flight = port, topic, in_flight
-        self._frame = wire.produce_frame(topic, 0, b"x" * REQUEST_BYTES, -1, client_id.encode())
+    def __init__(
+        self, port: int, topic: str, client_id: str, in_flight: int, request_bytes: int = REQUEST_BYTES, acks: int = -1
+    ) -> None:
+        self._port, self._topic, self._in_flight, self._request_bytes = port, topic, in_flight, request_bytes
+        self._frame = wire.produce_frame(topic, 0, b"x" * request_bytes, acks, client_id.encode())
         super().__init__()
 
     def run(self) -> None:
@@ -156,7 +181,7 @@ class PipelinedProducer(Client):
             while not self._stops.is_set():
                 body = connection.receive_next()
                 wire.produced_offset(body, self._topic)
-                self.bytes_taken += REQUEST_BYTES
+                self.bytes_taken += self._request_bytes
                 self.told_ms += wire.produce_throttle_ms(body)
                 if not sender.is_alive():
                     connection.send(self._frame)
@@ -189,18 +214,16 @@ class Several(Client):
     """Clients that are one to the quota: their sums."""
 
     def __init__(self, clients: Sequence[Client]) -> None:
-        self._clients = clients
+        self.clients = clients
         super().__init__()
 
     def run(self) -> None:
-        while not self._stops.wait(0.1):
-            self._sum()
+        while not self._stops.wait(SUM_SECONDS):
+            self.bytes_taken = sum(client.bytes_taken for client in self.clients)
+            self.told_ms = sum(client.told_ms for client in self.clients)
+            self.failure = next((client.failure for client in self.clients if client.failure), None)
 
     def stop(self) -> None:
-        for client in self._clients:
+        for client in self.clients:
             client.stop()
         super().stop()
-
-    def _sum(self) -> None:
-        self.bytes_taken = sum(client.bytes_taken for client in self._clients)
-        self.told_ms = sum(client.told_ms for client in self._clients)

@@ -1,12 +1,15 @@
-"""Byte quotas over minutes: real clients on three brokers with three replicas, Kavka and Apache Kafka at once.
+"""Byte quotas under real clients on three brokers, Kavka and Apache Kafka at once.
 
-python -m bench.quotas                             every client on both, three minutes
+python -m bench.quotas                             nine clients under 1 MiB/s, three minutes
+python -m bench.quotas --matrix                    limits from 64 KiB/s to 100 MiB/s, 45 s each behind 15 s of warm-up
 python -m bench.quotas --seconds 60 --broker kavka --client librdkafka
 
-Every client has a client id of its own under a quota of 1 MiB/s, with the default window, and sends or reads as fast as
-it is let. What is told is the rate that it reached, as a part of its limit: over the whole run, in which ten seconds'
-worth pass at once, and after the first 30 s. Both products run side by side, so that what else the machine does
-weighs on both.
+Every client has a client id of its own under a quota, with the default window, and sends or reads as fast as it is let.
+What is told is the rate that it reached, as a part of its limit: over the whole run, in which ten seconds' worth pass
+at once, and after the warm-up; how many seconds' worth it got ahead of its limit at most (the first burst), the longest
+time without any progress, and the least of its connections beside the greatest. Over minutes both products run side by
+side, so that what else the machine does weighs on both; of the matrix each runs a group of cases alone, one behind the
+other, since two cores cannot carry the clients of both.
 """
 
 import argparse
@@ -17,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,68 +30,30 @@ from bench import machine, processes, report, topics, wire
 from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment, told_floors
 from bench.brokers import KAVKA, compile_kavka
 from bench.measure import Measure
-from bench.quota_clients import (
-    Client,
-    JavaProducer,
-    PipelinedFetcher,
-    PipelinedProducer,
-    RdkafkaConsumer,
-    RdkafkaProducer,
-    Several,
-)
+from bench.quota_cases import FETCH, LONG, MATRIX, Case
+from bench.quota_clients import Client, JavaProducer, KafkaPythonProducer, Several
 from bench.trio import Trio
 
-LIMIT: Final = 1024 * 1024
-FIRST_SECONDS: Final = 30.0
-SAMPLE_SECONDS: Final = 0.5
-REPLICAS: Final = 3
+LONG_SECONDS: Final = 180.0
+LONG_WARM_UP_SECONDS: Final = 30.0
+MATRIX_SECONDS: Final = 60.0
+MATRIX_WARM_UP_SECONDS: Final = 15.0
+SAMPLE_SECONDS: Final = 0.05
+WAVE_SECONDS_MIN: Final = 1.0
 FILLED_BYTES: Final = 32 * 1024 * 1024
 FILLED_RECORD_BYTES: Final = 16 * 1024
 FLUSH_SECONDS_MAX: Final = 60.0
 OF_OTHER_SECTIONS: Final = ("repetitions", "records", "operations", "warm_up_seconds")
 HELD_LINE: Final = "kavka_client_throttle_seconds_total{"
 
-Make = Callable[[Trio, str, str], Client]
-
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A client, and which of the two quotas it is under."""
+class Sample:
+    """What a client had taken at a time, and each of its connections."""
 
-    name: str
-    make: Make
-    key: str = "producer_byte_rate"
-
-
-def pipelined(in_flight: int, connections: int = 1) -> Make:
-    def make(trio: Trio, topic: str, client_id: str) -> Client:
-        port = trio.leader_of_most(topic).port
-        made = [PipelinedProducer(port, topic, client_id, in_flight) for _ in range(connections)]
-        return made[0] if connections == 1 else Several(made)
-
-    return make
-
-
-def fetching(in_flight: int, connections: int = 1) -> Make:
-    def make(trio: Trio, topic: str, client_id: str) -> Client:
-        port = trio.leader_of_most(topic).port
-        made = [PipelinedFetcher(port, topic, client_id, in_flight) for _ in range(connections)]
-        return made[0] if connections == 1 else Several(made)
-
-    return make
-
-
-CASES: Final = (
-    Case("librdkafka, records of 16 KiB", lambda t, topic, name: RdkafkaProducer(t.bootstrap, topic, name, 16 * 1024)),
-    Case("librdkafka, records of 1 KiB", lambda t, topic, name: RdkafkaProducer(t.bootstrap, topic, name, 1024)),
-    Case("Java, records of 16 KiB", lambda t, topic, name: JavaProducer(t.bootstrap, topic, name, 16 * 1024)),
-    Case("Java, records of 1 KiB", lambda t, topic, name: JavaProducer(t.bootstrap, topic, name, 1024)),
-    Case("bare socket, 64 requests of 64 KiB in flight", pipelined(64)),
-    Case("4 bare sockets, 64 requests of 64 KiB in flight each", pipelined(64, 4)),
-    Case("librdkafka consumer", lambda t, topic, name: RdkafkaConsumer(t.bootstrap, topic, name), "consumer_byte_rate"),
-    Case("bare socket, 16 fetches in flight", fetching(16), "consumer_byte_rate"),
-    Case("4 bare sockets, 16 fetches in flight each", fetching(16, 4), "consumer_byte_rate"),
-)
+    at: float
+    taken: int
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,28 +64,58 @@ class Watched:
     case: Case
     client_id: str
     client: Client
-    samples: list[tuple[float, int]] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
     def sample(self) -> None:
         if self.client.failure:
             raise processes.ClientError(f"{self.trio.name}: {self.case.name}: {self.client.failure}")
         if self.client.bytes_taken or self.samples:
-            self.samples.append((time.monotonic(), self.client.bytes_taken))
-
-    def of_limit(self, from_seconds: float) -> float:
-        """Its rate since then, counted from its first byte, as a part of the limit."""
-        if not self.samples:
-            raise processes.ClientError(f"{self.trio.name}: {self.case.name}: nothing was taken")
-        began = self.samples[0][0]
-        later = [sample for sample in self.samples if sample[0] - began >= from_seconds]
-        start, end = later[0] if from_seconds else (began, 0), later[-1]
-        return (end[1] - start[1]) / (end[0] - start[0]) / LIMIT
+            clients = self.client.clients if isinstance(self.client, Several) else ()
+            parts = tuple(client.bytes_taken for client in clients)
+            self.samples.append(Sample(time.monotonic(), self.client.bytes_taken, parts))
 
 
-def set_quota(trio: Trio, client_id: str, key: str) -> None:
+def figures_of(samples: Sequence[Sample], limit: int, warm_up_seconds: float) -> dict[str, float]:
+    """Rates as parts of the limit, seconds' worth ahead of it, seconds without progress, least : most of connections."""
+    began = samples[0].at
+    later = [sample for sample in samples if sample.at - began >= warm_up_seconds]
+    first, last = whole_waves(later)
+    found = {
+        "of_limit": samples[-1].taken / (samples[-1].at - began) / limit,
+        "of_limit_later": (last.taken - first.taken) / (last.at - first.at) / limit,
+        "burst_seconds": max(sample.taken / limit - (sample.at - began) for sample in samples),
+        "stall_seconds": max(gap for _, gap in gaps(later)),
+    }
+    if last.parts:
+        got = [after - before for before, after in zip(first.parts, last.parts, strict=True)]
+        found["spread"] = min(got) / max(1, *got)
+    return found
+
+
+def gaps(samples: Sequence[Sample]) -> list[tuple[Sample, float]]:
+    """The last sample of each time without progress, with its seconds."""
+    found, still = [], samples[0]
+    for before, after in pairwise(samples):
+        if after.taken > before.taken:
+            found.append((before, before.at - still.at))
+            still = after
+    return [*found, (samples[-1], samples[-1].at - still.at)]
+
+
+def whole_waves(samples: Sequence[Sample]) -> tuple[Sample, Sample]:
+    """Two samples between which lie whole waves: a client that is held for long moves in them, and a part of one would
+    count for too much. All samples where there are none.
+    """
+    found = gaps(samples)[:-1]
+    longest = max((gap for _, gap in found), default=0.0)
+    ends = [sample for sample, gap in found if gap > max(WAVE_SECONDS_MIN, longest / 2)]
+    return (ends[0], ends[-1]) if len(ends) > 1 else (samples[0], samples[-1])
+
+
+def set_quota(trio: Trio, client_id: str, case: Case) -> None:
     with wire.Connection(trio.members[0].port) as connection:
-        error = wire.client_quota_error(connection.ask(wire.client_quota_frame(client_id, key, LIMIT)))
+        error = wire.client_quota_error(connection.ask(wire.client_quota_frame(client_id, case.key, case.limit)))
     if error:
         raise processes.ClientError(f"{trio.name}: the quota was refused with error {error}")
 
@@ -133,13 +129,13 @@ def fill(trio: Trio, topic: str) -> None:
         raise processes.ClientError(f"{trio.name}: {topic} could not be filled")
 
 
-def prepared(trio: Trio, case: Case, number: int) -> tuple[str, str]:
+def prepared(trio: Trio, case: Case, name: str) -> tuple[str, str]:
     """A topic of its own for a client, and its client id with a quota."""
-    topic, client_id = f"quota-{number}", f"client-{number}"
-    topics.create(trio.admin(), topic, 1, REPLICAS)
-    trio.wait_whole(topic, 1)
-    set_quota(trio, client_id, case.key)
-    if case.key == "consumer_byte_rate":
+    topic, client_id = f"quota-{name}", f"client-{name}"
+    topics.create(trio.admin(), topic, 1, case.replicas)
+    trio.wait_whole(topic, 1, case.replicas)
+    set_quota(trio, client_id, case)
+    if case.key == FETCH:
         fill(trio, topic)
     return topic, client_id
 
@@ -165,9 +161,11 @@ def running(trio: Trio, nice: int) -> Iterator[Trio]:
         trio.stop()
 
 
-def watch(trios: Sequence[Trio], cases: Sequence[Case], seconds: float) -> list[Watched]:
+def watch(trios: Sequence[Trio], cases: Sequence[Case], group: str, seconds: float) -> list[Watched]:
     """Start every client on every product at once, and look on."""
-    places = [(trio, case, *prepared(trio, case, number)) for trio in trios for number, case in enumerate(cases)]
+    places = [
+        (trio, case, *prepared(trio, case, f"{group}{number}")) for trio in trios for number, case in enumerate(cases)
+    ]
     time.sleep(2.0)  # every broker is to have heard of the quotas
     watched = [Watched(trio, case, name, case.make(trio, topic, name)) for trio, case, topic, name in places]
     deadline = time.monotonic() + seconds
@@ -178,35 +176,47 @@ def watch(trios: Sequence[Trio], cases: Sequence[Case], seconds: float) -> list[
     return watched
 
 
-def figures(one: Watched, seconds: float) -> dict[str, float]:
-    found = {"of_limit": one.of_limit(0), "bytes": one.samples[-1][1]}
-    if seconds > 2 * FIRST_SECONDS:
-        found["of_limit_later"] = one.of_limit(FIRST_SECONDS)
-    if not isinstance(one.client, JavaProducer):
+def figures(one: Watched, warm_up_seconds: float) -> dict[str, float]:
+    if not one.samples:
+        raise processes.ClientError(f"{one.trio.name}: {one.case.name}: nothing was taken")
+    found = figures_of(one.samples, one.case.limit, warm_up_seconds) | {"bytes": one.samples[-1].taken}
+    if not isinstance(one.client, JavaProducer | KafkaPythonProducer):
         found["told_seconds"] = one.client.told_ms / 1000
     if one.trio.product is KAVKA:
         found["held_share"] = held_seconds(one.trio, one.client_id) / (time.monotonic() - one.began)
     return found
 
 
-def take(trios: Sequence[Trio], cases: Sequence[Case], seconds: float, record: Callable[[Measure], None]) -> None:
+def take(
+    trios: Sequence[Trio], cases: Sequence[Case], timing: "Timing", record: Callable[[Measure], None], group: int = 0
+) -> None:
     pids = [pid for trio in trios for pid in trio.pids]
     with machine.Meter(*pids) as meter:
-        watched = watch(trios, cases, seconds)
-        measured = [(one, figures(one, seconds)) for one in watched]
+        watched = watch(trios, cases, f"{group}-", timing.seconds)
+        measured = [(one, figures(one, timing.warm_up_seconds)) for one in watched]
     for one, found in measured:
         record(Measure("quotas", one.case.name, one.trio.name, 0, found, meter.cost.others_cores))
     for one in watched:
         one.client.stop()
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a group of cases runs, and how much of it is not judged."""
+
+    seconds: float
+    warm_up_seconds: float
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench.quotas", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=180.0)
+    parser.add_argument("--matrix", action="store_true", help="limits from 64 KiB/s to 100 MiB/s")
+    parser.add_argument("--seconds", type=float, help="of each group of cases")
+    parser.add_argument("--warm-up", type=float, help="seconds that are not judged")
     parser.add_argument("--broker", action="append", choices=tuple(PRODUCTS), help="only this one")
-    parser.add_argument("--client", help="only cases whose name has this in it")
+    parser.add_argument("--client", default="", help="only cases whose name has this in it")
     parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other programs (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     return parser.parse_args()
@@ -214,7 +224,12 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     chosen, started = options(), time.time()
-    cases = [case for case in CASES if (chosen.client or "") in case.name]
+    of_run = (MATRIX_SECONDS, MATRIX_WARM_UP_SECONDS) if chosen.matrix else (LONG_SECONDS, LONG_WARM_UP_SECONDS)
+    timing = Timing(chosen.seconds or of_run[0], chosen.warm_up or of_run[1])
+    groups = [
+        [case for case in cases if chosen.client in case.name]
+        for cases in (MATRIX.values() if chosen.matrix else [LONG])
+    ]
     processes.end_all_at_exit()
     compile_kavka()
     root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
@@ -225,13 +240,16 @@ def main() -> None:
             trios = [
                 stack.enter_context(running(Trio(product, root / product.name), chosen.nice)) for product in products
             ]
-            take(trios, cases, chosen.seconds, run.record)
+            apart = [[trio] for trio in trios] if chosen.matrix else [trios]
+            for number, cases in enumerate(filter(None, groups)):
+                for side_by_side in apart:
+                    take(side_by_side, cases, timing, run.record, number)
     finally:
         processes.stop_all()
         shutil.rmtree(root, ignore_errors=True)
     whole = environment(FULL, started, found)
     about = {name: value for name, value in whole.items() if name not in OF_OTHER_SECTIONS}
-    about |= {"seconds": chosen.seconds, "limit_bytes_per_second": LIMIT}
+    about |= {"seconds": timing.seconds, "warm_up_seconds": timing.warm_up_seconds}
     print("\n" + report.text(run.measures))
     output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M-quotas", time.gmtime(started))
     report.write(output, run.measures, about)

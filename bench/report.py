@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.measure import (
+    BURST,
     COST,
     CPU_PER_GB,
     CPU_PER_OPERATION,
@@ -18,6 +19,8 @@ from bench.measure import (
     RATE,
     REQUESTS,
     SHARE,
+    SPREAD,
+    STALL,
     THROUGHPUT,
     TOLD,
     Comparison,
@@ -51,7 +54,8 @@ LAYOUTS = (
     Layout("Three brokers, three replicas, acks=all", "replicated", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers: failures and many partitions", "cluster", (COST,)),
     Layout("A sync before each answer (flush.messages=1), acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
-    Layout("Byte quota of 1 MiB/s, three replicas, default window", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
+    Layout("Byte quotas, default window: the rate reached", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
+    Layout("Byte quotas, default window: how it comes", "quotas", (BURST, STALL, SPREAD)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
 
