@@ -36,7 +36,12 @@ BURST = Metric("burst_seconds", "seconds' worth ahead", more_is_better=False, de
 STALL = Metric("stall_seconds", "longest stall s", more_is_better=False, derived=True)
 SPREAD = Metric("spread", "least : most connection", more_is_better=True, derived=True)
 TOLD = Metric("told_seconds", "s told to wait", more_is_better=False, derived=True)
-HELD = Metric("held_share", "held, share of the time", more_is_better=False, derived=True)
+HELD = Metric("held_share", "held, share", more_is_better=False, derived=True)
+IDLE_CORES = Metric("idle_cores", "cores, idle", more_is_better=False, derived=True)
+HELD_CORES = Metric("held_cores", "cores, held", more_is_better=False)
+GROWN = Metric("grown_mb", "MB more", more_is_better=False)
+FIRST_P99 = Metric("first_p99_ms", "p99 ms of the first", more_is_better=False, derived=True)
+LAST_P99 = Metric("last_p99_ms", "p99 ms of the last", more_is_better=False)
 COST = Metric("cost", "", more_is_better=False)
 
 

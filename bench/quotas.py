@@ -77,7 +77,7 @@ class Watched:
 
 
 def figures_of(samples: Sequence[Sample], limit: int, warm_up_seconds: float) -> dict[str, float]:
-    """Rates as parts of the limit, seconds' worth ahead of it, seconds without progress, least : most of connections."""
+    """Rates as parts of the limit, seconds' worth ahead of it, longest stall, least of the connections : greatest."""
     began = samples[0].at
     later = [sample for sample in samples if sample.at - began >= warm_up_seconds]
     first, last = whole_waves(later)

@@ -10,7 +10,12 @@ from bench.measure import (
     COST,
     CPU_PER_GB,
     CPU_PER_OPERATION,
+    FIRST_P99,
+    GROWN,
     HELD,
+    HELD_CORES,
+    IDLE_CORES,
+    LAST_P99,
     OF_LIMIT,
     OF_LIMIT_LATER,
     P50,
@@ -56,6 +61,8 @@ LAYOUTS = (
     Layout("A sync before each answer (flush.messages=1), acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
     Layout("Byte quotas, default window: the rate reached", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
     Layout("Byte quotas, default window: how it comes", "quotas", (BURST, STALL, SPREAD)),
+    Layout("Connections that are held by a quota", "crowd", (HELD, IDLE_CORES, HELD_CORES)),
+    Layout("Client ids that come once, under the default quota", "crowd", (GROWN, FIRST_P99, LAST_P99)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
 

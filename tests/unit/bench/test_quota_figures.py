@@ -16,7 +16,7 @@ def test_a_client_that_moves_in_waves_reaches_its_limit_over_whole_ones() -> Non
     samples = in_waves(5)
     found = figures_of([Sample(0, 0), *samples[1:]], LIMIT, 15)
     assert found["of_limit_later"] == pytest.approx(1.0)
-    assert (found["burst_seconds"], found["stall_seconds"]) == (9.0, 9)
+    assert (found["burst_seconds"], found["stall_seconds"]) == (10.0, 9)
 
 
 def test_a_steady_client_is_judged_over_all_of_its_time() -> None:
