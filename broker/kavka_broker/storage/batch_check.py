@@ -148,6 +148,7 @@ def _prepare(
     if header.codec > Compression.ZSTD:
         raise BrokerError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression codec {header.codec} is unknown")
     if origin is Origin.RAFT_LEADER or header.is_control:
+        assert origin is not Origin.CLIENT, "a client writes no control batch"
         return batch
     if not config.log_append_time:
         _check_timestamp_type(header)
@@ -243,6 +244,7 @@ def _repack(
     _TIMESTAMP.pack_into(repacked, 35, max_timestamp_ms)
     set_crc(repacked)
     assert read_header(repacked).size_bytes == len(repacked)
+    assert read_header(repacked).codec == codec
     return memoryview(repacked)
 
 

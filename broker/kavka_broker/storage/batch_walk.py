@@ -217,6 +217,7 @@ def resync(file: File, damage: Damage, ceiling: int, bytes_max: int | None = Non
         while found >= 0:
             place = _sound_at(file, at + found - _MAGIC_AT, damage.next_offset, ceiling)
             if place is not None:
+                assert place.position > damage.position, f"{file.path}: the way goes back to {place}"
                 return place
             found = window.find(MAGIC, found + 1)
         at += max(1, len(window) - _MAGIC_AT)

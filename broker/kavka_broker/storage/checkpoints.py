@@ -10,6 +10,7 @@ cleaned), on the right the leader epochs of a log: the epoch and its first offse
 """
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Final
 
 from kavka_broker.storage.disk import Disk
@@ -79,9 +80,12 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
         raise MalformedCheckpoint(f"{path}: a number below 0: {entries}")
     if entries != sorted(entries) or len({epoch for epoch, _ in entries}) != len(entries):
         raise MalformedCheckpoint(f"{path}: epochs do not ascend: {entries}")
+    if any(former[1] >= later[1] for former, later in pairwise(entries)):
+        raise MalformedCheckpoint(f"{path}: an epoch begins before the former one has records: {entries}")
     return entries
 
 
 def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, durable: bool) -> None:
     assert entries == sorted(entries), f"{path}: epochs do not ascend: {entries}"
+    assert all(epoch >= 0 <= offset for epoch, offset in entries), f"{path}: a number below 0: {entries}"
     disk.write_file(path, _text([f"{epoch} {offset}" for epoch, offset in entries]), durable=durable)

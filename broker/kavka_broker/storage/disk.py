@@ -215,6 +215,7 @@ class RealFile:
         self.size += size
 
     def _append_rest(self, fd: int, piece: memoryview, written: int) -> None:
+        assert 0 <= written < len(piece), f"{self.path}: {written} of {len(piece)} bytes are written"
         while written < len(piece):
             written += os.pwrite(fd, piece[written:], self.size + written)
 
@@ -237,6 +238,7 @@ class RealFile:
         return self._view[position:end]
 
     def _copy(self, position: int, size: int) -> memoryview:
+        assert position >= 0 <= size, f"{self.path}: {size} bytes at {position}"
         data = os.pread(self._descriptor(), size, position)
         if len(data) != size:
             raise self._unreadable(f"{len(data)} of {size} bytes at {position}")
@@ -253,6 +255,7 @@ class RealFile:
 
     def _bring_in(self, position: int, end: int) -> None:
         """Bring pages in. Raises OSError where a page cannot be read, which would be a SIGBUS for its reader."""
+        assert 0 <= position <= end, f"{self.path}: {position} to {end}"
         if self._map is None or position == end:
             return
         start = position & -mmap.PAGESIZE
@@ -393,8 +396,10 @@ class RealDisk:
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         # The loop and a flushing thread may both write a log's epochs: each has a temporary file of its own.
         unfinished = f"{path}.{threading.get_ident()}.tmp"
-        with open(unfinished, "wb", buffering=0) as file:
+        with open(unfinished, "wb") as file:
+            # A nearly full disk takes a part: `flush` goes on with the rest, and the next write raises the error.
             file.write(data)
+            file.flush()
             if durable:
                 os.fsync(file.fileno())
         os.replace(unfinished, path)

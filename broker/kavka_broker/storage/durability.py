@@ -53,6 +53,7 @@ class Durability:
         is_secured: bool,
     ) -> None:
         assert recovery_point <= state.end_offset, f"{state.name}: {recovery_point} of {state.end_offset} is synced"
+        assert recovery_point >= 0, f"{state.name}: {recovery_point} is synced"
         self._disk = disk
         self._directory = directory
         self._state = state
@@ -158,6 +159,8 @@ class Durability:
                     planned = self.planned
                     end_offset = end_offset if planned is None else min(end_offset, planned.offset)
                     self.recovery_point = max(self.recovery_point, end_offset)
+                    is_within = self.recovery_point <= state.end_offset
+                    assert is_within or planned or state.is_failed, f"{state.name}: {self.recovery_point} is synced"
 
     def _try_sync(self, sync: Callable[[], None]) -> None:
         try:
@@ -284,6 +287,7 @@ class Durability:
             raise self._not_cut(problem) from problem
         with self._recovery_lock:
             if self.planned is planned:
+                assert self.recovery_point <= planned.offset, f"{self._state.name}: {planned} leaves too little"
                 self._is_lowering = False
 
     def note_cut(self) -> None:
@@ -321,6 +325,8 @@ class Durability:
                 self._producer_files.end_walk(producers)
                 self._unsealed = None
                 self.recovery_point = max(self.recovery_point, self._segments.first_base)
+                is_within = self.recovery_point <= state.end_offset
+                assert is_within or state.is_failed, f"{state.name}: {self.recovery_point} is synced"
         state.note_changed()
 
     def seal_names(self) -> None:

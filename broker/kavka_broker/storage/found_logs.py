@@ -111,6 +111,7 @@ class Search:
         made = (self._made(twins, are_all=are_all) for twins in by_name.values())
         kept = [one for twins in made for one in self._tell_apart(twins)]
         order = {directory.path: index for index, directory in enumerate(directories)}
+        assert len({found.path for found in kept}) == len(kept), "a log is in service twice"
         return sorted(kept, key=lambda found: order[found.directory.path])
 
     def _try_list(self, directory: LogDirectory) -> list[FoundLog]:
@@ -170,6 +171,8 @@ class Search:
             return []
 
     def _finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
+        assert begun.is_half_made, f"{begun.path} may have records"
+        assert begun.topic_id == ZERO, f"{begun.path} is a topic's"
         log.info("log.not_completed", path=begun.path)
         had_records = begun.directory.recovery_points.get(begun.name, 0) > 0
         if begun.owner == ZERO or had_records or not is_only_one:
@@ -186,6 +189,7 @@ class Search:
         if len(twins) < 2:
             return twins
         wanted = self._owner(twins[0].name)
+        assert all(twin.name == twins[0].name for twin in twins), f"{twins[0].name} has other names too"
         known = [twin for twin in twins if twin.topic_id and twin.topic_id != ZERO and wanted in (ZERO, twin.topic_id)]
         kept = known or twins[:1]
         assert len({twin.path for twin in twins}) == len(twins), "a log is found twice"

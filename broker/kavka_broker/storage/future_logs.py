@@ -84,6 +84,7 @@ class FutureLogs:
             future = begin(self._disk, path, one.topic_id, one.config, now_ms)
         except OSError as problem:
             raise _refused(one.name, "begin to move", problem) from problem
+        assert future.log_end_offset == 0, f"{path} begins with {future.log_end_offset} records"
         future.state.on_failed = partial(self._failed, directory)
         return future
 
@@ -121,6 +122,7 @@ class FutureLogs:
             with suppress(OSError):
                 self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
+        assert opened.log_end_offset >= end_offset, f"{path} had records up to {end_offset}"
         # The files have the last batch of each producer. Earlier batches, too, may be sent again.
         opened.producer_files.states = former.producers
         opened.state.cleaned_offset = min(former.state.cleaned_offset, end_offset)

@@ -112,6 +112,7 @@ class IndexFile(EntryFile):
         a read of the whole index copies it, or brings all its pages in.
         """
         unpack_from, size = self.ENTRY.unpack_from, self.ENTRY.size
+        assert 0 < count <= NEAR_ENTRIES < self._stored, f"{self.path}: {count} entries of {self._stored}"
         reach = self._last[column] if self._last is not None else 0
         middle = self._stored * target // reach if reach > 0 else 0
         low = min(max(0, middle - NEAR_ENTRIES // 2), self._stored - NEAR_ENTRIES)
@@ -135,6 +136,7 @@ class IndexFile(EntryFile):
             else:
                 first, second = self.ENTRY.unpack_from(self._pending, (waiting - 1) * size)
                 self._last = (first, second)
+        assert self._last is None or self._last[column] < limit, f"{self.path} keeps {self._last}, cut at {limit}"
 
     def _count_below(self, data: Buffer, column: int, limit: int) -> int:
         """Return how many entries of `data` come before the first whose `column` is `limit` or more."""

@@ -353,6 +353,9 @@ class Log:
         state = self.state
         if state.is_failed:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: an earlier sync failed")
+        assert state.end_offset <= base_offset <= last_offset, (
+            f"{self.name}: {base_offset} comes behind {state.end_offset}"
+        )
         segments = self.segments
         active = segments.active
         if (
@@ -392,6 +395,7 @@ class Log:
         """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
         assert not self.state.is_closed, f"{self.name} is closed"
         base_offset = self.state.end_offset if base_offset is None else base_offset
+        assert base_offset >= self.state.end_offset, f"{self.name} ends behind {base_offset}, where a segment begins"
         try:
             segment = self.segments.roll(base_offset, now_ms)
         except OSError as problem:

@@ -157,6 +157,7 @@ class LogDirectory:
 
     def write(self, name: str, offsets: Mapping[PartitionName, int]) -> None:
         assert self._lock is not None, f"{self.path} is not locked"
+        assert self.checkpoint_lock.locked(), f"{self.path}: {name} may be written over by an older look"
         checkpoints.write_offsets(self._disk, os.path.join(self.path, name), offsets)
         match name:
             case checkpoints.RECOVERY_POINTS:
@@ -246,6 +247,7 @@ class LogDirectory:
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Mark the directory clean: every log was closed."""
+        assert self.is_online, f"{self.path} has failed"
         assert self._lock is not None, f"{self.path} is not locked"
         content = json.dumps({"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch})
         self._disk.write_file(os.path.join(self.path, CLEAN_SHUTDOWN), content.encode())

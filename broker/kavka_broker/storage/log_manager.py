@@ -77,6 +77,7 @@ class LogManager(OpenLogs):
         `known_id` tells of two logs of a name which one is the cluster's. `progress` is called with how many are open,
         how many there are, and the name of the last one.
         """
+        assert not self._is_loaded, "the logs are opened once"
         for directory in self.online:
             try:
                 directory.unmark_clean()
@@ -154,6 +155,8 @@ class LogManager(OpenLogs):
         opened.state.is_failed |= not directory.is_online
         opened.state.cleaned_offset = max(opened.state.cleaned_offset, directory.cleaned_offset_of(opened))
         assert not opened.is_closed, f"{opened.name} is closed"
+        assert opened.name not in self._logs, f"{opened.name} takes the place of a log in service"
+        assert directory in self.directories, f"{directory.path} is not among the log directories"
         self._logs[opened.name] = opened
         self._homes[opened.name] = directory
         self._changed[opened.name] = opened
@@ -172,6 +175,7 @@ class LogManager(OpenLogs):
         name, home = opened.name, self._homes[opened.name]
         assert twin.name == name
         assert twin is not opened
+        assert home is not directory, f"{name} is twice in {home.path}"
         is_further = twin.topic_id == opened.topic_id and (opened.epochs.latest, opened.log_end_offset) > (
             twin.epochs.latest,
             twin.log_end_offset,
@@ -205,6 +209,7 @@ class LogManager(OpenLogs):
             self._open_again(self._unusable[name], config, now_ms)
         existing = self._logs.get(name)
         if existing is not None:
+            assert existing.topic_id == topic_id, f"{name} is another topic's, and was not set aside"
             if existing.is_failed:
                 raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: its directory is offline")
             existing.config = config
@@ -277,6 +282,7 @@ class LogManager(OpenLogs):
             raise _refused(future.name, "move", problem) from problem
         moved = self.futures.settle(future, self._logs[future.name], directory, now_ms)
         self.delete(*moved.name)
+        assert moved.name not in self._logs, f"{moved.name} is there still"
         self._add(directory, moved)
         return moved
 

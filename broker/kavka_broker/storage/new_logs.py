@@ -34,6 +34,7 @@ def begin(disk: Disk, path: str, topic_id: bytes, config: LogConfig, now_ms: int
         disk.make_directory(path)
         partition_metadata.write(disk, path, topic_id)
         made = recovery.open_log(disk, path, config, recover=False, now_ms=now_ms, topic_id=topic_id)
+        assert made.log_end_offset == 0, f"{path} was in the place of a new log, up to {made.log_end_offset}"
         made.segments.release()  # there may be very many logs without a record
         return made
     except OSError:

@@ -46,6 +46,7 @@ class OpenLogs:
         threads_max: int = 4,
     ) -> None:
         assert threads_max > 0
+        assert len({directory.path for directory in directories}) == len(directories), "a directory is there twice"
         self.disk = disk
         self._threads_max = threads_max
         self.cluster_id = cluster_id

@@ -62,6 +62,7 @@ def _is_torn(text: str) -> bool:
 
 def write(disk: Disk, directory: str, topic_id: bytes) -> None:
     """Not synced: `Log.secure` does that, for many new logs at once."""
+    assert topic_id != ZERO, f"{directory} would be a log of no topic"
     text = f"{HEAD}{to_text(topic_id)}\n"
     disk.write_file(os.path.join(directory, PARTITION_METADATA), text.encode(), durable=False)
 

@@ -18,6 +18,7 @@ held against the batches.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from struct import Struct, error
 from typing import Final, NamedTuple
 
@@ -172,6 +173,7 @@ class ProducerSnapshots:
         """
         assert at_most <= log_end_offset
         offsets = self.offsets() if offsets is None else offsets
+        assert all(former < later for former, later in pairwise(offsets)), f"{self._directory}: snapshots at {offsets}"
         self.are_there |= bool(offsets)
         for offset in reversed(offsets):
             path = self.path(offset)

@@ -438,6 +438,7 @@ def _believable_start(opening: _Opening, log_start_offset: int, end_offset: int)
     if first >= log_start_offset and log_start_offset <= max(end_offset, first):
         return log_start_offset
     believed = min(first, end_offset)
+    assert believed < log_start_offset, f"{opening.name}: a doubted start, {log_start_offset}, goes on to {believed}"
     log.warning("log_start.doubted", log=str(opening.name), told=log_start_offset, believed=believed)
     return believed
 

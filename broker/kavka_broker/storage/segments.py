@@ -70,6 +70,7 @@ class Segments:
         """Take over what the topic says of segments and their indexes."""
         assert config.segment_bytes_max > 0
         assert config.index_interval_bytes >= 0
+        assert config.segment_index_bytes >= 0
         self.bytes_max = config.segment_bytes_max
         self.roll_ms = config.roll_ms
         self._index_interval_bytes = config.index_interval_bytes
@@ -99,6 +100,7 @@ class Segments:
 
     def base_behind(self, segment: Segment) -> int:
         """Where the segment behind this one begins."""
+        assert segment is not self.active, f"nothing lies behind the active segment of {self._directory}"
         return self._bases[bisect_right(self._bases, segment.base_offset)]
 
     def locate(self, offset: int) -> tuple[Segment, int]:
@@ -136,6 +138,7 @@ class Segments:
 
     def must_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether a batch of `size` bytes goes into another segment than the active one."""
+        assert size > 0, f"{self._directory}: a batch of {size} bytes"
         active = self.active
         if not active.file.size:
             return last_offset > active.offset_max

@@ -81,6 +81,7 @@ class SetAside:
         """Take the log in `path` out of service. Its files must be closed."""
         assert os.path.dirname(path) == directory.path, f"{path} is not in {directory.path}"
         assert suffix in (DELETE_DIRECTORY, STRAY_DIRECTORY), suffix
+        assert delay_ms >= 0, delay_ms
         target = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
         one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
         self._all[path] = one
@@ -136,6 +137,7 @@ class SetAside:
             log.warning("stray.removed", path=one.path, bytes=one.size_bytes)
         elif age_ms < one.delay_ms and one.directory.has_room:
             return False
+        assert one.is_renamed, f"{one.path} is the name of a log"
         self._disk.remove_tree(one.path)
         return True
 
@@ -162,6 +164,8 @@ class SetAside:
         return True
 
     def _remove_in_place(self, one: Aside) -> None:
+        assert one.suffix == DELETE_DIRECTORY, f"{one.path} is a stray, which is kept"
+        assert not one.is_renamed, f"{one.path} has left its place"
         partition_metadata.mark_removed(self._disk, one.path)
         for entry in self._disk.names(one.path):
             if entry != PARTITION_METADATA:

@@ -1,20 +1,18 @@
 """A log on a simulated disk, and batches to put into it."""
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
-from kavka_broker.slices import Pace, Work
+from kavka_broker.slices import Pace, at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Appended, Log, Origin
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.time_search import Found, find_by_timestamp, max_timestamp
 from tests.support.sim_disk import SimDisk
-
-T = TypeVar("T")
 
 NOW_MS = 1_000_000_000
 DIRECTORY = "/data/orders-0"
@@ -53,21 +51,11 @@ def fill(log: Log, count: int, size: int = 100, **how: Any) -> None:
 
 def found_at(log: Log, timestamp_ms: int) -> Found | None:
     """What a search by time finds."""
-    return whole(find_by_timestamp(log, timestamp_ms, Pace()))
+    return at_once(find_by_timestamp(log, timestamp_ms, Pace()))
 
 
 def youngest(log: Log) -> Found | None:
-    return whole(max_timestamp(log, Pace()))
-
-
-def whole(work: Work[T]) -> T:
-    """What work in slices comes to."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    return at_once(max_timestamp(log, Pace()))
 
 
 def refusal(log: Log, batch: bytes | bytearray, **how: Any) -> ErrorCode:

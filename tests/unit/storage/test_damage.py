@@ -10,13 +10,14 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.slices import at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG, SEGMENT_FILES
 from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import DiskError, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log, whole
+from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
@@ -226,7 +227,7 @@ def play(random: Random, manager: LogManager, log: Log) -> None:
         case "flush":
             log.flush()
         case "retain":
-            whole(manager.retain(NOW_MS))
+            at_once(manager.retain(NOW_MS))
         case "cut":
             log.truncate_to(random.randint(max(0, log.log_start_offset - 3), log.log_end_offset))
         case "restart":

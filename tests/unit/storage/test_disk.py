@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,20 @@ def test_write_file_replaces_as_a_whole(tmp_path: Path) -> None:
     DISK.write_file(path, b"two", durable=False)
     assert DISK.read_file(path) == b"two"
     assert DISK.names(str(tmp_path)) == ["f"]
+
+
+def test_a_file_of_which_the_disk_takes_only_a_part_replaces_nothing(tmp_path: Path) -> None:
+    """As where there is little room left: the first call of the system writes less than it was given."""
+    path = str(tmp_path / "f")
+    DISK.write_file(path, b"old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            DISK.write_file(path, bytes(3000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert DISK.read_file(path) == b"old"
 
 
 def test_a_lock_keeps_another_process_out(tmp_path: Path) -> None:

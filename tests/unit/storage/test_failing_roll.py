@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.slices import at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN
 from tests.support.sim_disk import SimDisk, SimFile
-from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, open_log, values, whole
+from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 
@@ -114,7 +115,7 @@ def test_one_log_that_cannot_be_rolled_does_not_keep_the_others_from_retention()
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
 
     first.roll = fail  # type: ignore[method-assign, assignment]
-    assert whole(manager.retain(NOW_MS + 10_000)) == 2
+    assert at_once(manager.retain(NOW_MS + 10_000)) == 2
     assert [one.log_start_offset for one in manager] == [0, 3, 3]
 
 

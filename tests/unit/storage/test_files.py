@@ -110,6 +110,14 @@ def test_epoch_checkpoints_are_kafkas_text() -> None:
         checkpoints.read_epochs(disk, FILE)
 
 
+@pytest.mark.parametrize("start_offset", [3, 5])
+def test_a_file_whose_epochs_begin_in_another_order_is_not_believed(start_offset: int) -> None:
+    disk = new_disk()
+    disk.write_file(FILE, b"0\n2\n0 5\n1 %d\n" % start_offset)
+    with pytest.raises(checkpoints.MalformedCheckpoint, match="former"):
+        checkpoints.read_epochs(disk, FILE)
+
+
 def test_partition_metadata() -> None:
     disk = new_disk()
     partition_metadata.write(disk, "/data", META.directory_id)

@@ -6,7 +6,8 @@ import pytest
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.partition.producer_state import ProducerStates
-from kavka_broker.storage import checkpoints
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage import checkpoints, partition_metadata
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_state import LogState
@@ -67,6 +68,15 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "epochs that begin behind the end": lambda log: log.epoch_file.truncate_from_start(beyond(log)),
     "a snapshot behind the end": lambda log: log.producer_files.write_snapshot(beyond(log), durable=False),
     "a closed log that rolls": roll_closed,
+    "a segment below the end": lambda log: log.roll(NOW_MS, log.log_end_offset - 1),
+    "a batch below the end": lambda log: log._write(b"", 0, 3, 0, 0, NOW_MS, NOW_MS),
+    "a batch without bytes": lambda log: log.segments.must_roll(0, 13, NOW_MS, NOW_MS),
+    "a segment behind the active one": lambda log: log.segments.base_behind(log.segments.active),
+    "snapshots out of order": lambda log: log.producer_files.snapshots.load(0, 13, lambda *_: True, [5, 3]),
+    "epochs whose starts go back": lambda log: LeaderEpochs([(0, 5), (1, 3)]),
+    "an epoch below 0": lambda log: checkpoints.write_epochs(log.disk, "/data/epochs", [(-1, 0)], durable=False),
+    "a log of no topic": lambda log: partition_metadata.write(log.disk, DIRECTORY, ZERO),
+    "an offset that no index can hold": lambda log: log.segments.active.offsets.append(2**32, 10**6),
 }
 
 

@@ -4,11 +4,12 @@ import pytest
 
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.slices import at_once
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.sim_disk import SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values, whole
+from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
 ID, OTHER_ID = b"\1" * 16, b"\2" * 16
 
@@ -232,9 +233,9 @@ def test_retain() -> None:
     old = manager.create("old", 0, ID, config(retention_ms=10))
     fill(old, 6)
     append(old, producer_id=1, producer_epoch=0, base_sequence=0)
-    assert whole(manager.retain(NOW_MS + 100, lambda one: 5)) == 1
+    assert at_once(manager.retain(NOW_MS + 100, lambda one: 5)) == 1
     assert (old.log_start_offset, len(old.producers)) == (5, 1)
-    whole(manager.retain(NOW_MS + 100, expiration_ms=100))
+    at_once(manager.retain(NOW_MS + 100, expiration_ms=100))
     assert len(old.producers) == 0
 
 

@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.slices import at_once
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import SMALL_BYTES_MAX, LogManager
 from tests.support.sim_disk import Operation, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log, whole
+from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log
 
 LOGS = 50
 ID = b"\1" * 16
@@ -124,8 +125,8 @@ def test_logs_that_nobody_uses_hold_no_descriptor(tmp_path: Path) -> None:
     for log in manager:
         append(log)
     assert open_files() == before + LOGS
-    whole(manager.retain(NOW_MS))
-    whole(manager.retain(NOW_MS))
+    at_once(manager.retain(NOW_MS))
+    at_once(manager.retain(NOW_MS))
     assert open_files() == before
     manager.close()
 

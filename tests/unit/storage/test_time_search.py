@@ -11,12 +11,12 @@ from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, set_c
 from kavka_broker.protocol.records.compression import Buffer, Compression, compress
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.protocol.records.scan import Seen, scan
-from kavka_broker.slices import UNITS_PER_SLICE, Pace
+from kavka_broker.slices import UNITS_PER_SLICE, Pace, at_once
 from kavka_broker.storage import time_search
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.time_search import find_by_timestamp
-from tests.unit.storage.support import NOW_MS, append, config, fill, found_at, open_log, whole, youngest
+from tests.unit.storage.support import NOW_MS, append, config, fill, found_at, open_log, youngest
 
 SMALLEST = bytes([12, 0, 0, 0, 1, 1, 0])  # a record without key, value and headers
 MANY = 300_000
@@ -99,7 +99,7 @@ def test_one_that_stops_leading_meanwhile_sends_the_client_elsewhere() -> None:
     next(work)
     log.truncate_to(0)
     with pytest.raises(BrokerError) as caught:
-        whole(work)
+        at_once(work)
     assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -111,4 +111,4 @@ def test_a_segment_that_retention_takes_meanwhile_does_not_count() -> None:
     work = find_by_timestamp(log, NOW_MS + 1, Pace())
     next(work)
     assert delete_expired(log, NOW_MS + 5_000, log.log_end_offset)
-    assert whole(work) == (MANY, NOW_MS + 10_000, 0)
+    assert at_once(work) == (MANY, NOW_MS + 10_000, 0)

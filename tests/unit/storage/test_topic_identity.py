@@ -404,6 +404,9 @@ class Watched:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
+    def locked(self) -> bool:
+        return self._lock.locked()
+
 
 def test_a_checkpoint_that_a_thread_is_writing_says_nothing_of_the_new_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread has looked at the logs; the topic is deleted and made anew; only then the thread writes."""

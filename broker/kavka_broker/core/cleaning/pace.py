@@ -25,5 +25,6 @@ class Pace:
 
     def _pay(self, rate: float, now_ms: float) -> None:
         assert rate > 0, rate
+        assert now_ms >= self.seen_ms, f"{now_ms} comes after {self.seen_ms}"
         self.owed_bytes = max(0.0, self.owed_bytes - rate * (now_ms - self.seen_ms) / 1000)
         self.seen_ms = now_ms

@@ -116,6 +116,7 @@ def _copy(header: BatchHeader, batch: Buffer, kept: _Kept, retained: RetainedBat
             if stays:
                 retained.add(record)
         yield len(piece)
+    assert next(flags, None) is None, "more records were judged than there are to copy"
 
 
 def _is_spent(header: BatchHeader, batch: Buffer, transactions: CleanedTransactions) -> bool:

@@ -76,6 +76,12 @@ KEYS: Final[Mapping[str, Definition]] = {
     **THROTTLE_KEYS,
 }
 
+assert all(name.startswith("kavka.") for name in KAVKA_KEYS), "Kafka may have a key of any other name"
+assert len(KEYS) == sum(map(len, (BROKER_KEYS, COORDINATOR_KEYS, SECURITY_KEYS, KAVKA_KEYS, THROTTLE_KEYS))), (
+    "a key is in two tables"
+)
+assert all(definition.synonym in (None, *KEYS) for definition in TOPIC_KEYS.values()), "a topic's key stands for none"
+
 #: Keys that say the same in a coarser unit, the finest first; the first that is set counts.
 SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "log.retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
@@ -85,9 +91,12 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
+assert all(KEYS.keys() >= {name, *units} for name, units in SYNONYMS.items()), "a coarser unit is no key"
+
 OF_A_LISTENER: Final = "listener.name."
 #: Keys that may be set for one listener alone, and that this version reads there.
 LISTENER_KEYS: Final = ("max.connections",)
+assert KEYS.keys() >= set(LISTENER_KEYS), "a listener has a key that no broker has"
 
 
 def listener_key(name: str) -> tuple[str, str] | None:

@@ -119,6 +119,7 @@ class OneOf:
 
     def __post_init__(self) -> None:
         assert self.words, "one of nothing"
+        assert len(set(self.words)) == len(self.words), f"{self} names a word twice"
 
     def __call__(self, value: Any) -> str | None:
         given = value if isinstance(value, tuple) else (value,)
@@ -176,6 +177,10 @@ class Definition:
 
     def __post_init__(self) -> None:
         assert self.name == self.name.strip() != "", repr(self.name)
+        is_given = self.default is not None and self.default is not REQUIRED
+        assert not is_given or self.check is None or self.check(self.default) is None, (
+            f"{self.name} forbids its default"
+        )
 
     @property
     def sensitive(self) -> bool:

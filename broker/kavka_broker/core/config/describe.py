@@ -52,6 +52,7 @@ class Described:
 
     def __post_init__(self) -> None:
         assert not self.sensitive or self.value is None, f"the value of {self.name} would be shown"
+        assert not self.synonyms or self.synonyms[0].source is self.source, f"another place counts than {self.synonyms}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,3 +139,4 @@ RULES: Final[Mapping[str, Callable[[str, Any, Said], None]]] = {
     "max.connections.per.ip": _per_ip,
     "metric.reporters": _reporters,
 }
+assert KEYS.keys() >= {*RULES, *THREADS, *READ_AT_START}, "a rule is about no key"

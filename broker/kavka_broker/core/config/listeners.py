@@ -23,6 +23,10 @@ class Listener:
     port: int
     security_protocol: str = "PLAINTEXT"
 
+    def __post_init__(self) -> None:
+        assert 0 <= self.port < 65536, self.port
+        assert self.security_protocol in SECURITY_PROTOCOLS, self.security_protocol
+
     @property
     def protocol_id(self) -> int:
         """The number of the security protocol."""

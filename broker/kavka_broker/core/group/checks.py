@@ -17,6 +17,7 @@ def member_of(group: ClassicGroup, member_id: str, instance_id: str | None) -> M
     member = group.members.get(member_id)
     if member is None:
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+    assert instance_id is None or member.instance_id == instance_id, f"{member} is not the instance {instance_id}"
     return member
 
 

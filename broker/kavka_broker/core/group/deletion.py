@@ -17,6 +17,7 @@ def delete_group(group: ClassicGroup, offsets: Offsets) -> list[KeyedRecord]:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
+    assert not group.members, f"{group.group_id} is empty, with {list(group.members)}"
     return [*tombstones(group.group_id, offsets), group_tombstone(group.group_id)]
 
 

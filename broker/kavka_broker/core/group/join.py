@@ -105,6 +105,7 @@ def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
         del group.pending[oldest_id]
         effects.stop(TimerKind.SESSION, oldest_id)
     member_id = command.new_member_id
+    assert member_id not in group.members, f"{member_id} is a member, and is given to another"
     group.pending[member_id] = None
     assert len(group.pending) <= PENDING_MEMBERS_MAX, len(group.pending)
     effects.start(TimerKind.SESSION, command.session_timeout_ms, member_id)
@@ -132,6 +133,7 @@ def join_again(group: ClassicGroup, command: Join, settings: GroupSettings, now_
 
 def repeat(group: ClassicGroup, member: Member, command: Join, effects: Effects, *, with_members: bool) -> None:
     """Repeat the answer that a member has lost."""
+    assert group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE), f"{group.state} has no generation"
     effects.answer(command.token, generation_of(group, member, with_members=with_members))
     keep_alive(member, effects)
 
@@ -173,6 +175,7 @@ def replace(
     refuse_waiting(group, member, ErrorCode.FENCED_INSTANCE_ID, effects)
     effects.stop(TimerKind.SESSION, old_id)
     group.replace_static(member, command.new_member_id)
+    assert old_id not in group.members, f"{old_id} is fenced"
     update(group, member, command)
     match group.state:
         case GroupState.STABLE if group.select_protocol() == group.protocol_name:
@@ -195,6 +198,7 @@ def go_on(group: ClassicGroup, member: Member, command: Join, old_leader_id: str
     hear that it leads; an older client would assign, so it hears its predecessor's id as the leader's.
     """
     is_leader = member.member_id == group.leader_id
+    assert group.state is GroupState.STABLE, f"{group.group_id}: {group.state} does not just go on"
     response = generation_of(group, member, with_members=is_leader and command.can_skip_assignment)
     if command.can_skip_assignment:
         response.skip_assignment = is_leader
@@ -204,6 +208,7 @@ def go_on(group: ClassicGroup, member: Member, command: Join, old_leader_id: str
 
 
 def update(group: ClassicGroup, member: Member, command: Join) -> None:
+    assert group.members.get(member.member_id) is member, f"{member.member_id} is no member of {group.group_id}"
     group.change_protocols(member, command.protocols)
     member.session_timeout_ms = command.session_timeout_ms
     member.rebalance_timeout_ms = command.rebalance_timeout_ms

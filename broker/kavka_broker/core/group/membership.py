@@ -61,6 +61,7 @@ def leave(
 
 def forget_pending(group: ClassicGroup, departure: Departure, now_ms: int, effects: Effects) -> None:
     """Give up the place of a member that was given its id and has not joined. Raises BrokerError."""
+    assert departure.member_id not in group.members, f"{departure.member_id} has joined, and its place is kept"
     if departure.instance_id is not None:  # a static member is never pending, so the id is another member's
         raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
     del group.pending[departure.member_id]
@@ -74,6 +75,7 @@ def departing(group: ClassicGroup, departure: Departure) -> Member:
         current_id = group.instances.get(departure.instance_id)
         if current_id is None:
             raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+        assert current_id in group.members, f"{departure.instance_id} is {current_id}, which is no member"
         return group.members[current_id]
     return member_of(group, departure.member_id, departure.instance_id)
 
@@ -101,6 +103,7 @@ def expired(group: ClassicGroup, timer: TimerName, settings: GroupSettings, now_
 def start_sessions(group: ClassicGroup, effects: Effects) -> None:
     """Start the sessions of a group read from the log: its members have that long to send a sign of life."""
     for member in group.members.values():
+        assert member.join is None, f"{member.member_id} joins a group that was only just read"
         keep_alive(member, effects)
 
 

@@ -17,6 +17,7 @@ __all__ = ["record_of", "restore", "size_bytes_min"]
 def record_of(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
     """The record of the group's generation with these assignments."""
     protocol = group.protocol_name
+    assert group.leader_id is None or group.leader_id in group.members, f"{group.leader_id} leads and is no member"
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,

@@ -130,6 +130,7 @@ def sync_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int
     """Drop members that have the generation but never asked for their assignment; the group goes on without them."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.unsynced:
         return
+    assert group.unsynced.keys() <= group.members.keys(), f"{[*group.unsynced]} are no members of {group.group_id}"
     for member_id in list(group.unsynced):
         drop(group, group.members[member_id], effects)
     prepare(group, settings, now_ms, effects)
@@ -200,6 +201,7 @@ def answer_sync(group: ClassicGroup, member: Member, error: ErrorCode, effects: 
         return
     token, member.sync = member.sync, None
     if error is ErrorCode.NONE:
+        assert group.state is GroupState.STABLE, f"{group.group_id}: {group.state} has no assignment to give"
         response = SyncGroupResponse(
             protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
         )

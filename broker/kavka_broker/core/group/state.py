@@ -134,11 +134,13 @@ class ClassicGroup:
         self.members[member.member_id] = member
         self._count(member.protocols)
         self.pending.pop(member.member_id, None)
+        assert self.leader_id in self.members, f"{self.leader_id} leads and is no member"
 
     def remove(self, member_id: str) -> Member:
         assert member_id in self.members, f"{member_id} is no member of {self.group_id}"
         member = self.members.pop(member_id)
         if member.instance_id is not None:
+            assert self.instances[member.instance_id] == member_id, f"{member.instance_id} is not {member_id}"
             del self.instances[member.instance_id]
         self._discount(member.protocols)
         self.unsynced.pop(member_id, None)

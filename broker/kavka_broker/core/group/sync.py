@@ -48,6 +48,7 @@ def sync(group: ClassicGroup, command: Sync, now_ms: int, effects: Effects) -> N
         effects.answer(command.token, SyncGroupResponse(error_code=error.code))
         return
     saw_sync(group, member, effects)
+    assert group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE), f"{group.state} assigns nothing"
     answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)  # an older sync of this member, out of date
     assert member.sync is None, f"{member.member_id} waits for two assignments"
     member.sync = command.token

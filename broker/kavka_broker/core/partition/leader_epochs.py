@@ -7,6 +7,7 @@ alone could not say so.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 NO_EPOCH: Final = -1
@@ -39,6 +40,7 @@ class LeaderEpochs:
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries = [EpochStart(*entry) for entry in entries]
+        assert _ascend(self._entries), f"the epochs begin at {self._entries}"
         self.latest = self.begun = self._entries[-1].epoch if self._entries else NO_EPOCH
 
     @property
@@ -108,6 +110,14 @@ class LeaderEpochs:
         self._entries, self.latest, self.begun = list(other.entries), other.latest, other.begun
 
     def _keep(self, entries: list[EpochStart]) -> None:
+        assert _ascend(entries), f"the epochs begin at {entries}"
         self._entries = entries
         self.latest = entries[-1].epoch if entries else NO_EPOCH
         self.begun = min(self.begun, self.latest)
+
+
+def _ascend(entries: list[EpochStart]) -> bool:
+    """Whether each epoch is greater than the one before, and begins behind its start."""
+    return all(
+        former.epoch < later.epoch and former.start_offset < later.start_offset for former, later in pairwise(entries)
+    )

@@ -71,6 +71,7 @@ class ProducerStates:
     __slots__ = ("_awaited", "_producers", "_refused", "producers_max", "transactions")
 
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
+        assert producers_max >= 1, producers_max
         self._producers: dict[int, Producer] = {}
         self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of the batch without room
         self.producers_max = producers_max
@@ -203,6 +204,7 @@ class ProducerStates:
         self._awaited.pop(producer_id, None)
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = NO_OFFSET
+        assert coordinator_epoch >= NO_COORDINATOR_EPOCH, coordinator_epoch
         producer.timestamp_ms = timestamp_ms
         return self.transactions.end(producer_id, offset, is_aborted=is_aborted)
 

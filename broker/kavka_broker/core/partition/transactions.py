@@ -56,6 +56,7 @@ class Transactions:
             return None
         open_offset = self.first_open_offset
         assert marker_offset > first_offset, f"a marker at {marker_offset} of what began at {first_offset}"
+        assert NO_OFFSET < self.first_unstable_offset <= first_offset, f"{first_offset} was open, and was stable"
         assert not self.ended or self.ended[-1].last_offset < marker_offset, "markers come in their order"
         stable_offset = marker_offset + 1 if open_offset == NO_OFFSET else open_offset
         ended = Ended(producer_id, first_offset, marker_offset, stable_offset, is_aborted)

@@ -77,6 +77,10 @@ class AppendFetched:
     records: Buffer
     end_offset: int
 
+    def __post_init__(self) -> None:
+        assert len(self.records) >= 1, "a follower appends whole batches"
+        assert self.end_offset >= 1, self.end_offset
+
 
 @dataclass(frozen=True, slots=True)
 class Truncate:

@@ -45,6 +45,7 @@ def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
         assert asked.replica_epoch == node.epoch, f"a vote of epoch {asked.replica_epoch} in {node.epoch}"
         node.remember(QuorumState(node.epoch, NOBODY, asked.replica_id, asked.replica_directory_id))
         _be_patient(node)
+    assert not is_granted or asked.pre_vote or node.state.voted_id == asked.replica_id, f"{node.state} is promised"
     outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
     node.note(
         "raft.pre_vote.answered" if asked.pre_vote else "raft.vote.answered",
@@ -74,6 +75,7 @@ def is_addressed_here(node: NodeState, voter_id: int, directory_id: bytes) -> bo
 
 def may_vote_for(node: NodeState, asked: PartitionData) -> bool:
     """Whether a candidate of this epoch gets this node's vote."""
+    assert asked.replica_epoch == node.epoch, f"a vote of epoch {asked.replica_epoch} is judged in {node.epoch}"
     if node.is_forgetful:
         return False
     has_all = (asked.last_offset_epoch, asked.last_offset) >= (node.log.latest_epoch, node.end_offset)

@@ -174,6 +174,8 @@ def _take(node: NodeState, role: Follower, answer: Fetched) -> None:
 
 
 def _want(node: NodeState, role: Follower, snapshot: SnapshotId) -> None:
+    assert node.adopting is None, f"{node.adopting} is being adopted, and {snapshot} is wanted"
+    assert role.download is None, f"{role.download} is under way, and {snapshot} is wanted"
     if snapshot.end_offset < node.high_watermark:
         raise _ContradictionError(
             f"the leader of epoch {node.epoch} would put a snapshot that ends at {snapshot.end_offset} in the place "
@@ -283,6 +285,7 @@ def on_adopted(node: NodeState, snapshot: SnapshotId, history: VoterHistory) -> 
     node.adopting = None
     node.history = history
     node.commit(snapshot.end_offset)
+    assert node.high_watermark >= snapshot.end_offset, f"{snapshot} is committed as a whole"
     _wait_anew(node)
 
 
@@ -340,6 +343,7 @@ def discover(node: NodeState, role: Unattached | Prospective) -> None:
         return
     peers = _who_may_know(node, role)
     assert peers, "nobody can be asked who leads, and it is time to"
+    assert role.fetching.in_flight is None, f"{role.fetching.in_flight} is not answered"
     role.fetching.retry_at_ms = node.after(DISCOVERY_INTERVAL_MS)
     peer = peers[node.random(0, len(peers) - 1)]
     role.fetching.in_flight = node.send(peer, wire.ask_fetch(node, 0))

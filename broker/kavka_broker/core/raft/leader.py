@@ -82,6 +82,9 @@ def _count(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPar
 def _news(node: NodeState, role: Leader, request: FetchRequest, asked: FetchPartition) -> FetchResponse | None:
     """The answer with what the replica does not know yet, or None where it knows it all."""
     high_watermark = told_watermark(node, role)
+    assert high_watermark <= node.log.end_offset, (
+        f"{high_watermark} is committed, the log ends at {node.log.end_offset}"
+    )
     replica = role.replicas.by_key.get((wire.replica_id(request), asked.replica_directory_id))
     stands = standing(node.log, asked.fetch_offset, asked.last_fetched_epoch)
     if not isinstance(stands, Agrees):
@@ -218,6 +221,7 @@ def begin_interval_ms(node: NodeState) -> int:
 def check_quorum_ms(node: NodeState, role: Leader) -> int:
     """The time at which the lead ends unless a majority is heard of. Longer than followers wait, as in Kafka."""
     heard_ms = role.replicas.majority_heard_ms(node.voters, node.node_id, node.now_ms)
+    assert heard_ms <= node.now_ms, f"a majority is heard at {heard_ms}, and it is {node.now_ms}"
     return heard_ms + node.settings.fetch_timeout_ms * 3 // 2
 
 

@@ -96,6 +96,7 @@ def standing(log: LogView, offset: int, epoch: int) -> Standing:
             return TooOld(log.snapshots[-1])
     known_epoch, end_offset = log.epoch_end(epoch)
     assert known_epoch <= epoch, f"epoch {known_epoch} was asked for as {epoch}"
+    assert end_offset <= log.end_offset, f"epoch {known_epoch} ends at {end_offset}, the log at {log.end_offset}"
     if known_epoch != epoch or end_offset < offset:
         return Diverges(known_epoch, end_offset)
     return Agrees()

@@ -330,6 +330,8 @@ def _check(node: NodeState) -> None:
             assert node.adopting is None, f"a leader adopts {node.adopting}"
         case Follower(leader=followed):
             assert state.leader_id == followed.node_id, f"node {followed.node_id} is followed, and the state is {state}"
+        case Prospective():
+            assert node.adopting is None, f"node {node.node_id} stands while {node.adopting} replaces its log"
         case Candidate():
             assert state.voted_id == node.node_id, f"node {node.node_id} stands, and its state is {state}"
             assert state.leader_id == NOBODY, f"node {node.node_id} stands, and its state is {state}"

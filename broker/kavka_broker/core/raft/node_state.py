@@ -175,6 +175,7 @@ class NodeState:
     def go_back(self, state: QuorumState) -> None:
         """Go back behind an epoch that cannot be, where no other node counts on this node's votes."""
         assert not self.others, f"{self.others} count on this node's votes"
+        assert state.leader_epoch <= self.epoch, f"epoch {self.epoch} goes on to {state.leader_epoch}"
         self.state = state
         self.emit(Persist(state))
 
@@ -213,6 +214,7 @@ class NodeState:
         """Write one batch of control records, as the leader. Voters in it count at once, not from their commit on."""
         assert records, "a batch has records"
         assert self.state.leader_id == self.node_id, f"node {self.node_id} appends, and {self.state} is the lead"
+        assert self.adopting is None, f"the log is being replaced by {self.adopting}"
         base_offset = self.end_offset
         self.emit(Append(tuple(records), self.epoch))
         for offset, record in enumerate(records, base_offset):

@@ -21,6 +21,7 @@ EPOCH_MAX: Final = 2**31 - 1
 #: An epoch up to here is believed from any node; a higher one, if it is no farther than that from the node's own.
 EPOCH_HEARD_MAX: Final = 2**30
 EPOCH_LEAP_MAX: Final = 2**20
+assert EPOCH_HEARD_MAX + EPOCH_LEAP_MAX < EPOCH_MAX, "one leap uses up no more than some of the epochs"
 
 
 class UnreadableState(ValueError):

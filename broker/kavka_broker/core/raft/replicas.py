@@ -46,6 +46,7 @@ class Replicas:
         """Note that a replica has all records below `offset` on its disk."""
         assert 0 <= offset <= leader_end, f"a replica has {offset} of a log that ends at {leader_end}"
         replica = self.heard(key, now_ms, votes=votes)
+        assert replica is None or replica.fetched_ms <= now_ms, f"{replica} fetched behind {now_ms}"
         if replica is None:
             return None
         if offset >= leader_end:

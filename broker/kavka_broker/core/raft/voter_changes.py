@@ -192,6 +192,7 @@ def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVot
     if all((known.node_id, known.directory_id) != key for known in node.voters):
         return wire.update_answer(node, ErrorCode.VOTER_NOT_FOUND)
     voters = tuple(voter if (known.node_id, known.directory_id) == key else known for known in node.voters)
+    assert len(voters) == len(node.voters), f"an update makes {voters} of {node.voters}"
     if voters != node.voters:
         node.append([voters_record(voters)])
         node.flush()

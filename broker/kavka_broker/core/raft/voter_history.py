@@ -64,8 +64,10 @@ class VoterHistory:
 
     def forget_below(self, offset: int) -> None:
         """Forget what cannot come back, as the log is not cut below `offset`: keep sets in force there and later."""
+        voters = self.voters
         self.sets = _in_force(self.sets, offset)
         self.versions = _in_force(self.versions, offset)
+        assert self.voters == voters, f"{voters} vote, and are forgotten below {offset}"
 
     def at(self, offset: int) -> tuple[tuple[Voter, ...], int]:
         """Voters and kraft.version in force at `offset`, as for a snapshot that ends there."""

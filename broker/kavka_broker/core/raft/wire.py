@@ -106,6 +106,7 @@ def ask_vote(node: NodeState, voter: Voter, *, is_pre_vote: bool) -> vote_reques
 
 def begin_epoch(node: NodeState, voter: Voter) -> begin_request.BeginQuorumEpochRequest:
     partition = begin_request.PartitionData(PARTITION, voter.directory_id, node.node_id, node.epoch)
+    assert voter.node_id != node.node_id, "a leader does not tell itself that it leads"
     endpoints = [begin_request.LeaderEndpoint(*endpoint) for endpoint in node.identity.endpoints]
     topics = [begin_request.TopicData(TOPIC, [partition])]
     return begin_request.BeginQuorumEpochRequest(node.identity.cluster_id, voter.node_id, topics, endpoints)
@@ -113,6 +114,7 @@ def begin_epoch(node: NodeState, voter: Voter) -> begin_request.BeginQuorumEpoch
 
 def end_epoch(node: NodeState, successors: Sequence[Voter]) -> end_request.EndQuorumEpochRequest:
     """Tell voters that the epoch has ended; those of `successors` with the longest logs stand first."""
+    assert all(voter.node_id != node.node_id for voter in successors), f"node {node.node_id} resigns: {successors}"
     partition = end_request.PartitionData(
         leader_id=node.node_id,
         leader_epoch=node.epoch,
@@ -190,6 +192,7 @@ def fetch_answer(
         records=records,
     )
     assert not len(records) or not isinstance(standing, Diverges | TooOld), f"records for who is at {standing}"
+    assert error is ErrorCode.NONE or not (len(records) or standing), f"{error.name} comes with an answer"
     match standing:
         case Diverges(epoch, end_offset):
             partition.diverging_epoch = fetch_response.EpochEndOffset(epoch, end_offset)
@@ -232,6 +235,8 @@ def snapshot_answer(
     position: int = 0,
     records: Buffer = b"",
 ) -> fetch_snapshot_response.FetchSnapshotResponse:
+    assert error is ErrorCode.NONE or not len(records), f"{error.name} comes with bytes of {snapshot}"
+    assert position + len(records) <= size_bytes, f"{len(records)} bytes at {position} of {size_bytes}"
     partition = fetch_snapshot_response.PartitionSnapshot(
         PARTITION,
         error,
@@ -251,6 +256,7 @@ def snapshot_answer(
 
 def ask_update(node: NodeState) -> update_raft_voter_request.UpdateRaftVoterRequest:
     """Tell the leader the addresses of this voter as they are now."""
+    assert node.is_voter, f"node {node.node_id} would update a vote that it has not"
     return update_raft_voter_request.UpdateRaftVoterRequest(
         node.identity.cluster_id,
         node.epoch,

@@ -50,6 +50,7 @@ def put_in_place(log_: Log, old: list[Segment], cleaned: Segment) -> bool:
     if first < 0 or there[first:behind] != old or behind >= len(there):
         return False
     base_offset = cleaned.base_offset
+    assert base_offset == old[0].base_offset, f"{state.name}: {base_offset} takes the place of {old[0].base_offset}"
     try:
         rename_all(log_.disk, log_.directory, base_offset, CLEANED, SWAP)
         state.note_changed()
@@ -95,6 +96,7 @@ def finish(disk: Disk, directory: str) -> None:
 
 
 def _finish(disk: Disk, directory: str, base_offset: int, end_offset: int) -> None:
+    assert base_offset <= end_offset, f"{directory}: {base_offset} ends at {end_offset}"
     path = os.path.join(directory, offset_file(base_offset, LOG))
     log.info("segment.swapped", path=path, end_offset=end_offset)
     for other in _bases(disk.names(directory), *SEGMENT_FILES):

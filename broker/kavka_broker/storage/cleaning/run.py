@@ -137,6 +137,7 @@ class Cleaning:
             yield from self._write(newest, CleanedTransactions(aborted))
             self.figures.end_offset = newest.latest_offset + 1
             assert self.figures.end_offset <= self.dirty.first_uncleanable_offset
+            assert self.figures.records_kept <= self.figures.records_read, self.figures
         finally:
             newest.close()
 
@@ -161,6 +162,9 @@ class Cleaning:
         for index, segment in enumerate(self._segments):
             if segment.base_offset >= self.dirty.first_uncleanable_offset:
                 break
+            assert segment is not self._segments[-1], (
+                f"the active segment, from {segment.base_offset} on, is not cleaned"
+            )
             end_offset = self._segments[index + 1].base_offset
             if end_offset <= self.dirty.first_dirty_offset:
                 continue

@@ -51,6 +51,7 @@ def elect_leaders(
                 results.append((where, refusal.as_value()))
         else:
             results.append((where, None))
+    assert wanted is None or len(results) == len(asked), f"{len(results)} outcomes of {len(asked)} elections"
     return Decision(records, results)
 
 
@@ -104,6 +105,7 @@ def _elect(metadata: Metadata, election: Election, where: Where, policy: Policy)
 
 
 def _is_needless(state: PartitionState, election: Election) -> bool:
+    assert state.replicas, "a partition is somewhere"
     return state.leader == state.replicas[0] if election is Election.PREFERRED else state.leader != NO_LEADER
 
 

@@ -54,6 +54,7 @@ def reassign(
             results.append(refusal.as_value())
         else:
             results.append(None)
+    assert len(results) == len(commands), f"{len(results)} outcomes of {len(commands)} reassignments"
     return Decision(records, results)
 
 

@@ -110,6 +110,7 @@ def register_controller(metadata: Metadata, record: RegisterControllerRecord) ->
 def _again(before: Registration, registration: Registration) -> Decision[int]:
     """Register the same process once more: it lost the answer, or has something to add. Its epoch stays."""
     assert before.broker_id == registration.broker_id, f"{registration.broker_id} is not {before.broker_id}"
+    assert before.incarnation_id == registration.incarnation_id, f"broker {before.broker_id} is another process"
     now = replace(
         registration,
         epoch=before.epoch,
@@ -122,6 +123,7 @@ def _again(before: Registration, registration: Registration) -> Decision[int]:
 
 def _replaced(metadata: Metadata, before: Registration, command: Register, policy: Policy) -> Iterator[Message]:
     """Give up what the former incarnation held. A directory that did not come back took its replicas along."""
+    assert before.incarnation_id != command.incarnation_id, f"broker {before.broker_id} takes its own place"
     if not metadata.features.level(ELR_FEATURE):
         yield from withdraw(metadata, command.broker_id, policy)
         return
@@ -132,6 +134,7 @@ def _replaced(metadata: Metadata, before: Registration, command: Register, polic
 
 
 def _check_replaces(before: Registration, command: Register, present: Presence) -> None:
+    assert before.broker_id == command.broker_id, f"{command.broker_id} takes the place of {before.broker_id}"
     shares = bool(set(before.directories) & set(command.directories))
     is_gone = before.fenced and present is Presence.SILENT
     if present is not Presence.CONNECTED and (shares or is_gone):

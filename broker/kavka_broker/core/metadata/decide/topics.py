@@ -52,6 +52,10 @@ class Defaults:
     partitions: int = 1
     replication_factor: int = 1
 
+    def __post_init__(self) -> None:
+        assert self.partitions >= 1, self
+        assert self.replication_factor >= 1, self
+
 
 def defaults_of(config: BrokerConfig) -> Defaults:
     """Defaults in the file of this broker."""
@@ -107,6 +111,7 @@ def create_topics(
             assert created.partitions <= PARTITIONS_PER_REQUEST_MAX, created
             rotation += created.partitions
             results.append(created)
+    assert len(results) == len(commands), f"{len(results)} outcomes of {len(commands)} topics"
     return Decision(records, results)
 
 
@@ -139,6 +144,7 @@ def grow_topics(
             records += made
             rotation += len(made)
             results.append(None)
+    assert len(results) == len(commands), f"{len(results)} outcomes of {len(commands)} topics"
     return Decision(records, results)
 
 
@@ -282,6 +288,7 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
             raise _bad_assignment(f"{more} partitions are new and {len(assignments)} have brokers named")
         for index, replicas in enumerate(assignments):
             check_assignment(metadata.brokers, replicas, now + index, factor)
+    assert len(assignments) == more, f"{len(assignments)} partitions are placed, and {more} are new"
     return [
         new_partition(metadata.brokers, replicas, partition).record(topic.topic_id, partition)
         for partition, replicas in enumerate(assignments, now)

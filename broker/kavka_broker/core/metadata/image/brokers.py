@@ -189,6 +189,7 @@ class Brokers:
     def _change(self, record: BrokerRegistrationChangeRecord) -> None:
         registration = self._at_epoch(record.broker_id, record.broker_epoch)
         if record.fenced:
+            assert record.fenced in (FENCE, UNFENCE), record.fenced
             registration = replace(registration, fenced=record.fenced == FENCE)
         if record.in_controlled_shutdown:
             registration = replace(registration, in_controlled_shutdown=True)
@@ -211,6 +212,7 @@ class Brokers:
 
 
 def _registration(record: RegisterBrokerRecord) -> Registration:
+    assert record.broker_epoch >= 0, f"broker {record.broker_id} registers at offset {record.broker_epoch}"
     return Registration(
         broker_id=record.broker_id,
         epoch=record.broker_epoch,

@@ -89,6 +89,12 @@ SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 )
 
 
+assert RELEASES.keys() >= {METADATA_VERSION_OLDEST, METADATA_VERSION_LATEST}, "a bound has no name"
+assert max(RELEASES) == METADATA_VERSION_LATEST, "a level is beyond the latest"
+assert all(METADATA_VERSION_OLDEST < change <= METADATA_VERSION_LATEST for change in CHANGES), CHANGES
+assert INITIAL_LEVELS.keys() <= SUPPORTED_LEVELS.keys(), "a cluster begins with what no broker serves"
+
+
 class Features:
     """The finalised level of each feature, in the order in which they were first finalised."""
 
@@ -132,6 +138,7 @@ class Features:
             self._finalize(record.name, record.feature_level)
 
     def _finalize(self, name: str, level: int) -> None:
+        assert level >= 0, f"{name} has level {level}"
         if level:
             self.levels[name] = level
         else:

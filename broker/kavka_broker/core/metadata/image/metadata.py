@@ -105,6 +105,7 @@ class Metadata:
                 for kept in records:
                     self._apply(kept)
             case AbortTransactionRecord():
+                assert self.transaction is not None, "a metadata transaction is aborted that never began"
                 self.transaction = None
             case _ if self.transaction is not None:
                 self.transaction.append(record)

@@ -167,6 +167,7 @@ class Topics:
         copy = Topics()
         copy._by_name = {name: self._by_name[name] for name in self._names}
         copy._by_id, copy._names = dict(self._by_id), [*self._names]
+        assert len(copy._by_name) == len(copy._by_id), "every topic has one name and one id"
         copy._merged_names = dict(self._merged_names)
         copy.partition_count = self.partition_count
         return copy
@@ -200,6 +201,9 @@ class Topics:
         topic.partitions.update(states)
         topic.changes += len(states)
         self.partition_count += len(added)
+        assert self.partition_count >= len(topic.partitions), (
+            f"{self.partition_count} partitions, in {topic} alone more"
+        )
 
     def _put(self, topic: Topic, index: int, state: PartitionState) -> None:
         if index not in topic.partitions:
@@ -230,10 +234,14 @@ class Topics:
         insort(self._names, topic.name)
         merged = topic.name.replace(".", "_")
         self._merged_names[merged] = (*self._merged_names.get(merged, ()), topic.name)
+        assert len(self._names) == len(self._by_name) == len(self._by_id), f"{topic} is known by one of name and id"
 
     def _remove(self, topic: Topic) -> None:
+        at = bisect_left(self._names, topic.name)
+        assert self._names[at] == topic.name, f"{topic} is not among the sorted names"
+        assert self._by_name[topic.name] is self._by_id[topic.topic_id], f"{topic} is another by its id"
         del self._by_name[topic.name], self._by_id[topic.topic_id]
-        del self._names[bisect_left(self._names, topic.name)]
+        del self._names[at]
         self._own.discard(topic.topic_id)
         self._unordered.pop(topic.topic_id, None)
         self.partition_count -= len(topic.partitions)
