@@ -6,10 +6,10 @@ and the others a slice a turn of the loop. One whose name is given out again mea
 opened (`end_now`).
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kavka_broker.replica.hosting.in_turns import Turns
 from kavka_broker.replica.leading.partition import Partition
 
 #: Partitions ended in one turn of the loop.
@@ -21,9 +21,8 @@ class Departures:
 
     def __init__(self, ended: Callable[[Partition], None], crash: Callable[[BaseException], None]) -> None:
         self._end = ended
-        self._crash = crash
         self._waiting: dict[str, dict[int, Partition]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns("ending partitions", lambda: self._waiting, self._end_slice, crash)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -39,12 +38,7 @@ class Departures:
 
     def end_soon(self) -> None:
         """End a slice now, unless others wait already; the rest is ended in the turns to come."""
-        if not self._waiting or self._task is not None:
-            return
-        self._end_slice()
-        if self._waiting:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="ending partitions")
-            self._task.add_done_callback(self._ended)
+        self._turns.begin()
 
     def end_all(self) -> None:
         """End all partitions: at a start, or where the image was replaced as a whole, nothing else is done yet."""
@@ -53,13 +47,7 @@ class Departures:
 
     async def stop(self) -> None:
         """Wait until all partitions are ended."""
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(0)
-            self._end_slice()
+        await self._turns.stop()
 
     def _end_slice(self) -> None:
         for _ in range(min(SLICE_MAX, len(self))):
@@ -72,10 +60,3 @@ class Departures:
         if not partitions:
             del self._waiting[topic]
         self._end(partition)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
-        else:
-            self.end_soon()  # a partition may have been added after the last look

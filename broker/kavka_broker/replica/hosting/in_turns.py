@@ -16,15 +16,57 @@ K = TypeVar("K", bound=Hashable)
 SLICE_MAX: Final = 200
 
 
+class Turns:
+    """Work of which `act` does a slice: one at once, and one a turn of the loop while it `has_more`. `crash` is called
+    with an error of `act` in a later turn.
+    """
+
+    def __init__(
+        self, name: str, has_more: Callable[[], object], act: Callable[[], None], crash: Callable[[BaseException], None]
+    ) -> None:
+        self._name = name
+        self._has_more = has_more
+        self._act = act
+        self._crash = crash
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Do a slice now, unless a task does slices already; the rest is done in the turns to come."""
+        if self._task is None and self._has_more():
+            self._act()
+            self._go_on()
+
+    async def stop(self) -> None:
+        """Wait until there is no more to do."""
+        while self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _go_on(self) -> None:
+        if self._task is None and self._has_more():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+            self._task.add_done_callback(self._ended)
+
+    async def _run(self) -> None:
+        while self._has_more():
+            await asyncio.sleep(0)
+            self._act()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        assert task is self._task, f"{self._name}: two tasks do one work"
+        self._task = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
+        else:
+            self._go_on()  # there may be more since the last look
+
+
 class InTurns(Generic[K]):
     """Items that wait, in the order in which they came first. `act` handles a slice of them."""
 
     def __init__(self, name: str, act: Callable[[list[K]], None], crash: Callable[[BaseException], None]) -> None:
-        self._name = name
         self._act = act
-        self._crash = crash
         self._waiting: dict[K, None] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns(name, lambda: self._waiting, self._act_on_slice, crash)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -32,34 +74,14 @@ class InTurns(Generic[K]):
     def add(self, items: Iterable[K]) -> None:
         """Add items to be handled. A slice is handled now, unless others wait already."""
         self._waiting.update(dict.fromkeys(items))
-        if self._task is None:
-            self._act_on_slice()
-            self._go_on()
+        self._turns.begin()
 
     async def stop(self) -> None:
         """Wait until all items are handled."""
-        while self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    def _go_on(self) -> None:
-        if self._waiting and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
-            self._task.add_done_callback(self._ended)
-
-    async def _run(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(0)
-            self._act_on_slice()
+        await self._turns.stop()
 
     def _act_on_slice(self) -> None:
         items = list(islice(self._waiting, SLICE_MAX))
         for item in items:
             del self._waiting[item]
         self._act(items)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
-        else:
-            self._go_on()  # items may have been added after the last look

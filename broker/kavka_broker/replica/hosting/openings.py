@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
+from kavka_broker.replica.hosting.in_turns import Turns
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
@@ -37,7 +38,7 @@ class Openings:
         # Partitions that wait to be opened, and whether a thread was asked to forget former logs of the name.
         self._waiting: dict[Place, bool] = {}
         self._former: dict[Place, PartitionName] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._turns = Turns("opening logs", lambda: self._waiting, self._open_and_secure, crash)
         self._forgetting: asyncio.Task[None] | None = None
         self._securing: asyncio.Task[None] | None = None
         self._is_started = False
@@ -81,16 +82,7 @@ class Openings:
 
     def open_soon(self) -> None:
         """Open a slice now, unless others wait already; the rest is opened in the turns to come."""
-        if not self._waiting or self._task is not None:
-            return
-        self._open_slice()
-        self._secure_soon()
-        self._go_on()
-
-    def _go_on(self) -> None:
-        if self._waiting and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="opening logs")
-            self._task.add_done_callback(self._ended)
+        self._turns.begin()
 
     @property
     def is_securing(self) -> bool:
@@ -121,9 +113,7 @@ class Openings:
         self._former.clear()
         if self._forgetting is not None:
             await asyncio.gather(self._forgetting, return_exceptions=True)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._turns.stop()
         if self._securing is not None:
             await asyncio.gather(self._securing, return_exceptions=True)
 
@@ -150,21 +140,14 @@ class Openings:
         self._crash_of(task)
         self._forget_soon()  # a log may have been added after the last look
 
-    async def _run(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(0)
-            self._open_slice()
-            self._secure_soon()
+    def _open_and_secure(self) -> None:
+        self._open_slice()
+        self._secure_soon()
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):
             self._former.pop(place, None)  # the same partition may have been added twice: one opening is enough
             self._open(*place, self._waiting.pop(place))
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._task = None
-        self._crash_of(task)
-        self._go_on()
 
     def _crash_of(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
