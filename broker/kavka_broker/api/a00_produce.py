@@ -394,7 +394,7 @@ def append(
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client, pending)
     response = PartitionProduceResponse(
-        data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.log_start_offset
+        data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.state.start_offset
     )
     for_others = acks == ACKS_ALL and partition.has_followers
     if appended.last_offset >= (partition.high_watermark if for_others else partition.log.durability.answerable_end):

@@ -111,6 +111,15 @@ class Broker:
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
+    # Two of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
+    replicas: ReplicaManager = field(init=False)
+    fetches: Fetches = field(init=False)
+
+    def serve(self, serving: Serving) -> None:
+        """Take up the parts of a broker."""
+        assert self.serving is None, "a broker is made once"
+        self.serving = serving
+        self.replicas, self.fetches = serving.replicas, serving.fetches
 
     @property
     def controller(self) -> Controller | None:
@@ -136,14 +145,6 @@ class Broker:
     @property
     def lifecycle(self) -> Lifecycle:
         return self.as_broker.lifecycle
-
-    @property
-    def replicas(self) -> ReplicaManager:
-        return self.as_broker.replicas
-
-    @property
-    def fetches(self) -> Fetches:
-        return self.as_broker.fetches
 
     @property
     def groups(self) -> GroupCoordinator:

@@ -66,7 +66,8 @@ def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> F
     now_ms = int(broker.clock.monotonic_ms())
     throttle_time_ms = broker.quotas.fetch(client.user, client.client_id, reading.size_bytes, now_ms)
     if not throttle_time_ms:
-        broker.fetches.open(poll.context)
+        if poll.context.asked_for is not None:
+            broker.fetches.open(poll.context)
         return None
     client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
     return FetchResponse(throttle_time_ms, 0, poll.context.session_id)

@@ -123,7 +123,7 @@ class Wiring:
         alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
         housekeeping = cleaner = None
         if "broker" in config.roles:
-            broker.serving = self._serving(broker.channel, alter_partition)
+            broker.serve(self._serving(broker.channel, alter_partition))
             effective = EffectiveConfig(config, quorum.metadata.configs)
             housekeeping = Housekeeping(
                 config, self._logs, broker.replicas, broker.quotas, clock, self._crash, effective

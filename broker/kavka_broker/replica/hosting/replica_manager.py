@@ -201,7 +201,8 @@ class ReplicaManager:
         partition = self.get(topic, index)
         if partition is None or (not partition.is_leader and partition.state.leader < 0):
             raise self._not_leading(topic, index, partition)
-        partition.check_epoch(leader_epoch)
+        if leader_epoch != -1:
+            partition.check_epoch(leader_epoch)
         return partition
 
     def heard_from(self, broker_id: int) -> None:

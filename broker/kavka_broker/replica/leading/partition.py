@@ -223,7 +223,7 @@ class Partition:
         leadership = self.leadership
         if leadership is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        followers, end_offset = leadership.followers, self.log.log_end_offset
+        followers, end_offset = leadership.followers, self.log.state.end_offset
         if acks == ACKS_ALL and followers and len(leadership.isr) < self.min_isr:
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:

@@ -113,7 +113,7 @@ class Reader:
             0,
             high_watermark,
             last_stable_offset,
-            partition.log.log_start_offset,
+            partition.log.state.start_offset,
             aborted_transactions=[] if is_committed_only else None,
             records=b"",
         )
