@@ -24,6 +24,7 @@ from tests.sim.changes import Changer
 from tests.sim.clients import Admin
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.events import Events
+from tests.sim.handing_over import HANDOVERS_A_TURN, slices_of
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariant, Invariants
 from tests.sim.joining import joins_complete
@@ -76,6 +77,7 @@ class Shape:
     has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
     is_besieged: bool = False  # after the storm, see `availability`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
+    handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
     @property
     def replication_factor(self) -> int:
@@ -272,7 +274,7 @@ class Simulation:
         self.loop.set_exception_handler(self._uncaught)
         has_collector = gc.isenabled()
         gc.disable()
-        with self.events.taking(), watching(self.loop):
+        with self.events.taking(), watching(self.loop), slices_of(self.shape.handovers_a_turn):
             try:
                 self.loop.create_task(self._play(), name="play").add_done_callback(self._played)
                 self.loop.run_until_complete(self._ended)

@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.sim.changes import KINDS, LATER, OF_VOTERS
 from tests.sim.cluster import Shape
+from tests.sim.handing_over import drawn as drawn_handovers
 from tests.sim.playbook import drawn
 from tests.sim.playbook import settings as settings_of
 
@@ -69,4 +70,5 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         has_voters_in_log=has_voters_in_log,
         directories=directories,
         has_journal_by_directory=Random(f"journals {seed}").random() < 0.5,
+        handovers_a_turn=drawn_handovers(seed),
     )

@@ -1,11 +1,16 @@
 """Planted defects that take a mend back: what was found once, as it was."""
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.membership.lifecycle import Lifecycle
 from kavka_broker.replica.following import taking
+from kavka_broker.replica.following.session import Followed
+from kavka_broker.replica.hosting import in_turns
+from kavka_broker.replica.hosting.in_turns import InTurns
 from kavka_broker.replica.hosting.missing import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import durability, recovery
@@ -52,6 +57,35 @@ def cut_on_the_loop(patch: Patch) -> None:
         partition.high_watermark = min(partition.high_watermark, partition.log.log_end_offset)
 
     patch.setattr(taking, "cut", cut)
+
+
+@tooth("what an answer says of a log that has grown since is not looked at", "isolate kill slow_disk", 20,
+       workloads="transients")  # fmt: skip
+def overtaken_answers_thrown_away(patch: Patch) -> None:
+    patch.setattr(Followed, "is_overtaken", False)
+
+
+# --- hand-overs in turns ----------------------------------------------------------------------------------------------
+
+
+@tooth("partitions beyond the first slice are not handed over", "kill", 20, handovers_a_turn=1)
+def rest_of_the_handovers_forgotten(patch: Patch) -> None:
+    act = InTurns._act_on_slice
+
+    def act_once(self: InTurns[Any]) -> None:
+        self._waiting = dict(islice(self._waiting.items(), in_turns.SLICE_MAX))
+        act(self)
+
+    patch.setattr(InTurns, "_act_on_slice", act_once)
+
+
+@tooth("a batch of records takes the place of the hand-overs that still wait", "kill", 20, handovers_a_turn=1)
+def waiting_handovers_replaced(patch: Patch) -> None:
+    def add(self: InTurns[Any], items: Iterable[Any]) -> None:
+        self._waiting = dict.fromkeys(items)
+        self._turns.begin()
+
+    patch.setattr(InTurns, "add", add)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

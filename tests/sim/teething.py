@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from tests.sim.cluster import Outcome, Simulation
+from tests.sim.handing_over import HANDOVERS_A_TURN
 from tests.sim.playbook import settings as settings_of
 from tests.sim.shapes import shape_of
 from tests.sim.storm import storm
@@ -38,6 +39,7 @@ class Tooth:
     is_besieged: bool = False
     directories: int = 1
     is_hectic: bool = False  # clients never rest for long; else as the seed draws it
+    handovers_a_turn: int = HANDOVERS_A_TURN
 
 
 TEETH: Final[list[Tooth]] = []
@@ -54,13 +56,14 @@ def tooth(
     besieged: bool = False,
     directories: int = 1,
     hectic: bool = False,
+    handovers_a_turn: int = HANDOVERS_A_TURN,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect; settings with underscores for dots."""
 
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
         pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
-        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories, hectic
+        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories, hectic, handovers_a_turn
         name = plant.__name__.replace("_", " ")
         TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, *played))
         return plant
@@ -118,6 +121,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         directories=tooth.directories,
         pace=1 if tooth.is_hectic else shape.pace,
         has_voters_in_log=False,
+        handovers_a_turn=tooth.handovers_a_turn,
     )
     return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
 

@@ -1,0 +1,28 @@
+"""How many partitions the brokers of a run hand over in one turn of their loops.
+
+A slice of theirs is larger than all of a simulated cluster: nothing would ever wait for its turn.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Final
+
+from kavka_broker.replica.hosting import in_turns
+
+HANDOVERS_A_TURN: Final = in_turns.SLICE_MAX
+
+
+def drawn(seed: int) -> int:
+    """Some seeds hand over one partition a turn, the others all at once."""
+    return Random(f"handovers {seed}").choice((1, HANDOVERS_A_TURN, HANDOVERS_A_TURN, HANDOVERS_A_TURN))
+
+
+@contextmanager
+def slices_of(handovers_a_turn: int) -> Iterator[None]:
+    """Cut the work of all nodes into slices of that size."""
+    before, in_turns.SLICE_MAX = in_turns.SLICE_MAX, handovers_a_turn  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        in_turns.SLICE_MAX = before  # type: ignore[misc]
