@@ -69,7 +69,7 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "a snapshot behind the end": lambda log: log.producer_files.write_snapshot(beyond(log), durable=False),
     "a closed log that rolls": roll_closed,
     "a segment below the end": lambda log: log.roll(NOW_MS, log.log_end_offset - 1),
-    "a batch below the end": lambda log: log._write(b"", 0, 3, 0, 0, NOW_MS, NOW_MS),
+    "a batch below the end": lambda log: log._write(memoryview(b""), 0, 3, 0, 0, NOW_MS, NOW_MS),
     "a batch without bytes": lambda log: log.segments.must_roll(0, 13, NOW_MS, NOW_MS),
     "a segment behind the active one": lambda log: log.segments.base_behind(log.segments.active),
     "snapshots out of order": lambda log: log.producer_files.snapshots.load(0, 13, lambda *_: True, [5, 3]),
