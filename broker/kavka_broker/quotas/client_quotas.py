@@ -14,6 +14,7 @@ which does not wait by itself waits all the same. The connection counts in `held
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
@@ -22,6 +23,7 @@ from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.callback import FETCH, PRODUCE
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.mutation_quota import MutationQuota
+from kavka_broker.quotas.observed import ObservedQuota
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
@@ -58,6 +60,11 @@ class ClientQuotas:
             QuotaKey.CONTROLLER_MUTATION_RATE: self.mutations,
         }
 
+        self.observed: Final[Mapping[str, ObservedQuota]] = {
+            PRODUCE: ObservedQuota(window, sensors_max),
+            FETCH: ObservedQuota(window, sensors_max),
+        }
+
     def _quota(self, quota_type: str, window: SampleWindow, sensors_max: int) -> ByteQuota:
         if self.calls is None:
             return ByteQuota(window, sensors_max)
@@ -68,6 +75,8 @@ class ClientQuotas:
 
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a produce request; returns the `throttle_time_ms` of its answer."""
+        if self.observed[PRODUCE].is_on:
+            self.observed[PRODUCE].charge(user, client_id, size_bytes, now_ms)
         return self._produce.charge(user, client_id, size_bytes, now_ms)
 
     def held(self, quota_type: str, user: str, client_id: str, now_ms: int) -> Holding:
@@ -76,18 +85,27 @@ class ClientQuotas:
 
     def fetch(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a fetch answer; unless the result is 0, it must go out empty and counts for nothing."""
-        return self._fetch.admit(user, client_id, size_bytes, now_ms)
+        delay_ms = self._fetch.admit(user, client_id, size_bytes, now_ms)
+        if not delay_ms and self.observed[FETCH].is_on:
+            self.observed[FETCH].charge(user, client_id, size_bytes, now_ms)
+        return delay_ms
 
     def fetch_clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
         """Return how much of `bytes_max` a fetch should read."""
         return self._fetch.clamp(user, client_id, bytes_max, now_ms)
 
-    def update(self, limits: Limits) -> None:
-        """Take over the metadata's limits from the next request on."""
+    def update(self, limits: Limits, observed: Limits = MappingProxyType({})) -> None:
+        """Take over the metadata's limits from the next request on, and those that are only observed."""
         for key, quota in self.by_key.items():
             quota.update(limits.get(key, {}))
+        self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
+        self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)
+
+    def _observe(self, key: QuotaKey, quota_type: str, limits: Limits, observed: Limits) -> None:
+        if key in observed or self.observed[quota_type].is_on:
+            self.observed[quota_type].observe(limits.get(key, {}), observed.get(key, {}))
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour; called every few minutes."""
-        for quota in self.by_type.values():
+        for quota in (*self.by_type.values(), *self.observed.values()):
             quota.expire(now_ms)

@@ -6,6 +6,7 @@ wants to set one needs to know what is used today; only the sampled rate waits u
 against.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 from kavka_broker.core.quota.bucket import TokenBucket
@@ -83,6 +84,7 @@ class Sensor:
         "bucket",
         "client",
         "delays",
+        "demand",
         "effective",
         "held",
         "held_until_ms",
@@ -104,6 +106,7 @@ class Sensor:
         self.rate: SampledRate | None = None
         self.bucket: TokenBucket | None = None
         self.delays: Delays | None = None
+        self.demand: Demand | None = None
         self.held_until_ms = 0
         self.last_used_ms = 0
         self.held = HeldTime()
@@ -130,10 +133,48 @@ class Sensor:
     def throttled(self, delay_ms: int, now_ms: int, window: SampleWindow) -> None:
         """Count a request of this share that has to wait."""
         self.throttled_requests_total += 1
+        if self.demand is None:
+            self.demand = Demand()
+        self.demand.note(self.held, now_ms, window)
         if self.delays is None:
             self.delays = Delays(SampledRate(window), SampledRate(window))
         self.delays.total_ms.record(delay_ms, now_ms)
         self.delays.requests.record(1, now_ms)
+
+
+HELD_SHARE_MAX = 0.99
+
+
+class Demand:
+    """How much of its time a share was held back lately, which says what it would use if it was not.
+
+    A client that is held for half of the time and uses 1 MiB/s sends at 2 MiB/s while it may. The held time of a
+    connection counts over as many connections as were held at once.
+    """
+
+    __slots__ = ("_marks",)
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[int, int, int]] = deque()
+
+    def note(self, held: HeldTime, now_ms: int, window: SampleWindow) -> None:
+        """Remember the held time as a request is throttled, once in each sample of the window."""
+        if self._marks and now_ms - self._marks[-1][0] < window.size_ms:
+            return
+        self._marks.append((now_ms, held.total_ms(now_ms), held.connections + 1))
+        if len(self._marks) > window.count:
+            self._marks.popleft()
+
+    def estimate(self, rate: float, held: HeldTime, now_ms: int, window: SampleWindow) -> float:
+        """Return the rate that the share would have, with this one, if nothing held it back."""
+        while self._marks and now_ms - self._marks[0][0] > window.span_ms:
+            self._marks.popleft()
+        if not self._marks:
+            return rate
+        since_ms, total_ms, _ = self._marks[0]
+        connections = max(count for _, _, count in self._marks)
+        share = (held.total_ms(now_ms) - total_ms) / max((now_ms - since_ms) * connections, 1)
+        return rate / (1 - min(max(share, 0.0), HELD_SHARE_MAX))
 
 
 @dataclass(slots=True)
@@ -161,6 +202,7 @@ class Usage:
     rate: float | None = None  # only under a quota
     throttle_ms_average: float = 0.0  # over the last window
     tokens: float | None = None  # only of a quota that is a token bucket
+    demand: float | None = None  # an estimate, only under a quota
 
 
 OTHER = "__other__"  # the label of all that have no series of their own

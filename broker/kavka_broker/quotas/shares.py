@@ -114,7 +114,7 @@ class Shares:
         lines, other, pace = list[Usage](), self._expired, Pace()
         for sensor in list(self._sensors.values()):
             if sensor.is_named:
-                lines.append(usage_of(sensor, now_ms))
+                lines.append(usage_of(sensor, now_ms, self._window))
             else:
                 other = summed(other, sensor, now_ms)
             if pace.spent(UNITS_PER_SENSOR):
@@ -177,16 +177,18 @@ def labels_of(sensor: Sensor) -> tuple[str, str]:
     return sensor.share.user or "", sensor.share.client_id or ""
 
 
-def usage_of(sensor: Sensor, now_ms: int) -> Usage:
+def usage_of(sensor: Sensor, now_ms: int, window: SampleWindow) -> Usage:
+    rate = sensor.rate.measure(now_ms) if sensor.rate is not None and sensor.limit is not None else None
     return Usage(
         *labels_of(sensor),
         sensor.used_total,
         sensor.held.total_ms(now_ms),
         sensor.throttled_requests_total,
         sensor.effective,
-        sensor.rate.measure(now_ms) if sensor.rate is not None and sensor.limit is not None else None,
+        rate,
         sensor.delays.average_ms(now_ms) if sensor.delays is not None else 0.0,
         sensor.tokens(now_ms),
+        rate if rate is None or sensor.demand is None else sensor.demand.estimate(rate, sensor.held, now_ms, window),
     )
 
 

@@ -27,7 +27,7 @@ from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
-from kavka_broker.runtime.quota_figures import quota_samples
+from kavka_broker.runtime.quota_figures import observed_samples, quota_samples
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.slices import Slices, Work
@@ -118,6 +118,9 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         entities = yield from quota.entities(int(sources.clock.monotonic_ms()))
         found += entity_samples(quota_type, entities)
         not_shown += quota.entities_total - len(entities)
+    for quota_type, observed in sources.quotas.observed.items():
+        lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
+        found += observed_samples(quota_type, lines)
     found.append(("kavka_series_omitted", ("quota",), not_shown))
     found += callback_samples(sources.quotas.calls)
     found += request_samples(sources.requests)

@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION, FETCH, PRODUCE
+from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.runtime.partition_figures import Sample
@@ -58,8 +59,18 @@ def limit_samples(usage: Usage, labels: tuple[str, ...], names: Names) -> Iterat
     if usage.rate is not None:
         yield names.rate, client, usage.rate
         yield names.throttle_time, client, usage.throttle_ms_average
+    if usage.demand is not None and names.is_shared:
+        yield "kavka_client_demand_bytes_per_second", labels, usage.demand
     if usage.tokens is not None:
         yield names.tokens, client, usage.tokens
+
+
+def observed_samples(quota_type: str, observed: Iterable[EntityUsage]) -> Iterator[Sample]:
+    for line in observed:
+        labels = (str(line.entity), quota_type)
+        yield "kavka_quota_observed_limit", labels, line.limit
+        yield "kavka_quota_observed_usage", labels, line.usage
+        yield "kavka_quota_observed_throttled_seconds_total", labels, line.held_ms / 1000
 
 
 def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:

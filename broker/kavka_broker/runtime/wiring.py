@@ -36,6 +36,7 @@ from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQu
 from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.following import QuotaTerms
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
@@ -152,13 +153,13 @@ class Wiring:
 
     def follow_quotas(self, broker: Broker) -> None:
         """Hold clients to their quotas from now on: controllers count what they decide, brokers the rest."""
-        metadata, quotas = broker.metadata, broker.quotas
+        terms = QuotaTerms(broker.quotas, broker.metadata, broker.clock, self._timers)
 
         def limit(records: Sequence[Message]) -> None:
             if ClientQuotaRecord in {type(record) for record in records}:
-                quotas.update(metadata.quotas.limits)
+                terms.apply()
 
-        quotas.update(metadata.quotas.limits)
+        terms.apply()
         self._quorum.subscribers.append(limit)
 
     def follow_metadata(self, broker: Broker) -> None:
@@ -263,7 +264,11 @@ class Wiring:
         calls = None
         if self._callback is not None:
             calls = QuotaCalls(self._callback, asyncio.get_running_loop(), self._world.clock)
-        window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
+        window = SampleWindow(
+            config["quota.window.num"],
+            config["quota.window.size.seconds"] * 1000,
+            config["kavka.quota.first.burst.ms"],
+        )
         of_controllers = SampleWindow(
             config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1000
         )

@@ -43,7 +43,8 @@ def throttled() -> ClientQuotas:
             "producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0},
             "consumer_byte_rate": {Entity("bob"): 1e6},
             "controller_mutation_rate": {Entity("carol"): 2.0},
-        }
+        },
+        observed={"producer_byte_rate": {Entity("alice"): 500.0}},
     )
     quotas.produce("alice", "etl", 10_000, 5000)
     quotas.produce("alice", "etl", 5000, 5000)

@@ -51,6 +51,9 @@ KAVKA_KEYS: Final = {
     "kavka.log.stray.retention.ms": Definition(
         "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0), served=True
     ),
+    "kavka.quota.first.burst.ms": Definition(
+        "kavka.quota.first.burst.ms", ConfigType.INT, None, check=Range(1), served=True
+    ),
     "kavka.metrics.names": Definition(
         "kavka.metrics.names", ConfigType.LIST, (), check=OneOf(("confluent", "strimzi")), served=True
     ),

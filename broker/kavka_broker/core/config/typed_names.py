@@ -116,6 +116,7 @@ OptionalText = Literal[
 
 OptionalWhole = Literal[
     "internal.metadata.log.segment.bytes",
+    "kavka.quota.first.burst.ms",
     "log.flush.interval.ms",
     "log.retention.minutes",
     "log.retention.ms",

@@ -10,7 +10,7 @@ edge. The rules, as Apache Kafka's `Rate` has them:
 - rate = total of all samples / measured window. The measured window reaches from the start of the oldest sample until
   now; where it holds fewer whole samples than `count - 1`, the missing ones are added. So a client that starts with a
   burst is measured over ten seconds and not over the millisecond since its first request, and it may send ten seconds'
-  worth at once before it is throttled.
+  worth at once before it is throttled. `first_burst_ms` makes that less: the measured window is then at least so long.
 
 A client over its limit T at rate O waits X = (O - T) / T * W: the measured window W, stretched by X, holds no more than
 T allows. X has no upper bound for bandwidth; Kafka caps it at one sample for request time and connection rates.
@@ -31,10 +31,12 @@ class SampleWindow:
 
     count: int = 11
     size_ms: int = 1000
+    first_burst_ms: int | None = None  # None is Kafka's: all whole samples' worth
 
     def __post_init__(self) -> None:
         assert self.count >= 1, self
         assert self.size_ms >= 1, self
+        assert self.first_burst_ms is None or self.first_burst_ms >= 1, self
 
     @property
     def span_ms(self) -> int:
@@ -42,7 +44,15 @@ class SampleWindow:
 
     def value_max(self, limit: float) -> float:
         """The largest value recorded at once without a throttle: the limit over the smallest window."""
-        return limit * ((self.count - 1) * self.size_ms) / 1000
+        whole_ms = (self.count - 1) * self.size_ms
+        return limit * (whole_ms if self.first_burst_ms is None else min(self.first_burst_ms, whole_ms)) / 1000
+
+    def least_ms(self, elapsed_ms: int) -> int:
+        """The time that is measured over, where the oldest sample began so long ago."""
+        if self.first_burst_ms is not None and self.first_burst_ms < (self.count - 1) * self.size_ms:
+            return max(elapsed_ms, self.first_burst_ms)
+        missing = self.count - 1 - elapsed_ms // self.size_ms
+        return elapsed_ms + missing * self.size_ms if missing > 0 else elapsed_ms
 
 
 class SampledRate:
@@ -101,12 +111,7 @@ class SampledRate:
             self._begin_sample(now_ms)
         elif now_ms >= self._purge_at_ms:
             self._purge(now_ms)
-        elapsed_ms = now_ms - self._oldest_ms
-        size_ms = self.window.size_ms
-        missing = self.window.count - 1 - elapsed_ms // size_ms
-        if missing > 0:
-            elapsed_ms += missing * size_ms
-        return max(elapsed_ms, 1)
+        return max(self.window.least_ms(now_ms - self._oldest_ms), 1)
 
     def charge(self, value: float, now_ms: int, limit: float) -> int:
         """Record the value, and return the milliseconds that the client has to wait: 0 while it keeps to the limit."""

@@ -7,7 +7,8 @@ from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.quotas import CLIENT_ID, IP, TYPES, USER, AnyEntity, Quotas, entity_data
-from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, WHOLE_KEYS, Default, Entity, IpEntity
+from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, Default, Entity, IpEntity
+from kavka_broker.core.quota.terms import OWN_CLIENT_KEYS, OWN_IP_KEYS, greatest
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 
@@ -27,12 +28,13 @@ def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
     """Set and take away limits of one entity. Raises BrokerError with INVALID_REQUEST."""
     entity = entity_of(alteration.parts)
     allowed = IP_KEYS if isinstance(entity, IpEntity) else CLIENT_KEYS
+    own = OWN_IP_KEYS if isinstance(entity, IpEntity) else OWN_CLIENT_KEYS
     records = []
     keys = [key for key, _ in alteration.limits]
     if len(set(keys)) < len(keys):
         raise _invalid(f"a quota of {entity} is there twice; send each key once")
     for key, limit in alteration.limits:
-        if key not in allowed and limit is not None:
+        if key not in allowed and key not in own and limit is not None:
             words = ", ".join(sorted(allowed))
             raise _invalid(f'"{key}" is not a quota of {entity}; it can have {words}')
         if limit is None:
@@ -82,11 +84,11 @@ def _is_address(text: str) -> bool:
 def _check_limit(key: str, limit: float) -> None:
     if not limit > 0:  # this refuses NaN as well
         raise _invalid(f"{key} is {limit:g}; write more than 0, or remove the quota")
-    greatest = WHOLE_KEYS.get(key)
-    if greatest is None:
+    highest = greatest(key)
+    if highest is None:
         return
-    if limit > greatest:
-        raise _invalid(f"{key} is {limit:g}; write at most {greatest}")
+    if limit > highest:
+        raise _invalid(f"{key} is {limit:g}; write at most {highest}")
     if abs(limit - round(limit)) > WHOLE_TOLERANCE:
         raise _invalid(f"{key} is {limit}; write a whole number")
 

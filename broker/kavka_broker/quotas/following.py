@@ -1,0 +1,33 @@
+"""The quotas follow the metadata, and the clock: overrides begin and end when their time has come."""
+
+from typing import Final
+
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.quota.terms import in_force, next_change_ms, observed
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.seams import Clock
+from kavka_broker.timers import Timer, Timers
+
+LOOKED_AGAIN_MS_MAX: Final = 60_000
+"""The wall clock may be set: an override's end is looked at again after so long at the most."""
+
+
+class QuotaTerms:
+    """Keeps what is enforced at what the metadata says for now."""
+
+    def __init__(self, quotas: ClientQuotas, metadata: Metadata, clock: Clock, timers: Timers) -> None:
+        self._quotas = quotas
+        self._metadata = metadata
+        self._clock = clock
+        self._timers = timers
+        self._timer: Timer | None = None
+
+    def apply(self) -> None:
+        """Take over the limits that hold now, and come back when an override begins or ends."""
+        limits, now_ms = self._metadata.quotas.limits, self._clock.now_ms()
+        self._quotas.update(in_force(limits, now_ms), observed(limits))
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (change_ms := next_change_ms(limits, now_ms)) is not None:
+            self._timer = self._timers.after(min(change_ms - now_ms, LOOKED_AGAIN_MS_MAX), self.apply)

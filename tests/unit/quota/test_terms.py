@@ -1,0 +1,118 @@
+"""Overrides for a while, and limits that are only observed: which limits hold at a moment."""
+
+import asyncio
+
+import pytest
+
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.quotas import Quotas
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.core.quota.terms import OWN_CLIENT_KEYS, TIME_MS_MAX, in_force, next_change_ms, observed
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
+from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.following import QuotaTerms
+from kavka_broker.timers import Timers
+from tests.sim.loop import SimLoop
+from tests.sim.node import SimClock
+from tests.support.waiting import pass_seconds, play_simulated
+
+ALICE, BOB, CAROL = Entity("alice"), Entity("bob"), Entity("carol")
+FROM, UNTIL = "kavka_override_from_ms", "kavka_override_until_ms"
+PRODUCE = "producer_byte_rate"
+OVERRIDE = f"kavka_override_{PRODUCE}"
+Limits = dict[str, dict[Entity, float]]
+
+OVERRIDDEN: Limits = {
+    PRODUCE: {ALICE: 10.0, BOB: 20.0},
+    OVERRIDE: {ALICE: 99.0, CAROL: 7.0},
+    FROM: {ALICE: 1000.0},
+    UNTIL: {ALICE: 2000.0, CAROL: 3000.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "limits"),
+    [
+        (0, {ALICE: 10.0, BOB: 20.0, CAROL: 7.0}),
+        (999, {ALICE: 10.0, BOB: 20.0, CAROL: 7.0}),
+        (1000, {ALICE: 99.0, BOB: 20.0, CAROL: 7.0}),
+        (1999, {ALICE: 99.0, BOB: 20.0, CAROL: 7.0}),
+        (2000, {ALICE: 10.0, BOB: 20.0, CAROL: 7.0}),
+        (3000, {ALICE: 10.0, BOB: 20.0}),
+    ],
+)
+def test_an_override_holds_from_its_beginning_until_its_end(now_ms: int, limits: dict[Entity, float]) -> None:
+    assert in_force(OVERRIDDEN, now_ms) == {PRODUCE: limits}
+
+
+def test_the_next_change_is_the_next_beginning_or_end() -> None:
+    assert [next_change_ms(OVERRIDDEN, now_ms) for now_ms in (0, 1000, 2000, 3000)] == [1000, 2000, 3000, None]
+
+
+def test_an_override_without_an_end_does_not_hold() -> None:
+    assert in_force({PRODUCE: {ALICE: 10.0}, OVERRIDE: {ALICE: 99.0}}, 0) == {PRODUCE: {ALICE: 10.0}}
+
+
+def test_observed_limits_are_apart_from_those_in_force() -> None:
+    limits = {PRODUCE: {ALICE: 10.0}, f"kavka_observed_{PRODUCE}": {BOB: 5.0}}
+    assert in_force(limits, 0) == {PRODUCE: {ALICE: 10.0}}
+    assert observed(limits) == {PRODUCE: {BOB: 5.0}}
+
+
+def altered(quotas: Quotas, name: str | None, limits: dict[str, float | None], kind: str = "user") -> None:
+    for record in alter(quotas, Alteration([(kind, name)], list(limits.items()))).records:
+        assert isinstance(record, ClientQuotaRecord)
+        quotas.replay(record)
+
+
+def test_keys_of_ours_are_set_and_removed_like_any_other() -> None:
+    quotas = Quotas()
+    altered(quotas, "alice", dict.fromkeys(OWN_CLIENT_KEYS, 5.0))
+    assert quotas.of(ALICE) == dict.fromkeys(OWN_CLIENT_KEYS, 5.0)
+    altered(quotas, "alice", dict.fromkeys(OWN_CLIENT_KEYS))
+    assert quotas == Quotas()
+    altered(quotas, None, {"kavka_override_connection_creation_rate": 5.0, UNTIL: 1.0}, "ip")
+    assert quotas.of(IpEntity(DEFAULT)) == {"kavka_override_connection_creation_rate": 5.0, UNTIL: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "limit"),
+    [
+        ("user", "kavka_override_producer_byte_rate", 0.5),
+        ("user", "kavka_override_producer_byte_rate", 0.0),
+        ("user", "kavka_override_producer_byte_rate", float("nan")),
+        ("user", UNTIL, 1.5),
+        ("user", UNTIL, TIME_MS_MAX * 2.0),
+        ("user", "kavka_override_connection_creation_rate", 5.0),
+        ("user", "kavka_observed_request_percentage", 5.0),
+        ("user", "kavka_nothing", 5.0),
+        ("ip", "kavka_override_producer_byte_rate", 5.0),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kind: str, key: str, limit: float) -> None:
+    with pytest.raises(BrokerError):
+        alter(Quotas(), Alteration([(kind, "alice" if kind == "user" else None)], [(key, limit)]))
+
+
+def test_each_broker_ends_an_override_by_its_own_clock() -> None:
+    async def scenario(loop: SimLoop) -> None:
+        clock, metadata, quotas = SimClock(loop), Metadata(), ClientQuotas()
+        now_ms = clock.now_ms()
+        metadata.quotas.limits = {
+            PRODUCE: {ALICE: 1000.0},
+            OVERRIDE: {ALICE: 1e9},
+            FROM: {ALICE: now_ms + 5_000.0},
+            UNTIL: {ALICE: now_ms + 600_000.0},
+        }
+        QuotaTerms(quotas, metadata, clock, Timers(clock, asyncio.get_running_loop())).apply()
+        assert quotas.produce("alice", "etl", 12_000, 0) == 2000
+        await pass_seconds(5.1)
+        assert quotas.produce("alice", "etl", 0, 0) == 0
+        await pass_seconds(594)
+        assert quotas.produce("alice", "etl", 0, 0) == 0
+        await pass_seconds(1)
+        assert quotas.produce("alice", "etl", 0, 0) == 2000
+
+    play_simulated(scenario)
