@@ -1,6 +1,6 @@
 """Crowds under quotas: what connections cost that are held, and client ids that nobody has heard of.
 
-python -m bench.crowd                              1,000 and 10,000 held connections, a million client ids; both products
+python -m bench.crowd                             1,000 and 10,000 held connections, a million client ids
 python -m bench.crowd --connections 1000 --ids 0   only the first
 
 A held connection belongs to a client that is over its limit: it has its answer, and the broker does not read from it.
