@@ -13,6 +13,7 @@ GENERATORS = (
     "kavka_operator.api.generate",
     "tools.compat_table",
     "tools.metrics_page",
+    "tools.dashboards",
     "tools.command_page",
     "tools.pictures",
     "tools.top_picture",

@@ -53,9 +53,13 @@ def kcat(*arguments: str, stdin: str = "") -> str:
 
 
 def promtool(*arguments: str, stdin: str = "") -> str:
-    """Run Prometheus' checker: the machine's own, or that of Debian's package unpacked in the cache."""
-    program = shutil.which("promtool") or str(debian("prometheus") / "usr/bin/promtool")
-    return run([program, *arguments], stdin=stdin)
+    """Run Prometheus' checker."""
+    return run([of_prometheus("promtool"), *arguments], stdin=stdin)
+
+
+def of_prometheus(name: str) -> str:
+    """Where `prometheus` or `promtool` is: the machine's own, or that of Debian's package unpacked in the cache."""
+    return shutil.which(name) or str(debian("prometheus") / "usr/bin" / name)
 
 
 def debian(*packages: str) -> Path:

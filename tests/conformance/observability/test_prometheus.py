@@ -1,0 +1,119 @@
+"""Two brokers under load and a real Prometheus: every query of the dashboards and rules finds what it asks for."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from kavka_broker.protocol.messages.alter_client_quotas_request import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from tests.conformance.observability.watching import (
+    DASHBOARDS,
+    Prometheus,
+    alerts,
+    prometheus,
+    queries,
+    recorded,
+    wait,
+)
+from tests.conformance.quotas.speaker import Speaker
+from tests.support.nodes import Nodes, cluster, combined
+from tests.support.servers import free_port
+from tests.support.topics import create_topic
+
+pytestmark = pytest.mark.promtool
+
+NAME = re.compile(r"[a-zA-Z_:][\w:]*")
+TOPIC = "watched"
+ALONE = {"enable.auto.commit": False}  # the offsets topic wants three brokers
+LIMITS = {"producer_byte_rate": 20_000, "consumer_byte_rate": 20_000}
+
+
+def admin_ports(nodes: Nodes) -> list[str]:
+    """Give each node a page of metrics; returns their addresses."""
+    targets = []
+    for server in nodes.servers.values():
+        path, target = server.directory / "server.properties", f"127.0.0.1:{free_port()}"
+        path.write_text(path.read_text().replace("kavka.admin.listener=", f"kavka.admin.listener={target}"))
+        targets.append(target)
+    return targets
+
+
+def configure(nodes: Nodes) -> None:
+    """Create a topic with two replicas, quotas on everybody, and one that they shadow."""
+    create_topic(nodes[1], TOPIC, 2, 2)
+    limits = [OpData(key, limit) for key, limit in LIMITS.items()]
+    entries = [EntryData([EntityData("user", None)], limits), EntryData([EntityData("client-id", "etl")], limits)]
+    with Speaker(nodes[1].address, "admin") as admin:
+        answer = admin.ask(AlterClientQuotasRequest(entries), AlterClientQuotasResponse, 1)
+    assert [entry.error_code for entry in answer.entries] == [0, 0]
+
+
+@contextmanager
+def busy(bootstrap: str) -> Iterator[None]:
+    """Write and read more than the quotas allow until the block ends."""
+    is_over = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": bootstrap, "client.id": "etl", "linger.ms": 0})
+        while not is_over.wait(0.02):
+            for partition in (0, 1):
+                producer.produce(TOPIC, b"x" * 2_000, partition=partition)
+            producer.poll(0)
+        producer.purge()
+
+    def read() -> None:
+        consumer = Consumer({"bootstrap.servers": bootstrap, "client.id": "report", "group.id": "none", **ALONE})
+        consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in (0, 1)])
+        while not is_over.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    threads = [threading.Thread(target=work, daemon=True) for work in (write, read)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join(60)
+
+
+def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> None:
+    with cluster(tmp_path, combined(2), started=False) as nodes:
+        targets = admin_ports(nodes)
+        nodes.start()
+        configure(nodes)
+        with prometheus(tmp_path, targets) as watching, busy(nodes.bootstrap):
+            wait("both nodes are read", lambda: not watching.is_up(2))
+            wait("names that no /metrics has", lambda: unknown_names(watching))
+            wait("queries without data", lambda: unanswered(watching))
+            for alert in alerts().values():
+                watching.series(alert["expr"])
+
+
+def asked() -> dict[str, str]:
+    """Every query of the dashboards, and the names of what is recorded."""
+    shown = {f"{path.name}: {title}: {query}": query for path in DASHBOARDS for title, query in queries(path)}
+    return {**shown, **{name: name for name in recorded()}}
+
+
+def unanswered(watching: Prometheus) -> list[str]:
+    return [what for what, query in asked().items() if not watching.series(query)]
+
+
+def unknown_names(watching: Prometheus) -> list[str]:
+    """What rules and dashboards name that neither a broker nor a rule gives."""
+    expressions = [*asked().values(), *recorded().values(), *(alert["expr"] for alert in alerts().values())]
+    wanted = {name for one in expressions for name in NAME.findall(one) if name.startswith(("kavka_", "kafka_"))}
+    return sorted(wanted - watching.names())

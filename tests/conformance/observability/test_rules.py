@@ -1,0 +1,186 @@
+"""Each alert speaks up when it should, and not before: promtool plays invented figures to the rules."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.conformance.observability.watching import RULES, alerts
+from tests.support.programs import promtool
+
+pytestmark = pytest.mark.promtool
+
+#: For each alert: series that make it fire, with values a minute, the minute in which it does, and series that do not.
+NODE: Final = 'cluster="c", instance="a"'
+QUOTA: Final = f'{NODE}, entity="user \\"u\\"", quota_type="produce"'
+DISK: Final = f'{NODE}, directory="/d"'
+GIB: Final = 1 << 30
+Series = Mapping[str, str]
+CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
+    "KavkaQuotaNearLimit": (
+        {f"kavka_quota_usage{{{QUOTA}}}": "950x20", f"kavka_quota_limit{{{QUOTA}}}": "1000x20"},
+        11,
+        {f"kavka_quota_usage{{{QUOTA}}}": "850x20", f"kavka_quota_limit{{{QUOTA}}}": "1000x20"},
+    ),
+    "KavkaQuotaThrottledForLong": (
+        {f"kavka_quota_throttled_seconds_total{{{QUOTA}}}": "0+40x40"},
+        20,
+        {f"kavka_quota_throttled_seconds_total{{{QUOTA}}}": "0+20x40"},
+    ),
+    "KavkaQuotaShadowed": (
+        {f"kavka_quota_shadowed{{{QUOTA}}}": "1x20"},
+        16,
+        {f"kavka_quota_shadowed{{{QUOTA}}}": "0x20"},
+    ),
+    "KavkaClientSeriesOverflow": (
+        {f'kavka_client_label_overflow_total{{{NODE}, quota_type="produce"}}': "0+1x40"},
+        30,
+        {f'kavka_client_label_overflow_total{{{NODE}, quota_type="produce"}}': "7x40"},
+    ),
+    "KavkaSeriesOmitted": (
+        {f'kavka_series_omitted{{{NODE}, family="topic"}}': "3x20"},
+        16,
+        {f'kavka_series_omitted{{{NODE}, family="topic"}}': "0x20"},
+    ),
+    "KavkaNodeDown": ({f'up{{{NODE}, job="kavka"}}': "1 0x5"}, 3, {f'up{{{NODE}, job="other"}}': "0x5"}),
+    "KavkaNodeNotReady": ({f"kavka_broker_ready{{{NODE}}}": "0x9"}, 6, {f"kavka_broker_ready{{{NODE}}}": "1x9"}),
+    "KavkaActiveControllers": (
+        {
+            f"kafka_controller_kafkacontroller_activecontrollercount{{{NODE}}}": "0x9",
+            'kafka_controller_kafkacontroller_activecontrollercount{cluster="c", instance="b"}': "0x9",
+        },
+        2,
+        {
+            f"kafka_controller_kafkacontroller_activecontrollercount{{{NODE}}}": "0x9",
+            'kafka_controller_kafkacontroller_activecontrollercount{cluster="c", instance="b"}': "1x9",
+        },
+    ),
+    "KavkaOfflinePartitions": (
+        {f"kafka_controller_kafkacontroller_offlinepartitionscount{{{NODE}}}": "2x9"},
+        2,
+        {f"kafka_controller_kafkacontroller_offlinepartitionscount{{{NODE}}}": "0x9"},
+    ),
+    "KavkaUnderMinIsrPartitions": (
+        {f"kafka_server_replicamanager_underminisrpartitioncount{{{NODE}}}": "2x9"},
+        2,
+        {f"kafka_server_replicamanager_underminisrpartitioncount{{{NODE}}}": "0x9"},
+    ),
+    "KavkaUnderReplicatedPartitions": (
+        {f"kafka_server_replicamanager_underreplicatedpartitions{{{NODE}}}": "2x19"},
+        11,
+        {f"kafka_server_replicamanager_underreplicatedpartitions{{{NODE}}}": "2x5 0x14"},
+    ),
+    "KavkaBrokersFenced": (
+        {f"kafka_controller_kafkacontroller_fencedbrokercount{{{NODE}}}": "1x19"},
+        11,
+        {f"kafka_controller_kafkacontroller_fencedbrokercount{{{NODE}}}": "0x19"},
+    ),
+    "KavkaUncleanLeaderElection": (
+        {f"kafka_controller_controllerstats_uncleanleaderelections_total{{{NODE}}}": "0x5 1x9"},
+        8,
+        {f"kafka_controller_controllerstats_uncleanleaderelections_total{{{NODE}}}": "1x14"},
+    ),
+    "KavkaQuorumWithoutLeader": (
+        {f"kafka_server_raft_metrics_current_leader{{{NODE}}}": "-1x9"},
+        2,
+        {f"kafka_server_raft_metrics_current_leader{{{NODE}}}": "0x9"},
+    ),
+    "KavkaLogDirectoryOffline": (
+        {f"kafka_log_logmanager_offlinelogdirectorycount{{{NODE}}}": "1x9"},
+        1,
+        {f"kafka_log_logmanager_offlinelogdirectorycount{{{NODE}}}": "0x9"},
+    ),
+    "KavkaDiskNearlyFull": (
+        {f"kavka_log_directory_free_bytes{{{DISK}}}": "10x19", f"kavka_log_directory_size_bytes{{{DISK}}}": "100x19"},
+        11,
+        {f"kavka_log_directory_free_bytes{{{DISK}}}": "20x19", f"kavka_log_directory_size_bytes{{{DISK}}}": "100x19"},
+    ),
+    "KavkaDiskFillsUp": (
+        {
+            f"kavka_log_directory_free_bytes{{{DISK}}}": f"{400 * GIB}-{GIB // 2}x500",
+            f"kavka_log_directory_size_bytes{{{DISK}}}": f"{1000 * GIB}x500",
+        },
+        450,
+        {
+            f"kavka_log_directory_free_bytes{{{DISK}}}": f"{900 * GIB}-{GIB // 2}x500",
+            f"kavka_log_directory_size_bytes{{{DISK}}}": f"{1000 * GIB}x500",
+        },
+    ),
+    "KavkaLoopBusy": (
+        {f"kavka_loop_cpu_seconds_total{{{NODE}}}": "0+57x30"},
+        20,
+        {f"kavka_loop_cpu_seconds_total{{{NODE}}}": "0+48x30"},
+    ),
+    "KavkaClientHurtByNeighbour": (
+        {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+6x30"},
+        20,
+        {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+1x30"},
+    ),
+    "KavkaAssertionFailed": (
+        {f"kavka_assertions_failed_total{{{NODE}}}": "0x5 1x9"},
+        8,
+        {f"kavka_assertions_failed_total{{{NODE}}}": "1x14"},
+    ),
+    "KavkaUncleanablePartitions": (
+        {f"kavka_cleaner_uncleanable_partitions{{{DISK}}}": "1x19"},
+        11,
+        {f"kavka_cleaner_uncleanable_partitions{{{DISK}}}": "0x19"},
+    ),
+    "KavkaConnectionsRefused": (
+        {f'kavka_connections_refused_total{{{NODE}, listener="PLAINTEXT"}}': "0+120x30"},
+        20,
+        {f'kavka_connections_refused_total{{{NODE}, listener="PLAINTEXT"}}': "0+30x30"},
+    ),
+}
+
+#: The same, with values an hour.
+HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
+    "KavkaQuotaUnused": (
+        {f"kavka_quota_usage{{{QUOTA}}}": "10x200", f"kavka_quota_limit{{{QUOTA}}}": "1000x200"},
+        171,
+        {f"kavka_quota_usage{{{QUOTA}}}": "10x100 60 10x99", f"kavka_quota_limit{{{QUOTA}}}": "1000x200"},
+    ),
+}
+
+
+def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
+    for path in RULES:
+        assert "SUCCESS" in promtool("check", "rules", str(path))
+
+
+def test_each_alert_is_played() -> None:
+    assert {*CASES, *HOURLY} == set(alerts())
+
+
+@pytest.mark.parametrize(("cases", "unit"), [(CASES, "m"), (HOURLY, "h")], ids=["minutes", "hours"])
+def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(
+    tmp_path: Path, cases: Mapping[str, tuple[Series, int, Series]], unit: str
+) -> None:
+    played = [play for alert, (bad, moment, good) in cases.items() for play in plays(alert, bad, good, moment, unit)]
+    path, files = tmp_path / "played.yaml", [str(file) for file in RULES]
+    path.write_text(yaml.safe_dump({"rule_files": files, "evaluation_interval": f"1{unit}", "tests": played}))
+
+    assert "SUCCESS" in promtool("test", "rules", str(path))
+
+
+def plays(alert: str, bad: Series, good: Series, moment: int, unit: str) -> list[dict[str, Any]]:
+    """What makes it fire, at that moment and not while it is pending; and what does not."""
+    early = [expected(alert, "0m", fires=False)] if "for" in alerts()[alert] else []
+    when = f"{moment}{unit}"
+    return [
+        play(bad, unit, [expected(alert, when, fires=True), *early]),
+        play(good, unit, [expected(alert, when, fires=False)]),
+    ]
+
+
+def play(series: Series, unit: str, expectations: list[dict[str, Any]]) -> dict[str, Any]:
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    return {"interval": f"1{unit}", "input_series": given, "promql_expr_test": expectations}
+
+
+def expected(alert: str, when: str, *, fires: bool) -> dict[str, Any]:
+    samples = [{"labels": f'{{alertname="{alert}"}}', "value": 1}] if fires else []
+    expression = f'count by (alertname) (ALERTS{{alertname="{alert}", alertstate="firing"}})'
+    return {"expr": expression, "eval_time": when, "exp_samples": samples}

@@ -1,0 +1,275 @@
+"""Broker: is the cluster whole, what goes through it, and what is near its end."""
+
+from typing import Final
+
+from tools.dashboards.panels import Dashboard, Panel, Query, Row, Variable, number
+
+NODES: Final = 'cluster="$cluster", instance=~"$broker"'
+CLUSTER: Final = 'cluster="$cluster"'
+NODE: Final = "{{instance}}"
+CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+REPLICAS: Final = "kafka_server_replicamanager_"
+TOPICS: Final = "kafka_server_brokertopicmetrics_"
+
+
+def by_node(metric: str) -> Query:
+    """The rate of a counter, summed on each node."""
+    return Query(f"sum by (instance) (rate({metric}{{{NODES}}}[$__rate_interval]))", NODE)
+
+
+def each(metric: str, legend: str = NODE) -> Query:
+    """A gauge as it is."""
+    return Query(f"{metric}{{{NODES}}}", legend)
+
+
+HEALTH: Final = Row(
+    "Health",
+    (
+        number("Brokers", "Brokers that are not fenced.", f"max({CONTROLLER}activebrokercount{{{CLUSTER}}})"),
+        number(
+            "Fenced brokers",
+            "Brokers that are registered and serve nobody.",
+            f"max({CONTROLLER}fencedbrokercount{{{CLUSTER}}})",
+            red_from=1,
+        ),
+        number(
+            "Active controllers",
+            "There should be one.",
+            f"sum({CONTROLLER}activecontrollercount{{{CLUSTER}}})",
+            red_from=2,
+        ),
+        number(
+            "Offline partitions",
+            "Partitions without a leader: nobody can write or read them.",
+            f"max({CONTROLLER}offlinepartitionscount{{{CLUSTER}}})",
+            red_from=1,
+        ),
+        number(
+            "Under min.insync.replicas",
+            "Partitions that refuse acks=all.",
+            f"sum({REPLICAS}underminisrpartitioncount{{{NODES}}})",
+            red_from=1,
+        ),
+        number(
+            "Under-replicated",
+            "Partitions with replicas out of sync.",
+            f"sum({REPLICAS}underreplicatedpartitions{{{NODES}}})",
+            red_from=1,
+        ),
+        number("Nodes that are ready", "Nodes that serve clients.", f"sum(kavka_broker_ready{{{NODES}}})"),
+        number("Topics", "Topics of the cluster.", f"max({CONTROLLER}globaltopiccount{{{CLUSTER}}})"),
+        number("Partitions", "Partitions of the cluster.", f"max({CONTROLLER}globalpartitioncount{{{CLUSTER}}})"),
+        number(
+            "Failed directories",
+            "Log directories whose replicas are offline.",
+            f"sum(kafka_log_logmanager_offlinelogdirectorycount{{{NODES}}})",
+            red_from=1,
+        ),
+        number(
+            "Unclean elections",
+            "Leaders that may lack records that were acknowledged, in the time shown.",
+            f"max(increase(kafka_controller_controllerstats_uncleanleaderelections_total{{{NODES}}}[$__range]))",
+            red_from=1,
+        ),
+        number(
+            "Failed assertions",
+            "Each of them ended a process.",
+            f"sum(kavka_assertions_failed_total{{{NODES}}})",
+            red_from=1,
+        ),
+    ),
+)
+
+TRAFFIC: Final = Row(
+    "Traffic",
+    (
+        Panel("Bytes in", "What producers send.", (by_node(f"{TOPICS}bytesin_total"),), "Bps"),
+        Panel("Bytes out", "What consumers read.", (by_node(f"{TOPICS}bytesout_total"),), "Bps"),
+        Panel("Bytes copied", "What followers copy.", (by_node(f"{TOPICS}replicationbytesin_total"),), "Bps"),
+        Panel("Records in", "What producers send.", (by_node(f"{TOPICS}messagesin_total"),), "cps"),
+        Panel(
+            "Topics with most bytes in",
+            "Of the topics that /metrics shows.",
+            (
+                Query(
+                    f"topk(10, sum by (topic) (rate({TOPICS}bytesin_total{{{NODES}}}[$__rate_interval])))", "{{topic}}"
+                ),
+            ),
+            "Bps",
+        ),
+        Panel(
+            "Network",
+            "All that listeners read and write, requests of brokers too.",
+            (
+                Query(
+                    f"sum by (instance) (rate(kavka_network_received_bytes_total{{{NODES}}}[$__rate_interval]))",
+                    "received: {{instance}}",
+                ),
+                Query(
+                    f"sum by (instance) (rate(kavka_network_sent_bytes_total{{{NODES}}}[$__rate_interval]))",
+                    "sent: {{instance}}",
+                ),
+            ),
+            "Bps",
+        ),
+    ),
+)
+
+REQUESTS: Final = Row(
+    "Requests and connections",
+    (
+        Panel(
+            "Requests",
+            "Requests answered, by API.",
+            (Query(f"topk(10, sum by (api) (rate(kavka_requests_total{{{NODES}}}[$__rate_interval])))", "{{api}}"),),
+            "reqps",
+        ),
+        Panel(
+            "Time of a request",
+            "The mean, waiting included: a Fetch waits for records, a Produce for replicas.",
+            (
+                Query(
+                    f"topk(10, sum by (api) (rate(kavka_request_seconds_total{{{NODES}}}[$__rate_interval])) "
+                    f"/ (sum by (api) (rate(kavka_requests_total{{{NODES}}}[$__rate_interval])) > 0))",
+                    "{{api}}",
+                ),
+            ),
+            "s",
+        ),
+        Panel(
+            "Errors",
+            "Requests that ended in an error of the whole request.",
+            (Query(f"sum by (api) (rate(kavka_request_errors_total{{{NODES}}}[$__rate_interval]))", "{{api}}"),),
+            "reqps",
+        ),
+        Panel(
+            "Connections",
+            "Open connections, by listener.",
+            (each("kavka_connections", "{{listener}} of {{instance}}"),),
+        ),
+        Panel("Connections accepted", "New ones a second.", (by_node("kavka_connections_accepted_total"),), "cps"),
+        Panel("Connections refused", "Closed by the broker.", (by_node("kavka_connections_refused_total"),), "cps"),
+    ),
+)
+
+ROOM: Final = Row(
+    "What may run out",
+    (
+        Panel(
+            "The loop",
+            "How much of the one thread that serves all requests is used.",
+            (by_node("kavka_loop_cpu_seconds_total"),),
+            "percentunit",
+            red_from=0.9,
+            most=1,
+        ),
+        Panel(
+            "Held for more than 10 ms at once",
+            "Seconds a second in which somebody's work made all others wait.",
+            (
+                Query(
+                    "topk(10, sum by (callback) "
+                    f"(rate(kavka_loop_held_seconds_total{{{NODES}}}[$__rate_interval]))) or vector(0)",
+                    "{{callback}}",
+                ),
+            ),
+            "s",
+        ),
+        Panel("CPU", "Of the whole process, in cores.", (by_node("process_cpu_seconds_total"),)),
+        Panel("Memory", "Without mapped files.", (each("kavka_memory_anonymous_bytes"),), "bytes"),
+        Panel("Open files", "Connections and logs.", (each("process_open_fds"),)),
+        Panel(
+            "Disk used",
+            "Of the volume of each log directory.",
+            (
+                Query(
+                    f"1 - kavka_log_directory_free_bytes{{{NODES}}} / (kavka_log_directory_size_bytes{{{NODES}}} > 0)",
+                    "{{directory}} of {{instance}}",
+                ),
+            ),
+            "percentunit",
+            red_from=0.85,
+            most=1,
+        ),
+        Panel(
+            "Disk traffic",
+            "What the disks did for the process; what the page cache answered is not in it.",
+            (
+                Query(f"rate(kavka_disk_read_bytes_total{{{NODES}}}[$__rate_interval])", "read: {{instance}}"),
+                Query(f"rate(kavka_disk_written_bytes_total{{{NODES}}}[$__rate_interval])", "written: {{instance}}"),
+            ),
+            "Bps",
+        ),
+        Panel(
+            "Largest topics",
+            "Bytes of all their replicas, of the partitions that /metrics shows.",
+            (Query(f"topk(10, sum by (topic) (kafka_log_log_size{{{NODES}}}))", "{{topic}}"),),
+            "bytes",
+        ),
+        Panel(
+            "Set aside",
+            "Logs that are deleted or damaged, whose bytes are still on the disk.",
+            (each("kavka_set_aside_bytes", "{{kind}} in {{directory}} of {{instance}}"),),
+            "bytes",
+        ),
+    ),
+)
+
+REPLICATION: Final = Row(
+    "Replication and controllers",
+    (
+        Panel("Leaders", "Partitions that each broker leads.", (each(f"{REPLICAS}leadercount"),)),
+        Panel(
+            "Lag",
+            "Records of one partition that a follower lacks, where it lacks most.",
+            (
+                Query(
+                    f"max by (follower) (kavka_replica_lag_records_max{{{NODES}}})",
+                    "broker {{follower}}",
+                ),
+            ),
+        ),
+        Panel(
+            "In-sync sets that changed",
+            "Replicas that fell out of sync, and came back.",
+            (
+                Query(f"sum(rate({REPLICAS}isrshrinks_total{{{NODES}}}[$__rate_interval]))", "lost one"),
+                Query(f"sum(rate({REPLICAS}isrexpands_total{{{NODES}}}[$__rate_interval]))", "got one back"),
+            ),
+            "ops",
+        ),
+        Panel(
+            "Elections",
+            "Partitions that got a leader.",
+            (
+                Query(
+                    f"max(rate(kafka_controller_controllerstats_leaderelections_total{{{NODES}}}[$__rate_interval]))",
+                    "leaders",
+                ),
+            ),
+            "ops",
+        ),
+        Panel(
+            "Metadata log",
+            "Its end on each node; a node whose line stays behind is not in touch.",
+            (each("kafka_server_raft_metrics_log_end_offset"),),
+        ),
+        Panel(
+            "Log cleaner",
+            "Dirty share of the dirtiest compacted log, when the cleaner looked last.",
+            (each("kafka_log_logcleanermanager_max_dirty_percent"),),
+            "percent",
+        ),
+    ),
+)
+
+BROKER: Final = Dashboard(
+    "kavka-broker",
+    "Kavka: broker",
+    "Whether the cluster is whole, what goes through it, and what is near its end.",
+    (
+        Variable("cluster", "label_values(kavka_broker_info, cluster)", is_many=False),
+        Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
+    ),
+    (HEALTH, TRAFFIC, REQUESTS, ROOM, REPLICATION),
+)
