@@ -111,6 +111,28 @@ CONFIGURED: Final = Row(
             "Bps",
         ),
         Panel(
+            "Partitions created and deleted: usage and limit",
+            "Partitions a second, on the active controller (controller_mutation_rate).",
+            (
+                Query(f'kavka_quota_usage{{{QUOTAS}, quota_type="controller_mutation"}}', "used: {{entity}}"),
+                Query(f'kavka_quota_limit{{{QUOTAS}, quota_type="controller_mutation"}}', "limit: {{entity}}"),
+            ),
+            "cps",
+        ),
+        Panel(
+            "Only observed: used, of the limit",
+            "Limits that hold nobody back, and what they would let through.",
+            (Query(f"kavka_quota_observed_usage{{{QUOTAS}}} / (kavka_quota_observed_limit{{{QUOTAS}}} > 0)", QUOTA),),
+            "percentunit",
+        ),
+        Panel(
+            "Only observed: share of the time in which it would hold somebody",
+            "What a limit would do if it were enforced.",
+            (Query(f"rate(kavka_quota_observed_throttled_seconds_total{{{QUOTAS}}}[$__rate_interval])", QUOTA),),
+            "percentunit",
+            most=1,
+        ),
+        Panel(
             "Connections held",
             "Connections that each quota holds back.",
             (Query(f"kavka_quota_throttled_connections{{{QUOTAS}}}", QUOTA),),
@@ -145,6 +167,17 @@ BUSY: Final = Row(
                 ),
             ),
             "reqps",
+        ),
+        Panel(
+            "Demand under a quota",
+            "What a client would use without its quota: its rate over the share of the time in which it was not held.",
+            (
+                Query(
+                    f"topk(10, {BY_CLIENT} (kavka_client_demand_bytes_per_second{{{CLIENTS}}}))",
+                    f"{{{{quota_type}}}}: {CLIENT}",
+                ),
+            ),
+            "Bps",
         ),
         Panel(
             "Told to wait: 99th percentile",

@@ -35,7 +35,12 @@ pytestmark = pytest.mark.promtool
 NAME = re.compile(r"[a-zA-Z_:][\w:]*")
 TOPIC = "watched"
 ALONE = {"enable.auto.commit": False}  # the offsets topic wants three brokers
-LIMITS = {"producer_byte_rate": 20_000, "consumer_byte_rate": 20_000}
+LIMITS = {
+    "producer_byte_rate": 20_000,
+    "consumer_byte_rate": 20_000,
+    "controller_mutation_rate": 100,
+    "kavka_observed_producer_byte_rate": 10_000,
+}
 
 
 def admin_ports(nodes: Nodes) -> list[str]:
