@@ -34,6 +34,7 @@ ENTITY_NAME_LENGTH_MAX = 1024
 OVERRIDES_MAX = 32
 RELATED_MAX = 64
 BROKERS_MAX = 1000
+KEYS_MAX = 32
 
 AnyEntity = Entity | IpEntity
 
@@ -211,13 +212,15 @@ class ClientQuotaSpec(Model):
     )
     mode: Literal["Enforce", "Observe"] = Field(
         default="Enforce",
-        description="Enforce: brokers throttle. Observe: nothing is set in Kafka, usage is reported.",
+        description="Enforce: brokers throttle. Observe: brokers measure the byte rates against the limits and throttle"
+        " nobody; other limits are not set.",
     )
     overrides: tuple[Override, ...] = Field(
         default=(),
         max_length=OVERRIDES_MAX,
         strict=False,
-        description="Other limits for a while; of several at once the last in the list wins.",
+        description="Other limits for a while; of several at once the last in the list wins. Brokers begin and end the"
+        " one in force, or the next to begin, by themselves.",
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
@@ -241,7 +244,13 @@ class BrokerUsage(Model):
     throttled_seconds: int | None = Field(
         default=None,
         ge=0,
-        description="Seconds for which connections were held back since the broker started, each for itself.",
+        description="Seconds in which at least one connection was held back since the broker started; those of"
+        " producing and those of fetching are added.",
+    )
+    observed_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds in which an observed limit would have held somebody back, likewise.",
     )
 
 
@@ -256,12 +265,14 @@ class ClientQuotaStatus(Status):
         description="How specific the entity is: 1, user and client id by name, to 8, the default client id.",
     )
     applied: dict[str, float] = Field(
-        default_factory=dict, max_length=8, description="The values in Kafka, per broker, by Kafka's keys."
+        default_factory=dict,
+        max_length=KEYS_MAX,
+        description="The values in Kafka, per broker, by Kafka's keys; kavka_ is before those of overrides and observing.",
     )
     applied_time: Moment | None = Field(default=None, description="When they were last changed.")
     unmanaged: dict[str, float] = Field(
         default_factory=dict,
-        max_length=8,
+        max_length=KEYS_MAX,
         description="Values of the entity in Kafka that this resource has not set, by Kafka's keys; they hold too.",
     )
     last_correction: Correction | None = Field(

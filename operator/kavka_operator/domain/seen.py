@@ -96,8 +96,9 @@ class SeenUsage:
     broker: int
     producer_byte_rate: float
     consumer_byte_rate: float
-    throttled_seconds: float
+    throttled_seconds: float  # in which at least one connection was held
     used: float
+    observed_seconds: float | None = None  # those for which an observed limit would have held clients
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ one entity (each user has its own allowance under a default), so `used` is that 
 """
 
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -17,7 +17,10 @@ TIMEOUT_SECONDS = 2.0
 PAGE_BYTES_MAX = 16 * 1024 * 1024
 
 LIMIT = "kavka_client_quota_limit_bytes_per_second"
-THROTTLED = "kavka_client_throttle_seconds_total"
+THROTTLED = "kavka_quota_throttled_seconds_total"
+OBSERVED_LIMIT, OBSERVED_USAGE = "kavka_quota_observed_limit", "kavka_quota_observed_usage"
+OBSERVED_HELD = "kavka_quota_observed_throttled_seconds_total"
+OF_ENTITIES = frozenset({THROTTLED, OBSERVED_LIMIT, OBSERVED_USAGE, OBSERVED_HELD})
 RATES = {"kafka_server_produce_byte_rate": "produce", "kafka_server_fetch_byte_rate": "fetch"}
 
 Client = tuple[str, str, str]
@@ -30,7 +33,8 @@ class _Page:
 
     limits: dict[Client, tuple[str, float]] = field(default_factory=dict)
     rates: dict[Client, float] = field(default_factory=dict)
-    throttled: dict[Client, float] = field(default_factory=dict)
+    of_entities: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    """By family and entity, the values by type of quota."""
 
 
 def fetch(address: str) -> str | None:
@@ -59,12 +63,12 @@ def _read(text: str) -> _Page:
             user, client_id = sample.labels.get("user", ""), sample.labels.get("client_id", "")
             if sample.name in RATES:
                 page.rates[user, client_id, RATES[sample.name]] = sample.value
-            elif sample.name in {LIMIT, THROTTLED}:
+            elif sample.name == LIMIT:
                 client = (user, client_id, sample.labels["quota_type"])
-                if sample.name == LIMIT:
-                    page.limits[client] = (sample.labels["source"], sample.value)
-                else:
-                    page.throttled[client] = sample.value
+                page.limits[client] = (sample.labels["source"], sample.value)
+            elif sample.name in OF_ENTITIES:
+                values = page.of_entities.setdefault((sample.name, sample.labels["entity"]), {})
+                values[sample.labels["quota_type"]] = sample.value
     return page
 
 
@@ -72,14 +76,32 @@ def _on_broker(broker: int, page: _Page) -> dict[str, SeenUsage]:
     clients: dict[str, list[Client]] = {}
     for client, (entity, _) in page.limits.items():
         clients.setdefault(entity, []).append(client)
-    return {entity: _sum(broker, page, those) for entity, those in clients.items()}
+    for family, entity in page.of_entities:
+        if family == OBSERVED_LIMIT:
+            clients.setdefault(entity, [])
+    return {entity: _sum(broker, page, entity, those) for entity, those in clients.items()}
 
 
-def _sum(broker: int, page: _Page, clients: Iterable[Client]) -> SeenUsage:
-    those = list(clients)
-    by_type = {
-        kind: sum(page.rates.get(client, 0.0) for client in those if client[2] == kind) for kind in RATES.values()
-    }
-    used = max(page.rates.get(client, 0.0) / (page.limits[client][1] or float("inf")) for client in those)
-    waited = sum(page.throttled.get(client, 0.0) for client in those)
-    return SeenUsage(broker, by_type["produce"], by_type["fetch"], waited, used)
+def _sum(broker: int, page: _Page, entity: str, clients: Sequence[Client]) -> SeenUsage:
+    produced, fetched = [
+        sum(page.rates.get(client, 0.0) for client in clients if client[2] == kind) or observed
+        for kind, observed in zip(RATES.values(), _observed_rates(page, entity), strict=True)
+    ]
+    limits = page.of_entities.get((OBSERVED_LIMIT, entity), {})
+    used = [page.rates.get(client, 0.0) / (page.limits[client][1] or float("inf")) for client in clients]
+    for kind, rate in zip(RATES.values(), (produced, fetched), strict=True):
+        if limits.get(kind):
+            used.append(rate / limits[kind])
+    return SeenUsage(
+        broker,
+        produced,
+        fetched,
+        sum(page.of_entities.get((THROTTLED, entity), {}).values()),
+        max(used, default=0.0),
+        sum(page.of_entities[OBSERVED_HELD, entity].values()) if (OBSERVED_HELD, entity) in page.of_entities else None,
+    )
+
+
+def _observed_rates(page: _Page, entity: str) -> list[float]:
+    values = page.of_entities.get((OBSERVED_USAGE, entity), {})
+    return [values.get(kind, 0.0) for kind in RATES.values()]

@@ -14,7 +14,7 @@ from typing import Literal
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import LEVELS, Effective, candidates, resolve
-from kavka_operator.api.quota import RELATED_MAX, AnyEntity, RelatedQuota
+from kavka_operator.api.quota import KAFKA_KEYS, RELATED_MAX, AnyEntity, RelatedQuota
 from kavka_operator.domain.entities import entity_text
 
 Limits = Mapping[AnyEntity, Mapping[str, float]]
@@ -39,7 +39,7 @@ class Neighbours:
     """The limits by the parts of their entities, to find the few of thousands that may meet an entity."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+        self.limits = {entity: of_kafka(values) for entity, values in limits.items()}
         self._by_user: dict[Part, list[Entity]] = {}
         self._by_client: dict[Part, list[Entity]] = {}
         for entity in limits:
@@ -58,6 +58,13 @@ class Neighbours:
         if not isinstance(part, str):
             return list(lists.values())
         return [lists[name] for name in (part, DEFAULT, None) if name in lists]
+
+
+def of_kafka(values: Mapping[str, float]) -> Mapping[str, float]:
+    """The limits by Kafka's keys; those for a while and those that are only observed hide nothing."""
+    if all(key in KAFKA_KEYS for key in values):
+        return values
+    return {key: value for key, value in values.items() if key in KAFKA_KEYS}
 
 
 @lru_cache(maxsize=LEVELS_KEPT_MAX)
@@ -81,7 +88,7 @@ def shadows(entity: AnyEntity, limits: Limits | Neighbours) -> tuple[RelatedQuot
 
 def explain(limits: Limits, user: str, client_id: str) -> list[Explanation]:
     """An explanation for each key that limits this client: the winner and all eight levels."""
-    clients = {entity: values for entity, values in limits.items() if isinstance(entity, Entity)}
+    clients = {entity: of_kafka(values) for entity, values in limits.items() if isinstance(entity, Entity)}
     keys = sorted({key for values in clients.values() for key in values})
     return [_explain(clients, key, user, client_id) for key in keys]
 

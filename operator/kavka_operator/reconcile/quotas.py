@@ -1,8 +1,9 @@
 """What must be done so that a cluster enforces the quota that a resource wants.
 
 Only keys that the resource names, or once set, are its own; a key that somebody set by hand on the same entity stays.
-An override is a function of the time that is handed in, so it begins and ends by itself at the next look. A limit of
-the whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also
+The override in force, or the next to begin, is written beside the limits with its times: brokers begin and end it,
+also while nobody looks (`core.quota.terms`). Limits that are to be observed have keys of their own too. A limit of the
+whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also
 while one of them is away and when it is back.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
+from kavka_broker.core.quota.terms import OBSERVABLE, OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.domain.entities import entity_text
@@ -54,10 +56,30 @@ def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str,
 def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str, float]:
     """The values that Kafka should have for the entity, for each broker."""
     if wanted.spec.mode == "Observe":
-        return {}
-    values = _wanted_values(wanted, now)
+        values = _divided(wanted, _wanted_values(wanted, now), brokers)
+        return {OBSERVED + key: value for key, value in values.items() if key in OBSERVABLE}
+    target = _divided(wanted, wanted.spec.limits.kafka_values(), brokers)
+    if (override := _override_to_set(wanted, now)) is not None:
+        values = _divided(wanted, override.limits.kafka_values(), brokers)
+        target |= {OVERRIDE + key: value for key, value in values.items()}
+        target |= {OVERRIDE_FROM_MS: _epoch_ms(override.begin), OVERRIDE_UNTIL_MS: _epoch_ms(override.until)}
+    return target
+
+
+def _override_to_set(wanted: ClientQuota, now: datetime) -> Override | None:
+    """The override in force, otherwise the next to begin."""
+    coming = [override for override in wanted.spec.overrides if override.begin > now]
+    return active_override(wanted, now) or min(coming, key=lambda override: override.begin, default=None)
+
+
+def _epoch_ms(moment: datetime) -> float:
+    return float(round(moment.timestamp() * 1000))
+
+
+def _divided(wanted: ClientQuota, values: Mapping[str, float], brokers: int) -> dict[str, float]:
+    """The values for each broker."""
     if wanted.spec.scope == "PerBroker":
-        return values
+        return dict(values)
     return {key: share for key, value in values.items() if (share := _share(key, value, max(brokers, 1)))}
 
 
@@ -89,10 +111,10 @@ def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[Client
 
 
 def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: int, now: datetime) -> tuple[Word, ...]:
-    if wanted.spec.mode == "Observe":
-        return ready("observed only; nothing is limited", "Observed")
     limits = _wanted_values(wanted, now)
-    if small := [key for key in limits if key not in target]:
+    if wanted.spec.mode == "Observe":
+        return ready(f"observed only; nothing is limited{_not_observed(limits)}", "Observed")
+    if small := [key for key in limits if _key_in_force(key, wanted, now) not in target]:
         fields = ", ".join(f"{KAFKA_KEYS[key]} {spell(limits[key])}" for key in small)
         words = f"{fields} is less than 1 for each of {brokers} brokers; write at least {brokers}, or scope: PerBroker"
         return stalled("TooSmallToDivide", words)
@@ -105,9 +127,21 @@ def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: in
     return ready(f"in force on every broker{_division(wanted, target, limits, brokers)}")
 
 
+def _not_observed(limits: Mapping[str, float]) -> str:
+    """Words for the limits that are not observed either."""
+    unseen = [KAFKA_KEYS[key] for key in sorted(limits) if key not in OBSERVABLE]
+    return f"; {', '.join(unseen)}: not measured, only byte rates are" if unseen else ""
+
+
+def _key_in_force(key: str, wanted: ClientQuota, now: datetime) -> str:
+    """The key that has the limit now."""
+    override = active_override(wanted, now)
+    return OVERRIDE + key if override is not None and key in override.limits.kafka_values() else key
+
+
 def _division(wanted: ClientQuota, target: Mapping[str, float], limits: Mapping[str, float], brokers: int) -> str:
     """Words for the limit of each broker, where the limit is that of the whole cluster."""
     if wanted.spec.scope == "PerBroker" or brokers < 2:
         return ""
-    shares = [f"{key}={spell(target[key])} ({spell(limits[key])} / {brokers})" for key in sorted(target)]
+    shares = [f"{key}={spell(target[key])} ({spell(limits[key])} / {brokers})" for key in sorted(limits)]
     return f": {', '.join(shares)}"

@@ -66,7 +66,7 @@ def quota_status(
     """The status of a quota. `near` finds the other quotas of the cluster, where many ask."""
     entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
     winners = shadowed_by(entity, near)
-    common = _common(quota, [*words, *_shadow_words(seen.quotas.get(entity, {}), winners)], now)
+    common = _common(quota, [*words, *_shadow_words(near.limits.get(entity, {}), winners)], now)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
     target = target_values(quota, seen.brokers_to_be, now)
@@ -101,6 +101,7 @@ def _usage_line(seen: SeenUsage) -> BrokerUsage:
         producer_byte_rate=_rounded(seen.producer_byte_rate),
         consumer_byte_rate=_rounded(seen.consumer_byte_rate),
         throttled_seconds=int(seen.throttled_seconds),
+        observed_seconds=None if seen.observed_seconds is None else int(seen.observed_seconds),
     )
 
 

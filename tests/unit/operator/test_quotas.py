@@ -1,6 +1,6 @@
 """The quota reconciler, and who is hidden by whom."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -84,12 +84,17 @@ def test_a_limit_that_nothing_enforces_is_not_called_in_force(field: str) -> Non
     assert reconcile(watching, {}, 1, NOW).words[0].reason == "Observed"
 
 
-def test_observing_sets_nothing_and_takes_back_what_it_had_set() -> None:
+def test_observing_takes_back_the_limit_and_has_it_measured() -> None:
     watching = quota(mode="Observe", status={"applied": {"producer_byte_rate": MIB}})
     assert reconcile(watching, {"producer_byte_rate": MIB}, 1, NOW).actions == (
-        AlterQuota(ETL, {}, ("producer_byte_rate",)),
+        AlterQuota(ETL, {"kavka_observed_producer_byte_rate": MIB}, ("producer_byte_rate",)),
     )
-    assert reconcile(quota(mode="Observe"), {"producer_byte_rate": 1.0}, 1, NOW).words[0].reason == "Observed"
+    there = {"kavka_observed_producer_byte_rate": MIB, "producer_byte_rate": 1.0}
+    plan = reconcile(quota(mode="Observe"), there, 1, NOW)
+    assert (plan.actions, plan.words[0].reason) == ((), "Observed")
+    assert plan.words[0].message == "observed only; nothing is limited"
+    more = quota(mode="Observe", limits={"requestPercentage": 5.0})
+    assert reconcile(more, {}, 1, NOW).words[0].message.endswith("requestPercentage: not measured, only byte rates are")
 
 
 def test_an_override_begins_and_ends_by_itself() -> None:
@@ -101,13 +106,43 @@ def test_an_override_begins_and_ends_by_itself() -> None:
     }
     wanted = quota(limits={"producerByteRate": "1Mi", "consumerByteRate": "2Mi"}, overrides=[override])
     usual = {"producer_byte_rate": MIB, "consumer_byte_rate": 2 * MIB}
-    raised = {**usual, "producer_byte_rate": 5 * MIB}
-    assert not reconcile(wanted, usual, 1, NOW - timedelta(seconds=1)).actions
-    during = reconcile(wanted, raised, 1, NOW)
+    begin_ms = (NOW - timedelta(minutes=NOW.minute, seconds=NOW.second)).timestamp() * 1000
+    times = {"kavka_override_from_ms": begin_ms, "kavka_override_until_ms": begin_ms + 3_600_000}
+    beside = {**usual, "kavka_override_producer_byte_rate": 5 * MIB, **times}
+    for moment in (NOW - timedelta(days=1), NOW):
+        assert target_values(wanted, 1, moment) == beside, "the brokers have it before it begins"
+    during = reconcile(wanted, beside, 1, NOW)
+    assert not during.actions
     assert during.words[0].message == "override until 2026-11-21T13:00:00Z: backfill of October"
-    assert reconcile(wanted, raised, 1, NOW + timedelta(hours=1)).actions == (
-        AlterQuota(ETL, {"producer_byte_rate": MIB}),
+    over = wanted.model_copy(update={"status": wanted.status.model_copy(update={"applied": beside})})
+    assert reconcile(over, beside, 1, NOW + timedelta(hours=1)).actions == (
+        AlterQuota(ETL, {}, tuple(sorted(beside.keys() - usual.keys()))),
     )
+
+
+def test_of_overrides_the_one_in_force_is_with_the_brokers_otherwise_the_next() -> None:
+    def override(begin: str, until: str, rate: int) -> dict[str, Any]:
+        day = "2026-12-01T"
+        limits = {"producerByteRate": rate}
+        return {"from": f"{day}{begin}:00Z", "until": f"{day}{until}:00Z", "limits": limits, "reason": "r"}
+
+    wanted = quota(
+        overrides=[override("08:00", "10:00", 8), override("09:00", "11:00", 9), override("07:00", "07:30", 7)]
+    )
+    key = "kavka_override_producer_byte_rate"
+    of_hour = {
+        hour: target_values(wanted, 1, datetime(2026, 12, 1, hour, 10, tzinfo=UTC)).get(key) for hour in range(6, 12)
+    }
+    assert of_hour == {6: 7.0, 7: 7.0, 8: 8.0, 9: 9.0, 10: 9.0, 11: None}
+
+
+def test_keys_of_ours_hide_no_quota() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        Entity(DEFAULT): {"producer_byte_rate": 1.0, "kavka_observed_consumer_byte_rate": 1.0},
+        ETL: {"consumer_byte_rate": 1.0, "kavka_observed_consumer_byte_rate": 1.0},
+    }
+    assert not shadowed_by(ETL, limits)
+    assert [line.key for line in explain(limits, "alice", "etl")] == ["consumer_byte_rate", "producer_byte_rate"]
 
 
 def test_the_older_resource_wins_and_keeps_its_values_when_the_other_goes() -> None:

@@ -21,9 +21,10 @@ kafka_server_produce_byte_rate{{user="alice",client_id=""}} 99
 # TYPE kafka_server_fetch_byte_rate gauge
 kafka_server_fetch_byte_rate{{user="alice",client_id=""}} 100
 kafka_server_fetch_byte_rate{{user="bob",client_id=""}} 400
-# TYPE kavka_client_throttle_seconds_total counter
-kavka_client_throttle_seconds_total{{user="",client_id="etl",quota_type="produce"}} 12.9
-kavka_client_throttle_seconds_total{{user="__other__",client_id="",quota_type="produce"}} 5
+# TYPE kavka_quota_throttled_seconds_total counter
+kavka_quota_throttled_seconds_total{{entity="client id \"etl\"",quota_type="produce"}} 12.4
+kavka_quota_throttled_seconds_total{{entity="client id \"etl\"",quota_type="fetch"}} 0.5
+kavka_quota_throttled_seconds_total{{entity="default user",quota_type="fetch"}} 0
 """
 
 
@@ -49,3 +50,21 @@ def test_the_status_shows_rounded_usage() -> None:
     assert isinstance(status, ClientQuotaStatus)
     assert status.used == "123%"
     assert status.usage == (BrokerUsage(broker=0, producer_byte_rate=1200, consumer_byte_rate=0, throttled_seconds=12),)
+
+
+OBSERVED_PAGE = """# TYPE kavka_quota_observed_limit gauge
+kavka_quota_observed_limit{entity="client id \\"etl\\"",quota_type="produce"} 1000
+# TYPE kavka_quota_observed_usage gauge
+kavka_quota_observed_usage{entity="client id \\"etl\\"",quota_type="produce"} 1500
+# TYPE kavka_quota_observed_throttled_seconds_total counter
+kavka_quota_observed_throttled_seconds_total{entity="client id \\"etl\\"",quota_type="produce"} 7.5
+"""
+
+
+def test_an_observed_limit_has_its_usage_and_the_time_it_would_have_held() -> None:
+    assert usage_by_entity({3: OBSERVED_PAGE}) == {ETL: (SeenUsage(3, 1500.0, 0.0, 0, 1.5, 7.5),)}
+    outcome = converge([quota(mode="Observe")], FakeKafka(), NOW, usage_by_entity({3: OBSERVED_PAGE}))
+    status = outcome.statuses[key_of(quota())]
+    assert isinstance(status, ClientQuotaStatus)
+    assert status.used == "150%"
+    assert status.usage[0].observed_seconds == 7
