@@ -267,7 +267,7 @@ class ClientQuotaStatus(Status):
     applied: dict[str, float] = Field(
         default_factory=dict,
         max_length=KEYS_MAX,
-        description="The values in Kafka, per broker, by Kafka's keys; kavka_ is before those of overrides and observing.",
+        description="The values in Kafka, per broker, by its keys; kavka_ is before those of overrides and observing.",
     )
     applied_time: Moment | None = Field(default=None, description="When they were last changed.")
     unmanaged: dict[str, float] = Field(
