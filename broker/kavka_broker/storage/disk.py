@@ -238,7 +238,6 @@ class RealFile:
         return self._view[position:end]
 
     def _copy(self, position: int, size: int) -> memoryview:
-        assert position >= 0 <= size, f"{self.path}: {size} bytes at {position}"
         data = os.pread(self._descriptor(), size, position)
         if len(data) != size:
             raise self._unreadable(f"{len(data)} of {size} bytes at {position}")
@@ -255,7 +254,6 @@ class RealFile:
 
     def _bring_in(self, position: int, end: int) -> None:
         """Bring pages in. Raises OSError where a page cannot be read, which would be a SIGBUS for its reader."""
-        assert 0 <= position <= end, f"{self.path}: {position} to {end}"
         if self._map is None or position == end:
             return
         start = position & -mmap.PAGESIZE

@@ -8,12 +8,9 @@ batch.
 """
 
 from struct import Struct
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kavka_broker.storage.index_file import IndexFile
-
-#: An entry holds an offset relative to the segment's first, as int32.
-RELATIVE_MAX: Final = 2**31 - 1
 
 
 class OffsetPosition(NamedTuple):
@@ -33,7 +30,6 @@ class OffsetIndex(IndexFile):
     def append(self, last_offset: int, position: int) -> None:
         assert last_offset >= self.base_offset, f"{self.path}: {last_offset} in a segment from {self.base_offset} on"
         assert position >= 0
-        assert last_offset - self.base_offset <= RELATIVE_MAX, f"{self.path}: {last_offset} is no int32 of this segment"
         self._put(last_offset - self.base_offset, position)
 
     def position_before(self, offset: int) -> int:

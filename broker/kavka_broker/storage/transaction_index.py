@@ -96,7 +96,6 @@ class TransactionIndex(EntryFile):
 
     def collect(self, offset: int, end_offset: int, found: list[AbortedTransaction]) -> bool:
         """Add those that have records from `offset` up to `end_offset`; whether later segments hold no more of them."""
-        assert offset <= end_offset, f"{self.path}: from {offset} up to {end_offset}"
         for entry in self._from(offset):
             if entry.first_offset < end_offset:
                 found.append(entry)

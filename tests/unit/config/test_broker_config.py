@@ -143,6 +143,7 @@ def test_a_topics_own_word_comes_first() -> None:
         ({"segment.bytes": "5"}, "write 1048576 or more"),
         ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"}, "is above max.compaction.lag.ms"),
         ({"remote.storage.enable": "true"}, "has no remote storage"),
+        ({"internal.segment.bytes": "-2"}, "write 0 or more"),
         ({"leader.replication.throttled.replicas": "0-1"}, "partition:broker"),
     ],
 )

@@ -93,6 +93,12 @@ def test_the_most_silent_tenth_makes_room() -> None:
     assert [producer_id for producer_id, _ in states] == [*range(9), 10]
 
 
+def test_a_marker_of_an_unknown_producer_may_say_any_epoch_of_its_coordinator() -> None:
+    states = ProducerStates()
+    states.check_marker(2, 0, -5, epochs_rise=False)
+    assert states.end_transaction(2, 0, -5, 50, 2, is_aborted=False) is None
+
+
 def test_a_producer_expires_by_its_last_word_a_marker_too() -> None:
     states = ProducerStates()
     written(states, 1, 0, timestamp_ms=0)

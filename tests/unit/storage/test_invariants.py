@@ -76,7 +76,6 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "epochs whose starts go back": lambda log: LeaderEpochs([(0, 5), (1, 3)]),
     "an epoch below 0": lambda log: checkpoints.write_epochs(log.disk, "/data/epochs", [(-1, 0)], durable=False),
     "a log of no topic": lambda log: partition_metadata.write(log.disk, DIRECTORY, ZERO),
-    "an offset that no index can hold": lambda log: log.segments.active.offsets.append(2**32, 10**6),
 }
 
 

@@ -104,6 +104,7 @@ def test_a_transaction_is_followed_to_its_end() -> None:
     again.read(0, 1)
     finish(prove(again))
     assert again.reader.aborted_between(0, 1) == entries(again) == aborted
+    assert again.reader.aborted_between(0, -1) == [], "a fetch that had no room for a batch"
 
 
 def test_what_is_appended_meanwhile_stays() -> None:

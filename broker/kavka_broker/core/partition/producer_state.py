@@ -204,7 +204,6 @@ class ProducerStates:
         self._awaited.pop(producer_id, None)
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = NO_OFFSET
-        assert coordinator_epoch >= NO_COORDINATOR_EPOCH, coordinator_epoch
         producer.timestamp_ms = timestamp_ms
         return self.transactions.end(producer_id, offset, is_aborted=is_aborted)
 

@@ -52,10 +52,6 @@ class Defaults:
     partitions: int = 1
     replication_factor: int = 1
 
-    def __post_init__(self) -> None:
-        assert self.partitions >= 1, self
-        assert self.replication_factor >= 1, self
-
 
 def defaults_of(config: BrokerConfig) -> Defaults:
     """Defaults in the file of this broker."""
