@@ -48,6 +48,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
+from kavka_broker.slices import LoopTime
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.recovery import open_log
 
@@ -105,7 +106,7 @@ class RequestPath:
             timers=None,
         )
         self.broker = cast(Broker, parts)
-        self.dispatcher = Dispatcher(self.broker, APIS, _raise)
+        self.dispatcher = Dispatcher(self.broker, APIS, _raise, LoopTime(time.perf_counter_ns))
         self.peer = Connected("127.0.0.1", "PLAINTEXT")
 
     def client(self, version: int, size_bytes: int) -> Client:

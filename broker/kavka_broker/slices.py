@@ -16,7 +16,7 @@ waits longest first: ten searches take ten times as long as one, and hold the lo
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
@@ -47,6 +47,22 @@ def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
             return None
 
 
+class Payer(Protocol):
+    """A request, which counts the time on the loop that is spent for it."""
+
+    loop_ns: int
+
+
+class LoopTime:
+    """Whose time on the loop is being spent: work that is begun meanwhile is for the same request."""
+
+    __slots__ = ("now_ns", "payer")
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self.now_ns = now_ns
+        self.payer: Payer | None = None
+
+
 class Pace:
     """The work that may still be done in this slice."""
 
@@ -65,9 +81,10 @@ class Pace:
 
 
 class Slices:
-    """Long work of one loop, cut into slices."""
+    """Long work of one loop, cut into slices. `time` knows which request pays for them."""
 
     def __init__(self) -> None:
+        self.time = LoopTime(lambda: 0)
         self._turn = asyncio.Lock()  # the longest waiting task has the next turn
 
     @property
@@ -94,22 +111,26 @@ class Slices:
         except StopIteration as end:
             result: T = end.value
             return result
-        return asyncio.get_running_loop().create_task(self._finish(work))
+        return asyncio.get_running_loop().create_task(self._finish(work, self.time.payer))
 
     async def whole(self, work: Work[T]) -> T:
         """Return the work's result, as `run` does, for a caller in a task of its own."""
         result = self.run(work)
         return await result if isinstance(result, asyncio.Task) else result
 
-    async def _finish(self, work: Work[T]) -> T:
+    async def _finish(self, work: Work[T], payer: Payer | None) -> T:
         try:
             while True:
                 async with self._turn:
                     await asyncio.sleep(0)
+                    began_ns = self.time.now_ns()
                     try:
                         next(work)
                     except StopIteration as end:
                         result: T = end.value
                         return result
+                    finally:
+                        if payer is not None:
+                            payer.loop_ns += self.time.now_ns() - began_ns
         finally:
             work.close()

@@ -19,7 +19,7 @@ Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but no
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import chain, islice
@@ -60,7 +60,7 @@ BYTES_PER_UNIT = 1_000  # of a slice
 ATTRIBUTES_POSITION = 22  # the position of the lower attributes byte in a batch of magic 2
 
 Parts = list[list[PartitionProduceResponse]]  # the answers of each batch, in the order of the request
-Produced = ProduceResponse | asyncio.Future[ProduceResponse | None] | None
+Produced = ProduceResponse | Awaitable[ProduceResponse | None] | None
 Admit = Callable[[Partition, PartitionProduceData], None]
 
 
@@ -89,6 +89,7 @@ class Later(NamedTuple):
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
 def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
+    client.is_exempt = request.acks == 0  # its client would not hear of a delay
     if has_repeats(request.topic_data):
         request.topic_data = without_repeats(request.topic_data)
     if has_many(request, client):
@@ -97,7 +98,7 @@ def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced
     if broker.replicas.openings.is_securing and request.transactional_id is None and is_first(request, broker, client):
         keep(request, client)
         client.is_holding = True
-        return asyncio.ensure_future(produce_when_secured(request, broker, client))
+        return produce_when_secured(request, broker, client)
     return produce_now(request, broker, client)
 
 
@@ -134,16 +135,16 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
             charge(broker, client)
             keep(request, client)
             turn = broker.coordinators.turn(request.transactional_id)
-            return asyncio.ensure_future(produce_in_turn(request, turn, admission, broker, client))
+            return produce_in_turn(request, turn, admission, broker, client)
     if is_long:
         charge(broker, client)
         keep(request, client)
         client.is_holding = True
-        return asyncio.ensure_future(produce_in_slices(request, broker, client))
+        return produce_in_slices(request, broker, client)
     answer, pending = append_now(request, broker, client, admission)
     if pending.later:
         client.is_holding = True
-        return asyncio.ensure_future(produce_held(request, answer, pending, admission, broker, client))
+        return produce_held(request, answer, pending, admission, broker, client)
     if pending.waiting:
         return Acknowledgement(request, answer, pending.waiting, broker.timers).future
     return answer_if_due(request, answer)

@@ -43,6 +43,7 @@ def fetch(
     request: FetchRequest, broker: Broker, client: Client, named: Named | None = None
 ) -> FetchResponse | Awaitable[FetchResponse]:
     if client.role == "controller":
+        client.is_exempt = True
         return fitting(metadata_fetch(request, broker.quorum, client.version), client.version, ADDRESSES_SINCE)
     if named is None and client.size_bytes > PREPARED_BYTES_MIN:
         return fetch_prepared(request, broker, client)
@@ -79,6 +80,7 @@ def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named 
         bytes_max = broker.quotas.fetch_clamp(client.user, client.client_id, bytes_max, now_ms)
     poll = Poll(context, context.partitions, bytes_max, min(request.min_bytes, bytes_max), request.max_wait_ms)
     if follower is not None:
+        client.is_exempt = True
         broker.fetches.feed(poll, follower, None if client.peer is None else client.peer.on_lost)
         return poll
     poll.is_committed_only = request.isolation_level == READ_COMMITTED

@@ -214,6 +214,7 @@ class Client:
     has_long_answer: bool = False
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
+    is_exempt: bool = False  # its time counts against no quota
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
     def throttle(self, throttle_time_ms: int, held: Holding) -> None:

@@ -17,7 +17,7 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -31,12 +31,15 @@ from kavka_broker.api.large_requests import (
     read_at_once,
 )
 from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
-from kavka_broker.api.registry import Answer, Api, Postponed, Role
+from kavka_broker.api.registry import CONTROLLER, Answer, Api, Postponed, Role
+from kavka_broker.api.steps import Steps
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
 from kavka_broker.protocol.message import Message, Row
+from kavka_broker.quotas.sensor import Sensor
+from kavka_broker.slices import LoopTime
 
 log = get("api")
 
@@ -47,13 +50,26 @@ SIZE = Struct(">i")
 class Exchange:
     """A request on the way to its answer. `pieces` are the answer's; None before it, and for a request without one."""
 
-    __slots__ = ("answer", "api", "client", "counted_bytes", "make", "pieces", "started_ms", "waiting")
+    __slots__ = (
+        "answer",
+        "api",
+        "began_ns",
+        "client",
+        "counted_bytes",
+        "loop_ns",
+        "make",
+        "pieces",
+        "started_ms",
+        "waiting",
+    )
 
-    def __init__(self, api: Api, client: Client, started_ms: float) -> None:
+    def __init__(self, api: Api, client: Client, started_ms: float, began_ns: int = 0) -> None:
         self.api = api
         self.client = client
         self.counted_bytes = 0  # how much of `client.copied_bytes` the connection has counted
         self.started_ms = started_ms
+        self.began_ns = began_ns  # since then it has the loop
+        self.loop_ns = 0  # the time for which it had it before, and that is not charged yet
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
@@ -84,11 +100,20 @@ class Dispatcher:
     """
 
     def __init__(
-        self, broker: Broker, apis: Mapping[int, Api], crash: Callable[[BaseException], None], role: Role = "broker"
+        self,
+        broker: Broker,
+        apis: Mapping[int, Api],
+        crash: Callable[[BaseException], None],
+        time: LoopTime,
+        role: Role = "broker",
     ) -> None:
         self._broker = broker
         self._apis = {key: api for key, api in apis.items() if role in api.on}
         self._crash = crash
+        self._time = time
+        # Who pays for the answer that is being sent, and since when.
+        self._sending: Sensor | None = None
+        self._sending_since_ns = 0
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
 
@@ -96,6 +121,16 @@ class Dispatcher:
         """Start a request. `keep` gives the frame for longer than this call. Raises ProtocolViolation where the
         connection has to be closed.
         """
+        if self._sending is not None:
+            self.sent()
+        exchange = self._begin(frame, peer, keep)
+        self._time.payer = None
+        if exchange.waiting is not None:
+            exchange.loop_ns += self._time.now_ns() - exchange.began_ns
+        return exchange
+
+    def _begin(self, frame: memoryview, peer: Connected, keep: Callable[[memoryview], memoryview]) -> Exchange:
+        began_ns = self._time.now_ns()
         header, body = read_request_header(frame)
         api = self._apis.get(header.api_key)
         if api is None:
@@ -112,24 +147,24 @@ class Dispatcher:
             self._role,
             peer,
         )
-        exchange = Exchange(api, client, self._broker.clock.monotonic_ms())
+        exchange = self._time.payer = Exchange(api, client, self._broker.clock.monotonic_ms(), began_ns)
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
             client.copied_bytes = len(frame)
-            exchange.waiting = asyncio.ensure_future(forward(keep(frame), body, api, self._broker, client))
+            exchange.waiting = self._task(forward(keep(frame), body, api, self._broker, client), exchange)
             return exchange
         if len(frame) > AT_ONCE_BYTES_MAX and not api.pipelined:
             client.copied_bytes = len(frame)
-            exchange.waiting = asyncio.ensure_future(self._serve_large(keep(frame), body, exchange))
+            exchange.waiting = self._task(self._serve_large(keep(frame), body, exchange), exchange)
             return exchange
         try:
             request = read_at_once(frame, body, api, header.api_version)
         except TooManyElements:
             client.copied_bytes, client.is_holding = len(frame), True
-            exchange.waiting = asyncio.ensure_future(self._serve_large(keep(frame), body, exchange))
+            exchange.waiting = self._task(self._serve_large(keep(frame), body, exchange), exchange)
             return exchange
         try:
             answer = handle(request, api, self._broker, client)
@@ -140,19 +175,25 @@ class Dispatcher:
         elif isinstance(answer, Postponed):
             exchange.waiting, exchange.make = answer.until, answer.make
         else:
-            exchange.waiting = asyncio.ensure_future(answer)
+            exchange.waiting = self._task(answer, exchange)
         return exchange
+
+    def _task(self, answer: Awaitable[Any], exchange: Exchange) -> asyncio.Future[Any]:
+        if isinstance(answer, Coroutine):
+            answer = Steps(answer, exchange, self._time)
+        return asyncio.ensure_future(answer)
 
     async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
         request = await self._broker.message_threads.read(frame, body, exchange.api, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
         del frame, request  # frees both while the answer waits for others, as JoinGroup's does
         if answer is not None and not isinstance(answer, Message):
-            answer = await answer
+            answer = await self._task(answer, exchange)
         return answer
 
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         """Finish, or have a thread write a long answer, which is waited for again."""
+        self._charge(exchange)
         if exchange.client.throttle_time_ms:
             answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
@@ -172,11 +213,14 @@ class Dispatcher:
             # Without this answer, all later answers of the connection would be taken for others.
             raise ProtocolViolation(f"{exchange.api.name} was given up")
         make, exchange.make = exchange.make, None
+        self.sent()
+        exchange.began_ns, self._time.payer = self._time.now_ns(), exchange
         try:
             answer = waiting.result() if make is None else make()
         except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
             answer = self._failure(exchange, error)
         self._finish_or_write(exchange, answer)
+        self._time.payer = None
 
     async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
         """The answer to a frame that came in an envelope and has been kept. Raises ProtocolViolation."""
@@ -214,6 +258,38 @@ class Dispatcher:
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         stats.seconds += (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000
+
+    def _charge(self, exchange: Exchange) -> None:
+        """Count the time on the loop until now, and throttle a client that has taken too much of it."""
+        client, quota = exchange.client, self._broker.quotas.requests
+        if client.is_exempt or exchange.api.on is CONTROLLER:
+            sensor = quota.exempt
+        else:
+            name = (client.user, client.client_id)
+            sensor = quota.resolved.get(name) or quota.sensor_of(*name, int(exchange.started_ms))
+            sensor.last_used_ms = exchange.started_ms
+        now_ns = self._time.now_ns()
+        loop_ns = exchange.loop_ns + now_ns - exchange.began_ns
+        exchange.loop_ns = 0
+        exchange.began_ns = self._sending_since_ns = now_ns
+        self._sending = sensor
+        sensor.used_total += loop_ns
+        if sensor.limit is not None:
+            now_ms = int(self._broker.clock.monotonic_ms())
+            delay_ms = quota.charge(sensor, loop_ns, now_ms)
+            if delay_ms:
+                client.throttle(delay_ms, quota.held(client.user, client.client_id, now_ms))
+
+    def sent(self) -> None:
+        """Count the time that encoding and sending the last answer has taken: the share of Kafka's network threads."""
+        sensor = self._sending
+        if sensor is None:
+            return
+        self._sending = None
+        loop_ns = self._time.now_ns() - self._sending_since_ns
+        sensor.used_total += loop_ns
+        if sensor.limit is not None:
+            self._broker.quotas.requests.add(sensor, loop_ns, int(self._broker.clock.monotonic_ms()))
 
     def _failure(self, exchange: Exchange, error: BaseException) -> Message:
         self.stats[exchange.api.key].errors += 1

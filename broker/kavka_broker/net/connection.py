@@ -199,6 +199,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._begin(frame)
         finally:
             outbox.flush()
+            self._dispatcher.sent()
 
     def _let_others_go_first(self) -> None:
         self._has_had_its_turn = True
@@ -258,6 +259,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange.client.on_request_forgotten = exchange.client.on_let_go = None
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
+        self._dispatcher.sent()
         if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
             self._advance()
 

@@ -8,6 +8,7 @@ which does not wait by itself waits all the same. The connection counts in `held
 - Fetch counts the size of the answer. When the client has to wait, the answer goes out empty and its bytes are taken
   back; so that this stays rare, `fetch_clamp` first limits what is read.
 
+- Time on the loop counts for every request (`requests`), and its delay is at most one sample long.
 - The active controller counts the partitions that are created and deleted (`mutations`).
 
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`.
@@ -24,11 +25,13 @@ from kavka_broker.quotas.callback import FETCH, PRODUCE
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.mutation_quota import MutationQuota
 from kavka_broker.quotas.observed import ObservedQuota
+from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
-__all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "ClientQuotas", "Limits"]
+__all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotas", "Limits"]
 
+REQUEST: Final = "request"
 CONTROLLER_MUTATION: Final = "controller_mutation"
 
 Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
@@ -46,17 +49,20 @@ class ClientQuotas:
     ) -> None:
         window = window or SampleWindow()
         self.calls: Final = calls
+        self.requests: Final = RequestQuota(window, sensors_max)
         self.mutations: Final = MutationQuota(controller_window or SampleWindow(), sensors_max)
         self._produce = self._quota(PRODUCE, window, sensors_max)
         self._fetch = self._quota(FETCH, window, sensors_max)
         self.by_type: Final[Mapping[str, Shares]] = {
             PRODUCE: self._produce,
             FETCH: self._fetch,
+            REQUEST: self.requests,
             CONTROLLER_MUTATION: self.mutations,
         }
         self.by_key: Final[Mapping[QuotaKey, Shares]] = {
             QuotaKey.PRODUCER_BYTE_RATE: self._produce,
             QuotaKey.CONSUMER_BYTE_RATE: self._fetch,
+            QuotaKey.REQUEST_PERCENTAGE: self.requests,
             QuotaKey.CONTROLLER_MUTATION_RATE: self.mutations,
         }
 

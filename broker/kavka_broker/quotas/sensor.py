@@ -108,7 +108,7 @@ class Sensor:
         self.delays: Delays | None = None
         self.demand: Demand | None = None
         self.held_until_ms = 0
-        self.last_used_ms = 0
+        self.last_used_ms = 0.0
         self.held = HeldTime()
         self.reset_counters(0)
 

@@ -100,6 +100,24 @@ FAMILIES = tuple(
             "Clients for which the quota callback class is yet to answer.",
         ),
         (
+            "kavka_client_loop_seconds_total",
+            Kind.COUNTER,
+            CLIENT,
+            "Time for which requests had the loop: what request_percentage limits, 100 being all of it.",
+        ),
+        (
+            "kavka_client_quota_limit_loop_ratio",
+            Kind.GAUGE,
+            (*CLIENT, "level", "source"),
+            "request_percentage as a part of the loop (1 is 100), its level (1 to 8) and the entity that it is set on.",
+        ),
+        (
+            "kavka_exempt_loop_seconds_total",
+            Kind.COUNTER,
+            (),
+            "Time for which requests had the loop that count against no quota: of other nodes, and with acks=0.",
+        ),
+        (
             "kavka_client_mutations_total",
             Kind.COUNTER,
             CLIENT,
@@ -177,6 +195,19 @@ FAMILIES = tuple(
             Kind.GAUGE,
             CLIENT,
             "Average throttle_time_ms of throttled fetch requests.",
+        ),
+        (
+            "kafka_server_request_request_time",
+            Kind.GAUGE,
+            CLIENT,
+            "Percentage of the loop that clients under a request quota use, as the quota measures it.",
+        ),
+        ("kafka_server_request_throttle_time", Kind.GAUGE, CLIENT, "Average throttle_time_ms under a request quota."),
+        (
+            "kafka_server_request_exempt_request_time",
+            Kind.GAUGE,
+            (),
+            "Percentage of the loop that requests use which count against no quota.",
         ),
         (
             "kafka_server_controllermutation_mutation_rate",

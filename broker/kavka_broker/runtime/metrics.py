@@ -27,7 +27,7 @@ from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
-from kavka_broker.runtime.quota_figures import observed_samples, quota_samples
+from kavka_broker.runtime.quota_figures import exempt_samples, observed_samples, quota_samples
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.slices import Slices, Work
@@ -122,6 +122,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
         found += observed_samples(quota_type, lines)
     found.append(("kavka_series_omitted", ("quota",), not_shown))
+    found += exempt_samples(sources.quotas.requests, int(sources.clock.monotonic_ms()))
     found += callback_samples(sources.quotas.calls)
     found += request_samples(sources.requests)
     for listener in sources.listeners:

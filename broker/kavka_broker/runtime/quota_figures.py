@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION, FETCH, PRODUCE
+from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION, FETCH, PRODUCE, REQUEST
 from kavka_broker.quotas.entity_usage import EntityUsage
+from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.runtime.partition_figures import Sample
@@ -14,7 +15,7 @@ from kavka_broker.runtime.partition_figures import Sample
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The families of one type of quota. `used` has the type as a label where `is_shared`."""
+    """The families of one type of quota. `used` has the type as a label where `is_shared`; the factors give units."""
 
     used: str
     limit: str
@@ -22,12 +23,22 @@ class Names:
     throttle_time: str
     is_shared: bool = False
     tokens: str = ""
+    used_factor: float = 1
+    limit_factor: float = 1
 
 
 BYTES: Final = ("kavka_client_bytes_total", "kavka_client_quota_limit_bytes_per_second")
 NAMES: Final[Mapping[str, Names]] = {
     PRODUCE: Names(*BYTES, "kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time", is_shared=True),
     FETCH: Names(*BYTES, "kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time", is_shared=True),
+    REQUEST: Names(
+        "kavka_client_loop_seconds_total",
+        "kavka_client_quota_limit_loop_ratio",
+        "kafka_server_request_request_time",
+        "kafka_server_request_throttle_time",
+        used_factor=1e-9,
+        limit_factor=0.01,
+    ),
     CONTROLLER_MUTATION: Names(
         "kavka_client_mutations_total",
         "kavka_client_quota_limit_mutations_per_second",
@@ -43,7 +54,7 @@ def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> It
     for usage in usages:
         client = (usage.user, usage.client_id)
         labels = (*client, quota_type)
-        yield names.used, labels if names.is_shared else client, usage.used_total
+        yield names.used, labels if names.is_shared else client, usage.used_total * names.used_factor
         yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
         yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
         yield from limit_samples(usage, labels, names)
@@ -55,7 +66,11 @@ def limit_samples(usage: Usage, labels: tuple[str, ...], names: Names) -> Iterat
     client = labels[:2]
     if usage.effective is not None:
         where = (str(usage.effective.level), str(usage.effective.entity))
-        yield names.limit, (*(labels if names.is_shared else client), *where), usage.effective.limit
+        yield (
+            names.limit,
+            (*(labels if names.is_shared else client), *where),
+            usage.effective.limit * names.limit_factor,
+        )
     if usage.rate is not None:
         yield names.rate, client, usage.rate
         yield names.throttle_time, client, usage.throttle_ms_average
@@ -80,3 +95,8 @@ def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:
         yield "kavka_throttle_duration_seconds_bucket", (quota_type, bound), count
     yield "kavka_throttle_duration_seconds_count", (quota_type,), counts[-1]
     yield "kavka_throttle_duration_seconds_sum", (quota_type,), quota.delay_ms_total / 1000
+
+
+def exempt_samples(quota: RequestQuota, now_ms: int) -> Iterator[Sample]:
+    yield "kavka_exempt_loop_seconds_total", (), quota.exempt.used_total / 1e9
+    yield "kafka_server_request_exempt_request_time", (), quota.exempt_percentage(now_ms)

@@ -47,6 +47,7 @@ from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.runtime.world import World
+from kavka_broker.slices import LoopTime
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.timers import Timers
@@ -109,8 +110,9 @@ class Wiring:
             leading=self._leading() if "controller" in config.roles else None,
         )
         apis = load()
-        of_brokers = Dispatcher(broker, apis, self._crash)
-        of_controllers = Dispatcher(broker, apis, self._crash, "controller")
+        time = broker.slices.time = LoopTime(self._world.work_ns)
+        of_brokers = Dispatcher(broker, apis, self._crash, time)
+        of_controllers = Dispatcher(broker, apis, self._crash, time, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped
         broker.channel = ControllerChannel(
             config.node_id,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
-from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.runtime.clock import SystemClock, work_ns
 from kavka_broker.seams import Clock
 from kavka_broker.storage.disk import Disk, RealDisk
 
@@ -30,6 +30,8 @@ class World:
     """Threads that open or close logs side by side; with 1 the caller's own does it."""
     acceptor: Callable[[Admission], Acceptor] = SocketAcceptor
     """What a listener listens with."""
+    work_ns: Callable[[], int] = work_ns
+    """Measures the time that requests take on the loop."""
 
     def integer(self, low: int, high: int) -> int:
         """Return one of `low` to `high`, all as likely, except for a bias of 2^-32 for the span of an int32."""

@@ -105,6 +105,9 @@ class Broker:
         self.answered += waiting is None
         return exchange
 
+    def sent(self) -> None:
+        """Nobody counts the time."""
+
     def complete(self, exchange: Any) -> None:
         exchange.waiting = None
         self.answered += 1

@@ -71,7 +71,7 @@ def test_a_limit_too_small_to_be_divided_is_refused_in_words() -> None:
     assert words.message.startswith("producerByteRate 2 is less than 1 for each of 3 brokers; write at least 3")
 
 
-@pytest.mark.parametrize("field", ["requestPercentage", "connectionCreationRate"])
+@pytest.mark.parametrize("field", ["connectionCreationRate"])
 def test_a_limit_that_nothing_enforces_is_not_called_in_force(field: str) -> None:
     entity = {"ip": {"name": "10.0.0.1"}} if field == "connectionCreationRate" else None
     wanted = quota(entity=entity, limits={field: 5.0})

@@ -43,6 +43,7 @@ def throttled() -> ClientQuotas:
             "producer_byte_rate": {Entity(DEFAULT, "etl"): 1000.0},
             "consumer_byte_rate": {Entity("bob"): 1e6},
             "controller_mutation_rate": {Entity("carol"): 2.0},
+            "request_percentage": {Entity("dave"): 10.0},
         },
         observed={"producer_byte_rate": {Entity("alice"): 500.0}},
     )
@@ -51,6 +52,12 @@ def throttled() -> ClientQuotas:
     quotas.held("produce", "alice", "etl", 5000).begin(0)
     quotas.held("produce", "alice", "etl", 5000).end(4000)
     quotas.fetch("bob", "report", 500, 5000)
+    for sensor, loop_ns in (
+        (quotas.requests.sensor_of("dave", "cron", 5000), 2 * 10**9),
+        (quotas.requests.exempt, 10**9),
+    ):
+        sensor.used_total += loop_ns
+        quotas.requests.charge(sensor, loop_ns, 5000)
     carols = quotas.mutations.begin("carol", "admin", StoppedClock(), strict=False)
     carols.record(20)
     quotas.mutations.finish(carols, 5000)
@@ -85,6 +92,13 @@ def test_kafkas_own_names_are_there_too() -> None:
     assert value(found, "kafka_server_produce_byte_rate", user="alice", client_id="etl") == 1500.0
     assert value(found, "kafka_server_produce_throttle_time", user="alice", client_id="etl") == 5000.0
     assert value(found, "kafka_server_fetch_byte_rate", user="bob", client_id="") == 50.0
+    dave = {"user": "dave", "client_id": ""}
+    assert value(found, "kafka_server_request_request_time", **dave) == 20.0
+    assert value(found, "kafka_server_request_throttle_time", **dave) == 1000.0
+    assert value(found, "kavka_client_loop_seconds_total", **dave) == 2.0
+    assert value(found, "kavka_client_quota_limit_loop_ratio", **dave, level="3", source='user "dave"') == 0.1
+    assert value(found, "kafka_server_request_exempt_request_time") == 10.0
+    assert value(found, "kavka_exempt_loop_seconds_total") == 1.0
     carol = {"user": "carol", "client_id": ""}
     assert value(found, "kafka_server_controllermutation_mutation_rate", **carol) == 2.0
     assert value(found, "kafka_server_controllermutation_tokens", **carol) == 2.0

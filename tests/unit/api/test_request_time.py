@@ -1,0 +1,123 @@
+"""Time that requests take on the loop: measured by a clock of which each reading is 10 ms later than the one before."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import count
+from pathlib import Path
+
+from kavka_broker.protocol.messages import alter_client_quotas_request as altering
+from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.slices import at_once
+from tests.support.in_process import Client, InProcess, following, running
+
+STEP_NS = 10_000_000
+LIMIT = 0.001
+WINDOW_MS = 1000
+VERSIONS = 3
+Scenario = Callable[[InProcess, InProcess], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario) -> None:
+    """Run a scenario where node 1 is broker and controller, node 2 a broker, and client "limited" has a quota."""
+
+    async def run() -> None:
+        async with running(directory / "1") as first, following(directory / "2", first) as second:
+            entity = [altering.EntityData("client-id", "limited")]
+            entry = altering.EntryData(entity, [altering.OpData("request_percentage", LIMIT)])
+            request = altering.AlterClientQuotasRequest([entry])
+            answer = await (await first.connect()).call(request, AlterClientQuotasResponse, 1)
+            assert answer.entries[0].error_code == 0
+            for node in (first, second):
+                node.broker.slices.time.now_ns = count(step=STEP_NS).__next__
+            await scenario(first, second)
+
+    asyncio.run(run())
+
+
+async def named(node: InProcess, client_id: str) -> Client:
+    client = await node.connect()
+    client.client_id = client_id
+    return client
+
+
+def used_ns(node: InProcess, client_id: str) -> float:
+    lines = at_once(node.broker.quotas.by_type["request"].usages(0))
+    return {line.client_id: line.used_total for line in lines}.get(client_id, 0)
+
+
+def muted(node: InProcess) -> int:
+    return sum(one.is_muted for listener in node.server._addresses.of_brokers for one in listener.connections)
+
+
+def test_a_client_over_its_percentage_is_told_and_held_for_a_sample_at_most(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        told = await (await named(first, "limited")).call(ApiVersionsRequest("a", "1"), ApiVersionsResponse, VERSIONS)
+        assert (told.throttle_time_ms, muted(first)) == (WINDOW_MS, 1)
+        (held,) = at_once(first.broker.quotas.by_type["request"].entities(0))
+        assert held.held_connections == 1
+        free = await (await named(first, "free")).call(ApiVersionsRequest("a", "1"), ApiVersionsResponse, VERSIONS)
+        assert free.throttle_time_ms == 0
+
+    play(tmp_path, scenario)
+
+
+def test_decoding_handling_and_sending_count(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await (await named(first, "quick")).call(ApiVersionsRequest("a", "1"), ApiVersionsResponse, VERSIONS)
+        assert used_ns(first, "quick") == 2 * STEP_NS  # until it is charged, and until it is sent
+
+    play(tmp_path, scenario)
+
+
+def test_each_step_of_a_waiting_handler_counts_where_it_runs(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await named(second, "maker")
+        await client.call(CreateTopicsRequest([CreatableTopic("t", 1, 1)]), CreateTopicsResponse, 7)
+        assert used_ns(first, "maker") > 3 * STEP_NS, "the controller has decided"
+        assert used_ns(second, "maker") > 3 * STEP_NS, "the broker has passed it on and waited"
+
+    play(tmp_path, scenario)
+
+
+def test_slices_of_long_work_count_for_the_request_that_began_it(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await first.create("wide", 4000)
+        await (await named(first, "reader")).call(MetadataRequest(None), MetadataResponse, 12)
+        assert used_ns(first, "reader") > 3 * STEP_NS
+
+    play(tmp_path, scenario)
+
+
+def test_a_forwarded_request_is_throttled_once_by_the_broker_that_was_asked(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        request = CreateTopicsRequest([CreatableTopic("t", 1, 1)])
+        answer = await (await named(second, "limited")).call(request, CreateTopicsResponse, 7)
+        assert (answer.topics[0].error_code, answer.throttle_time_ms) == (0, WINDOW_MS)
+        assert (muted(first), muted(second)) == (0, 1)
+
+    play(tmp_path, scenario)
+
+
+def test_what_has_no_answer_and_what_nodes_ask_each_other_is_exempt(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await first.create("t")
+        client = await named(first, "limited")
+        data = PartitionProduceData(0, build_batch([(None, b"x")]))
+        client.send(ProduceRequest(None, 0, 1000, [TopicProduceData("t", partition_data=[data])]), 9)
+        partition = first.broker.replicas.get("t", 0)
+        assert partition is not None
+        while not partition.log.log_end_offset:
+            await asyncio.sleep(0)
+        await first.heard()
+        assert (used_ns(first, "limited"), muted(first)) == (0, 0)
+        assert first.broker.quotas.requests.exempt.used_total > 2 * STEP_NS
+
+    play(tmp_path, scenario)
