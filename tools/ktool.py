@@ -15,6 +15,7 @@ _TOOLS: Final = "org.apache.kafka.tools"
 CLASSES: Final = {
     "acls": f"{_TOOLS}.AclCommand",
     "broker-api-versions": f"{_TOOLS}.BrokerApiVersionsCommand",
+    "client-metrics": f"{_TOOLS}.ClientMetricsCommand",
     "cluster": f"{_TOOLS}.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": f"{_TOOLS}.consumer.ConsoleConsumer",

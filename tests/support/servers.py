@@ -191,17 +191,22 @@ rootLogger.appenderRef.out.ref = OUT
 
 
 def start_apache_kafka(
-    directory: Path, settings: Mapping[str, str] | None = None, *, release: str | None = None
+    directory: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    release: str | None = None,
+    classes: Path | None = None,
 ) -> Server:
     """Apache Kafka's broker in a new directory, ready to serve. Needs a JDK and the jars. `release`: whose levels the
-    cluster begins with.
+    cluster begins with. `classes`: a directory of plugins.
     """
     own = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1", **(settings or {})}
     config, address = properties(directory, own)
     logging = directory / "log4j2.properties"
     logging.write_text(LOG4J)
     java = ["java", "-Xmx512M", "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={logging}"]
-    program = [*java, f"-Dkafka.logs.dir={directory}", "-cp", class_path()]
+    path = class_path() if classes is None else f"{class_path()}:{classes}"
+    program = [*java, f"-Dkafka.logs.dir={directory}", "-cp", path]
     storage = [*program, "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(config)]
     format_directory([*storage, *(() if release is None else ("--release-version", release))], directory)
     server = Server([*program, "kafka.Kafka", str(config)], address, directory)

@@ -31,6 +31,9 @@ SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION
 def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) -> ApiVersionsResponse:
     if client.version >= NAMED_FROM_VERSION and not is_named(request):
         return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+    if client.version >= NAMED_FROM_VERSION and client.peer is not None:
+        client.peer.software_name = request.client_software_name
+        client.peer.software_version = request.client_software_version
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS) if client.role in APIS[key].on],
         supported_features=supported_features(client.version),

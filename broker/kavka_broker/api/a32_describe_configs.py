@@ -1,7 +1,8 @@
-"""DescribeConfigs (32): the configs of topics and brokers, with where each value comes from.
+"""DescribeConfigs (32): the configs of topics, brokers, groups and client metrics, with where each value comes from.
 
 - A topic: every config. A broker by its id: every config, only from that broker itself. The empty broker: what was
-  altered for all brokers. A group: every config of a group. Loggers and client metrics: none, they cannot be altered.
+  altered for all brokers. A group, a subscription to client metrics: every config, whether there is one or not.
+  Loggers: none, they cannot be altered.
 - Named keys filter; none named means all. Unknown keys are left out.
 - The value of a secret is null. Synonyms and documentation come when they are asked for.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another broker's id or an unknown type of resource INVALID_REQUEST.
@@ -17,6 +18,7 @@ from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import (
     Described,
     describe_broker,
+    describe_client_metrics,
     describe_every_broker,
     describe_group,
     describe_topic,
@@ -80,11 +82,9 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
         case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "name the resource: it has no common default")
-            return (
-                describe_group(broker.metadata.configs.of(resource), layers(broker))
-                if resource.type == ResourceType.GROUP
-                else ()
-            )
+            said = broker.metadata.configs.of(resource)
+            is_group = resource.type == ResourceType.GROUP
+            return describe_group(said, layers(broker)) if is_group else describe_client_metrics(said)
     raise BrokerError(ErrorCode.INVALID_REQUEST, f"resources of type {resource.type} have no configs")
 
 

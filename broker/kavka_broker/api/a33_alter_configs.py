@@ -1,4 +1,4 @@
-"""AlterConfigs (33): say all that a topic, broker or group is configured with, as clients before KIP-339 do.
+"""AlterConfigs (33): say all configs of a topic, broker, group or subscription, as before KIP-339.
 
 - What the request does not name goes back to its default; so do keys that somebody else has set.
 - Values are judged as by IncrementalAlterConfigs (44), which replaces this: whole resources, each for itself. A key

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): change configs of topics, brokers and groups one key at a time (KIP-339).
+"""IncrementalAlterConfigs (44): change configs of topics, brokers, groups and client metrics by key (KIP-339).
 
 - Operations: set, delete (back to the default), append to a list, subtract from it.
 - A resource changes whole or not at all, and each for itself. One that is there twice is INVALID_REQUEST.

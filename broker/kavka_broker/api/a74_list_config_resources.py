@@ -1,6 +1,6 @@
-"""ListConfigResources (74): the names of what has configs: topics, brokers, groups (KIP-1142).
+"""ListConfigResources (74): the names of what has configs: topics, brokers, groups, client metrics (KIP-1142).
 
-- No type named means all. In version 0 the only type is client metrics, of which Kavka has none.
+- No type named means all. In version 0 the only type is client metrics.
 - A type that has no configs is UNSUPPORTED_VERSION.
 Versions: flexible from 0; types from 1.
 """

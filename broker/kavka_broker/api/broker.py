@@ -42,16 +42,18 @@ if TYPE_CHECKING:
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
     from kavka_broker.replica.serving.fetches import Fetches
     from kavka_broker.seams import Clock
+    from kavka_broker.telemetry.client_metrics import ClientMetrics
     from kavka_broker.timers import Timers
 
 
 class Connected:
     """The client of a connection, as far as known. A `Client` is made from it for each request."""
 
-    __slots__ = ("address", "listener", "on_lost", "software_name", "software_version", "user")
+    __slots__ = ("address", "listener", "on_lost", "port", "software_name", "software_version", "user")
 
-    def __init__(self, address: str, listener: str) -> None:
+    def __init__(self, address: str, listener: str, port: int = 0) -> None:
         self.address = address
+        self.port = port
         self.listener = listener
         self.user = "ANONYMOUS"
         self.software_name = self.software_version = ""
@@ -87,6 +89,7 @@ class Serving:
     topics: TopicMaker
     suspects: Suspects
     lingering: Lingering
+    client_metrics: ClientMetrics
 
 
 @dataclass(slots=True)
@@ -169,6 +172,10 @@ class Broker:
     @property
     def lingering(self) -> Lingering:
         return self.as_broker.lingering
+
+    @property
+    def client_metrics(self) -> ClientMetrics:
+        return self.as_broker.client_metrics
 
     @property
     def leads(self) -> bool:

@@ -75,7 +75,8 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         address = transport.get_extra_info("peername")
-        self.peer = Connected(address[0] if address else "", self._listener.name)
+        host, port = address[:2] if address else ("", 0)
+        self.peer = Connected(host, self._listener.name, port)
         self.outbox = Outbox(transport)
         self.last_active_ms = self._listener.clock.monotonic_ms()
         self._listener.opened(self)

@@ -30,6 +30,7 @@ class Family:
 
 CLIENT = ("user", "client_id")
 QUOTA = (*CLIENT, "quota_type")
+SAID = ("client_id", "client_software", "metric")
 PARTITION = ("topic", "partition")
 ENTITY = ("entity", "quota_type")
 
@@ -406,6 +407,38 @@ FAMILIES = tuple(
         ("kafka_server_raft_metrics_high_watermark", Kind.GAUGE, (), "End of what the quorum has committed."),
         ("kafka_server_raft_metrics_log_end_offset", Kind.GAUGE, (), "End of the metadata log on this node."),
         ("kafka_server_raft_metrics_number_of_voters", Kind.GAUGE, (), "Controllers that vote."),
+        # what clients push (KIP-714)
+        (
+            "kavka_client_telemetry_level",
+            Kind.GAUGE,
+            SAID,
+            "Value of a metric that a client has pushed: the largest of its nodes, partitions and instances.",
+        ),
+        (
+            "kavka_client_telemetry_flow_total",
+            Kind.COUNTER,
+            SAID,
+            "Sum of a metric that a client has pushed and that only grows, over its nodes, partitions and instances.",
+        ),
+        ("kavka_telemetry_instances", Kind.GAUGE, (), "Client instances that have asked or pushed lately."),
+        (
+            "kavka_telemetry_pushes_total",
+            Kind.COUNTER,
+            ("result",),
+            "Pushes of clients, by the error code of the answer.",
+        ),
+        (
+            "kavka_telemetry_values_omitted_total",
+            Kind.COUNTER,
+            (),
+            "Pushed values that are not shown: beyond the bound on series, or of a kind that is not shown.",
+        ),
+        (
+            "kavka_telemetry_forwarded_total",
+            Kind.COUNTER,
+            ("result",),
+            "Pushes that were sent to kavka.telemetry.otlp.endpoint, or dropped on the way.",
+        ),
     )
 )
 

@@ -29,6 +29,7 @@ from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
 from kavka_broker.runtime.quota_figures import exempt_samples, observed_samples, quota_samples
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.slices import Slices, Work
 from kavka_broker.storage.log_manager import LogManager
@@ -132,6 +133,8 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     found += directory_samples(sources.logs)
     if sources.cleaner is not None:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
+    if sources.client_metrics is not None:
+        found += yield from telemetry_samples(sources.client_metrics)
     yield
     found += yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
     found += quorum_samples(sources.quorum)

@@ -254,6 +254,7 @@ class Server:
         self._stops.append(("housekeeping", node.housekeeping.stop))
         node.cleaner.start()
         self._stops.append(("log cleaner", node.cleaner.stop))
+        self._stops.append(("client metrics", broker.client_metrics.stop))
         await self._addresses.serve_brokers(node.of_brokers)
         self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")
@@ -294,6 +295,7 @@ class Server:
             logs=self._logs,
             watchdog=self.watchdog,
             cleaner=self.node.cleaner,
+            client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             failed_assertions_total=self._failed_assertions_total,
             dashboards=self.config["kavka.metrics.names"],
         )

@@ -15,6 +15,7 @@ from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class Sources:
     counts: ClusterCounts
     logs: LogManager
     watchdog: Watchdog
-    cleaner: LogCleaner | None  # of a broker
+    cleaner: LogCleaner | None  # of a broker, as the next
+    client_metrics: ClientMetrics | None
     failed_assertions_total: int  # before this process
     dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)

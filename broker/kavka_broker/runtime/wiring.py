@@ -14,6 +14,7 @@ from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import load
 from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
@@ -50,6 +51,8 @@ from kavka_broker.runtime.world import World
 from kavka_broker.slices import LoopTime
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.telemetry.client_metrics import ClientMetrics
+from kavka_broker.telemetry.forward import Forward
 from kavka_broker.timers import Timers
 
 Crash = Callable[[BaseException], None]
@@ -175,10 +178,12 @@ class Wiring:
 
         if broker.quotas.calls is not None:
             self._follow_for_callback(broker.quotas.calls, broker)
+        broker.client_metrics.follow()
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
         broker.groups.removals.follow()
         self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, reconfigure))
+        self._quorum.subscribers.append(broker.client_metrics.apply)
 
     def _follow_for_callback(self, calls: QuotaCalls, broker: Broker) -> None:
         news = ClusterNews(broker.node_id, broker.metadata, calls, self._timers, broker.slices)
@@ -234,6 +239,17 @@ class Wiring:
             topics=topics,
             suspects=suspects,
             lingering=lingering,
+            client_metrics=self._client_metrics(),
+        )
+
+    def _client_metrics(self) -> ClientMetrics:
+        endpoint = self._config["kavka.telemetry.otlp.endpoint"]
+        return ClientMetrics(
+            self._config["telemetry.max.bytes"],
+            self._quorum.metadata.configs,
+            self._world.clock,
+            lambda: random_uuid(self._world.random_bytes),
+            Forward(endpoint) if endpoint else None,
         )
 
     def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.telemetry.otlp import Kind, Point
+from kavka_broker.core.telemetry.series import Source
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.telemetry.client_metrics import ClientMetrics
+from kavka_broker.telemetry.forward import Forward
 from tests.support.sim_disk import SimDisk
 
 
@@ -54,6 +59,15 @@ def cleaner_over(logs: LogManager) -> LogCleaner:
     return cleaner
 
 
+def pushed() -> ClientMetrics:
+    """Client metrics to which a client has pushed a level and a flow."""
+    metrics = ClientMetrics(1000, Configs(), StoppedClock(), lambda: b"\1" * 16, Forward("http://collector:4318"))
+    points = (Point("org.apache.kafka.lag", Kind.LEVEL, 3.0), Point("org.apache.kafka.sent", Kind.DELTA, 8.0))
+    metrics.series.take(Source("app", "java/4.3"), b"\1" * 16, points, 1000, 5000)
+    metrics.results["NONE"] = 1
+    return metrics
+
+
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
@@ -85,6 +99,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "logs": (logs := LogManager(SimDisk(), "abc", [])),
         "watchdog": watchdog(),
         "cleaner": cleaner_over(logs),
+        "client_metrics": pushed(),
         "failed_assertions_total": 2,
     }
     return Sources(**{**parts, **others})

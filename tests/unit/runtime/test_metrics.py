@@ -210,6 +210,16 @@ def test_every_family_of_the_table_can_be_seen() -> None:
     }
 
 
+def test_what_clients_have_pushed_is_shown() -> None:
+    found = scrape(sources())
+    client = {"client_id": "app", "client_software": "java/4.3"}
+
+    assert value(found, "kavka_client_telemetry_level", metric="org.apache.kafka.lag", **client) == 3
+    assert value(found, "kavka_client_telemetry_flow_total", metric="org.apache.kafka.sent", **client) == 8
+    assert value(found, "kavka_telemetry_pushes_total", result="NONE") == 1
+    assert value(found, "kavka_telemetry_forwarded_total", result="dropped") == 0
+
+
 def test_the_log_cleaner_tells_what_it_has_done() -> None:
     found = scrape(sources())
 

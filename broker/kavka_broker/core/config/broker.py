@@ -24,6 +24,7 @@ from kavka_broker.core.config.definition import (
     OneOf,
     Range,
     Secret,
+    http_address,
     render,
 )
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
@@ -56,6 +57,9 @@ KAVKA_KEYS: Final = {
     ),
     "kavka.metrics.names": Definition(
         "kavka.metrics.names", ConfigType.LIST, (), check=OneOf(("confluent", "strimzi")), served=True
+    ),
+    "kavka.telemetry.otlp.endpoint": Definition(
+        "kavka.telemetry.otlp.endpoint", ConfigType.STRING, "", check=http_address, served=True
     ),
 }
 

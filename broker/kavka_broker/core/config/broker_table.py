@@ -219,7 +219,7 @@ BROKER_KEYS: Final = by_name(
         Definition("socket.receive.buffer.bytes", INT, 102_400, HIGH),
         Definition("socket.request.max.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
         Definition("socket.send.buffer.bytes", INT, 102_400, HIGH),
-        Definition("telemetry.max.bytes", INT, 1_048_576, LOW, Range(1)),
+        Definition("telemetry.max.bytes", INT, 1_048_576, LOW, Range(1), served=True),
         Definition("unclean.leader.election.enable", BOOLEAN, False, HIGH, mode=CLUSTER_WIDE, served=True),
         Definition("unclean.leader.election.interval.ms", LONG, 300_000, MEDIUM, Range(1), internal=True, served=True),
     )

@@ -81,6 +81,7 @@ class Secret:
 
 JAVA_DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 DURATION: Final = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?", re.IGNORECASE)
+HTTP_ADDRESS: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
 Check = Callable[[Any], str | None]  # the fault of a value, or None
 
 
@@ -148,6 +149,13 @@ def earliest_or_latest(value: Any) -> str | None:
     if value in ("earliest", "latest") or (word == "by_duration" and colon and DURATION.fullmatch(duration)):
         return None
     return "write earliest, latest, or by_duration with an ISO 8601 duration, like by_duration:PT1H"
+
+
+def http_address(value: Any) -> str | None:
+    """An address of HTTP, or nothing."""
+    if value == "" or HTTP_ADDRESS.fullmatch(value):
+        return None
+    return "write where a collector takes metrics, like http://collector:4318/v1/metrics"
 
 
 def throttled_replicas(value: Any) -> str | None:

@@ -10,6 +10,7 @@ from enum import IntEnum
 from itertools import dropwhile
 
 from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
+from kavka_broker.core.config.client_metrics_table import CLIENT_METRICS_KEYS
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import with_overrides
@@ -140,6 +141,19 @@ def describe_group(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
             value = overrides[name]
             synonyms = (Synonym(name, value, Source.GROUP), *synonyms)
         yield Described(name, value, synonyms[0].source, synonyms, definition.type)
+
+
+def describe_client_metrics(overrides: Mapping[str, str]) -> Iterator[Described]:
+    """Describe every config of a subscription to client metrics, whether there is one of this name or not."""
+    for name, definition in CLIENT_METRICS_KEYS.items():
+        if name in overrides:
+            parsed = definition.parse(overrides[name])
+            value = render(tuple(dict.fromkeys(parsed)) if isinstance(parsed, tuple) else parsed)
+            synonyms: tuple[Synonym, ...] = (Synonym(name, value, Source.CLIENT_METRICS),)
+        else:  # unlike the other kinds of resources, as in Apache Kafka
+            value, synonyms = render(definition.default), ()
+        source = synonyms[0].source if synonyms else Source.DEFAULT
+        yield Described(name, value, source, synonyms, definition.type)
 
 
 def _described(name: str, definition: Definition, value: str | None, synonyms: tuple[Synonym, ...]) -> Described:

@@ -70,6 +70,7 @@ _BROKER: Final = {
     "kavka.log.stray.retention.ms": "How long a log is kept aside that is damaged, or that the cluster does not know.",
     "kavka.quota.first.burst.ms": "How much of a byte quota a client may use at once when it begins, as a time: 1000 is"
     " a second's worth. Not set, it is the whole window's, as in Apache Kafka: ten seconds' worth.",
+    "kavka.telemetry.otlp.endpoint": "Where metrics that clients push are sent to, OTLP by HTTP; empty is nowhere.",
     "listener.security.protocol.map": "Which security protocol each listener speaks, NAME:PROTOCOL.",
     "listeners": "The addresses that this process opens, NAME://HOST:PORT; an empty host is every interface.",
     "log.dir": "Where logs live, when log.dirs is not set.",

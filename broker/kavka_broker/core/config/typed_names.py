@@ -135,6 +135,7 @@ Text = Literal[
     "kavka.admin.listener",
     "kavka.log.format",
     "kavka.log.level",
+    "kavka.telemetry.otlp.endpoint",
     "listener.security.protocol.map",
     "log.message.timestamp.type",
     "max.connections.per.ip.overrides",

@@ -7,6 +7,7 @@ the same as before writes nothing.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 from kavka_broker.core.config.broker import KEYS, definition_of
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
@@ -23,10 +24,18 @@ from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import problem_with
 from kavka_broker.core.metadata.image.topics import Topic
+from kavka_broker.core.telemetry.subscription import subscription
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+
+#: Why a resource of a type needs a name.
+NAMELESS: Final[Mapping[int, str]] = {
+    ResourceType.TOPIC: "a topic needs a name; what all topics share is altered on the brokers",
+    ResourceType.GROUP: "a group needs a name; groups have no common default to alter",
+    ResourceType.CLIENT_METRICS: "a subscription to client metrics needs a name; they have no common default to alter",
+}
 
 
 class Operation(IntEnum):
@@ -84,9 +93,11 @@ def _check_once(names: Sequence[str]) -> None:
 
 def _check_resource(metadata: Metadata, resource: Resource) -> None:
     match resource.type:
+        case kind if kind in NAMELESS and not resource.name:
+            raise _request(NAMELESS[kind])
+        case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
+            return
         case ResourceType.TOPIC:
-            if not resource.name:
-                raise _request("a topic needs a name; what all topics share is altered on the brokers")
             if (problem := problem_with(resource.name)) is not None:
                 raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
             if metadata.topics.get(resource.name) is None:
@@ -96,9 +107,6 @@ def _check_resource(metadata: Metadata, resource: Resource) -> None:
                 raise _request(f'"{resource.name}" is not a broker; write its id, or nothing for all brokers')
             if resource.name and not metadata.brokers.knows(int(resource.name)):
                 raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no node {resource.name}")
-        case ResourceType.GROUP:
-            if not resource.name:
-                raise _request("a group needs a name; groups have no common default to alter")
         case other:
             raise _request(f"resources of type {other} have no configs that can be altered here")
 
@@ -117,7 +125,9 @@ def _apply(values: dict[str, str], change: Change, resource: Resource) -> None:
         return
     definition = _definitions(resource).get(change.name)
     if definition is None or definition.type is not ConfigType.LIST:
-        raise BrokerError(ErrorCode.INVALID_CONFIG, f"{change.name}: is not a list; set it instead")
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG, f"{change.name}: is not a list that can be appended to; set it instead"
+        )
     items = list(split_list(values.get(change.name) or render(definition.default) or ""))
     for item in split_list(change.value):
         if change.operation == Operation.APPEND and item not in items:
@@ -133,6 +143,8 @@ def _definitions(resource: Resource) -> Mapping[str, Definition]:
             return TOPIC_KEYS
         case ResourceType.GROUP:
             return GROUP_KEYS
+        case ResourceType.CLIENT_METRICS:
+            return {}  # as in Kafka, which lets none of their lists be appended to
     return KEYS
 
 
@@ -143,6 +155,8 @@ def _check_outcome(metadata: Metadata, resource: Resource, values: Mapping[str, 
                 check_topic_config(values)
             case ResourceType.GROUP:
                 check_group(values)
+            case ResourceType.CLIENT_METRICS:
+                subscription(resource.name, values)
             case ResourceType.BROKER:
                 _check_broker(metadata, resource, values, changed)
     except ConfigError as error:

@@ -1,4 +1,5 @@
-"""Configs that were altered while the cluster runs: of topics, of brokers (one, or all by default), of groups.
+"""Configs that were altered while the cluster runs: of topics, of brokers (one, or all by default), of
+groups, of subscriptions to client metrics.
 
 What is here are overrides in their written form, checked when they were altered. What a topic's effective config is
 says `core.config.topic`.
@@ -52,6 +53,11 @@ class Configs:
 
     def group(self, group_id: str) -> Mapping[str, str]:
         return self.of(Resource(ResourceType.GROUP, group_id))
+
+    def client_metrics(self) -> dict[str, Mapping[str, str]]:
+        """Configs of every subscription to client metrics, by name."""
+        kind = ResourceType.CLIENT_METRICS
+        return {name: self.of(Resource(kind, name)) for name in self.resources(kind)}
 
     def resources(self, kind: int) -> list[str]:
         """Names of the resources of a type that have an override."""

@@ -1,0 +1,157 @@
+"""What clients have pushed, as series that a scrape can read: bounded, whatever clients push.
+
+A series is a metric of a client id and its software. Several instances with one client id share it, as the nodes and
+partitions of one instance do: of levels the largest of the last intervals counts, flows are added up. Clients choose
+their names and the names of metrics, so everything is bounded:
+
+- a client has `METRICS_PER_CLIENT_MAX` series, all together have `SERIES_MAX`; what comes later is counted under the
+  client `__other__`, which is bounded as a client is; what has no room there is omitted, and counted;
+- `TOTALS_MAX` last values of cumulative totals; the one not heard of for longest makes room. An increase is counted
+  from the second value on, so a total that was forgotten loses an increase, and none is counted twice;
+- a series that is not pushed for long ends.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from kavka_broker.core.telemetry.instances import EXPIRY_INTERVALS, EXPIRY_MS_MIN
+from kavka_broker.core.telemetry.otlp import Kind, Point
+
+SERIES_MAX: Final = 5_000
+METRICS_PER_CLIENT_MAX: Final = 250
+TOTALS_MAX: Final = 10_000
+LABEL_CHARACTERS_MAX: Final = 255
+LEVEL_INTERVALS: Final = 2
+EXPIRE_MS_MIN: Final = 1_000
+"""Between two searches for room: a search looks at every series."""
+OTHER: Final = "__other__"
+
+
+class Source(NamedTuple):
+    """The labels of a client."""
+
+    client_id: str
+    software: str
+
+
+OTHERS: Final = Source(OTHER, OTHER)
+
+
+def source(client_id: str, name: str, version: str) -> Source:
+    """Return the labels of a client; names that are too long are cut."""
+    software = f"{name}/{version}" if name else ""
+    return Source(client_id[:LABEL_CHARACTERS_MAX], software[:LABEL_CHARACTERS_MAX])
+
+
+class Key(NamedTuple):
+    """What a series is known by."""
+
+    client: Source
+    metric: str
+    is_level: bool
+
+
+@dataclass(slots=True)
+class Series:
+    """A level, with the instance that said it and until when it counts, or the sum of a flow."""
+
+    value: float = 0.0
+    said_by: bytes = b""
+    counts_until_ms: float = 0.0
+    expires_ms: float = 0.0
+
+
+class AllSeries:
+    """The series of this broker."""
+
+    def __init__(self, series_max: int = SERIES_MAX, per_client_max: int = METRICS_PER_CLIENT_MAX) -> None:
+        self._series_max = series_max
+        self._per_client_max = per_client_max
+        self._series: dict[Key, Series] = {}
+        self._per_client: Counter[Source] = Counter()
+        self._totals: OrderedDict[tuple[bytes, str, int], float] = OrderedDict()
+        self._expired_ms = float("-inf")
+        self.omitted_total = 0
+
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def __iter__(self) -> Iterator[tuple[Key, float]]:
+        for key, one in self._series.items():
+            yield key, one.value
+
+    def take(self, client: Source, instance_id: bytes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
+        """Take what an instance has pushed."""
+        levels: dict[str, float] = {}
+        flows: dict[str, float] = {}
+        for point in points:
+            if point.kind is Kind.LEVEL:
+                levels[point.metric] = max(point.value, levels.get(point.metric, point.value))
+            else:
+                flows[point.metric] = flows.get(point.metric, 0.0) + self._increase(instance_id, point)
+        for metric, value in levels.items():
+            if (one := self._at(Key(client, metric, True), interval_ms, now_ms)) is not None:
+                _raise(one, instance_id, value, now_ms, interval_ms)
+        for metric, value in flows.items():
+            if (one := self._at(Key(client, metric, False), interval_ms, now_ms)) is not None:
+                one.value += value
+
+    def expire(self, now_ms: int) -> None:
+        """End the series that were not pushed for long."""
+        self._expired_ms = now_ms
+        for key in [key for key, one in self._series.items() if one.expires_ms <= now_ms]:
+            del self._series[key]
+            self._per_client[key.client] -= 1
+            if not self._per_client[key.client]:
+                del self._per_client[key.client]
+
+    def _at(self, key: Key, interval_ms: int, now_ms: int) -> Series | None:
+        one = self._series.get(key) or self._add(key, now_ms)
+        if one is None and key.client != OTHERS:
+            return self._at(key._replace(client=OTHERS), interval_ms, now_ms)
+        if one is None:
+            self.omitted_total += 1
+            return None
+        one.expires_ms = max(one.expires_ms, now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * interval_ms))
+        return one
+
+    def _add(self, key: Key, now_ms: int) -> Series | None:
+        if self._per_client[key.client] >= self._per_client_max:
+            return None
+        if key.client != OTHERS and not self._has_room(now_ms):
+            return None
+        self._per_client[key.client] += 1
+        self._series[key] = Series()
+        return self._series[key]
+
+    def _has_room(self, now_ms: int) -> bool:
+        if self._of_clients >= self._series_max and now_ms - self._expired_ms >= EXPIRE_MS_MIN:
+            self.expire(now_ms)
+        return self._of_clients < self._series_max
+
+    @property
+    def _of_clients(self) -> int:
+        return len(self._series) - self._per_client[OTHERS]
+
+    def _increase(self, instance_id: bytes, point: Point) -> float:
+        """Return by how much a flow has grown. A total below the last one has begun again at 0."""
+        if point.kind is Kind.DELTA:
+            return point.value
+        key = (instance_id, point.metric, crc32c(point.identity))
+        last = self._totals.pop(key, None)
+        self._totals[key] = point.value
+        if len(self._totals) > TOTALS_MAX:
+            self._totals.popitem(last=False)
+        if last is None:
+            return 0.0
+        return point.value - last if point.value >= last else point.value
+
+
+def _raise(one: Series, instance_id: bytes, value: float, now_ms: int, interval_ms: int) -> None:
+    """Let the level be this value, unless another instance has said a larger one lately."""
+    if value >= one.value or one.said_by == instance_id or one.counts_until_ms <= now_ms:
+        one.value, one.said_by, one.counts_until_ms = value, instance_id, now_ms + LEVEL_INTERVALS * interval_ms

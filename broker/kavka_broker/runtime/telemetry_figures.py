@@ -1,0 +1,24 @@
+"""The figures of what clients push, of which there may be thousands: in slices."""
+
+from kavka_broker.runtime.partition_figures import Sample
+from kavka_broker.slices import Pace, Work
+from kavka_broker.telemetry.client_metrics import ClientMetrics
+
+
+def telemetry_samples(metrics: ClientMetrics) -> Work[list[Sample]]:
+    metrics.expire()
+    found: list[Sample] = [
+        ("kavka_telemetry_instances", (), len(metrics.instances)),
+        ("kavka_telemetry_values_omitted_total", (), metrics.series.omitted_total),
+        *(("kavka_telemetry_pushes_total", (result,), count) for result, count in sorted(metrics.results.items())),
+    ]
+    if metrics.forward is not None:
+        found.append(("kavka_telemetry_forwarded_total", ("sent",), metrics.forward.sent_total))
+        found.append(("kavka_telemetry_forwarded_total", ("dropped",), metrics.forward.dropped_total))
+    pace = Pace()
+    for (client, metric, is_level), value in list(metrics.series):
+        name = "kavka_client_telemetry_level" if is_level else "kavka_client_telemetry_flow_total"
+        found.append((name, (client.client_id, client.software, metric), value))
+        if pace.spent(1):
+            yield
+    return found

@@ -1,0 +1,172 @@
+"""The pushes of clients: who may push is a rule of the core; here a push is unpacked, read, kept and passed on.
+
+Nothing is unpacked of a client that nobody asks for metrics. Unpacking and reading run in a thread, one push at a time,
+and both are bounded: a push that unpacks to more than `telemetry.max.bytes` is TELEMETRY_TOO_LARGE, one that cannot be
+read INVALID_RECORD, after which a client stops pushing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kavka_broker.core.metadata.image.configs import Configs, ResourceType
+from kavka_broker.core.telemetry.instances import Instance, Instances, Push
+from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
+from kavka_broker.core.telemetry.series import AllSeries, Source, source
+from kavka_broker.core.telemetry.subscription import Attributes, subscription
+from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.records.compression import TooLarge, decompress
+from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.seams import Clock
+from kavka_broker.telemetry.forward import Forward
+
+log = get("telemetry")
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """A push as a thread has read it."""
+
+    pushed: Pushed
+    forwarded: bytes  # empty where nothing is passed on
+
+
+class ClientMetrics:
+    """Client instances and what they have pushed."""
+
+    def __init__(
+        self,
+        bytes_max: int,
+        configs: Configs,
+        clock: Clock,
+        new_instance_id: Callable[[], bytes],
+        forward: Forward | None = None,
+    ) -> None:
+        self._configs = configs
+        self.bytes_max = bytes_max
+        self.instances = Instances()
+        self.series = AllSeries()
+        self.forward = forward
+        self.results: Counter[str] = Counter()  # pushes by Kafka's name of the answer's code
+        self._clock = clock
+        self._new_instance_id = new_instance_id
+        self._by_connection: dict[Hashable, bytes] = {}
+        self._unpacking = asyncio.Lock()
+
+    def apply(self, records: Sequence[Message]) -> None:
+        """Follow committed records, which the image holds already."""
+        kind = ResourceType.CLIENT_METRICS
+        if any(isinstance(record, ConfigRecord) and record.resource_type == kind for record in records):
+            self.follow()
+
+    def follow(self) -> None:
+        """Hold to the subscriptions of the image. One that Kafka took and that is refused here asks nobody."""
+        found = []
+        for name, values in self._configs.client_metrics().items():
+            try:
+                found.append(subscription(name, values))
+            except BrokerError as refusal:
+                log.warning("telemetry.subscription.ignored", name=name, reason=refusal.message)
+        self.instances.subscribe(found)
+
+    def ask(self, instance_id: bytes, attributes: Callable[[bytes], Attributes]) -> Instance:
+        """Return the instance that asks what to push; one without an id gets one. Raises BrokerError."""
+        if instance_id == ZERO:
+            instance_id = self._new_id()
+        return self.instances.asked(instance_id, attributes(instance_id), self._now_ms())
+
+    def push(
+        self, instance_id: bytes, attributes: Attributes, push: Push, data: bytes
+    ) -> Coroutine[None, None, None] | None:
+        """Judge a push; returns what takes it, or None where nobody asked for it. Raises BrokerError, as that does."""
+        with self._counting():
+            instance = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms())
+        if data and instance.demand.metrics:
+            return self._take(instance, attributes, push.compression, data)
+        self.results[ErrorCode.NONE.name] += 1
+        return None
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        """Count a refusal by its code."""
+        try:
+            yield
+        except BrokerError as refusal:
+            self.results[refusal.code.name] += 1
+            raise
+
+    def is_new(self, connection: Hashable, instance_id: bytes) -> bool:
+        """Whether a connection is heard of for the first time; its end is to be told by `lost`."""
+        is_new = connection not in self._by_connection
+        self._by_connection[connection] = instance_id
+        return is_new
+
+    def lost(self, connection: Hashable) -> None:
+        """Forget the instance of a connection that has ended. What it has pushed is shown for a while."""
+        if (instance_id := self._by_connection.pop(connection, None)) is not None:
+            self.instances.forget(instance_id)
+
+    def expire(self) -> None:
+        """Forget what was not heard of for long."""
+        now_ms = self._now_ms()
+        self.instances.expire(now_ms)
+        self.series.expire(now_ms)
+
+    async def stop(self) -> None:
+        """Stop passing on."""
+        if self.forward is not None:
+            await self.forward.stop()
+
+    async def _take(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> None:
+        with self._counting():
+            unpacked = await self._unpacked(instance, attributes, codec, data)
+        self.results[ErrorCode.NONE.name] += 1
+        wanted = [point for point in unpacked.pushed.points if instance.demand.wants(point.metric)]
+        now_ms, interval_ms = self._now_ms(), instance.demand.interval_ms
+        self.series.take(source_of(attributes), instance.instance_id, wanted, interval_ms, now_ms)
+        self.series.omitted_total += unpacked.pushed.omitted
+        if self.forward is not None:
+            self.forward.send(unpacked.forwarded)
+
+    async def _unpacked(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
+        """Return the push as it was read. Raises BrokerError."""
+        try:
+            async with self._unpacking:
+                return await asyncio.to_thread(self._unpack, attributes, codec, data)
+        except TooLarge as problem:
+            raise self._refused(instance, ErrorCode.TELEMETRY_TOO_LARGE, problem) from None
+        except ProtocolViolation as problem:
+            raise self._refused(instance, ErrorCode.INVALID_RECORD, problem) from None
+
+    def _unpack(self, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
+        """Unpack and read, in a thread. Raises ProtocolViolation."""
+        plain = decompress(codec, data, self.bytes_max)
+        pushed = decode(plain)
+        if self.forward is None:
+            return Unpacked(pushed, b"")
+        known = [(name, value) for name, value in attributes.items() if value]
+        return Unpacked(pushed, with_attributes(plain, known))
+
+    def _refused(self, instance: Instance, code: ErrorCode, problem: ProtocolViolation) -> BrokerError:
+        instance.last_error = code
+        log.info("telemetry.refused", code=code.name, client=instance.attributes["client_id"], reason=str(problem))
+        return BrokerError(code, str(problem))
+
+    def _new_id(self) -> bytes:
+        while self.instances.knows(instance_id := self._new_instance_id()):
+            pass
+        return instance_id
+
+    def _now_ms(self) -> int:
+        return int(self._clock.monotonic_ms())
+
+
+def source_of(attributes: Attributes) -> Source:
+    """Return the labels of a client of which this is known."""
+    name, version = attributes["client_software_name"], attributes["client_software_version"]
+    return source(attributes["client_id"] or "", name or "", version or "")

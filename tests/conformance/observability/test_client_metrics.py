@@ -1,0 +1,142 @@
+"""Client metrics with those who use them: Apache Kafka's tools subscribe, real clients push, a scrape shows it."""
+
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
+
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from tests.support.asking import ask
+from tests.support.programs import kafka_tool, promtool
+from tests.support.servers import Server, free_port
+from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+LEVEL, FLOW = "kavka_client_telemetry_level", "kavka_client_telemetry_flow_total"
+ADMIN = f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture
+def broker(start: Callable[..., Server]) -> Server:
+    return start(kavka_admin_listener=ADMIN)
+
+
+def tool(server: Server, name: str, *arguments: str, stdin: str = "") -> str:
+    return kafka_tool(name, "--bootstrap-server", server.bootstrap, *arguments, stdin=stdin)
+
+
+def scraped() -> str:
+    with urllib.request.urlopen(f"http://{ADMIN}/metrics", timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+def pushed(client_id: str) -> dict[tuple[str, str, str], float]:
+    """What a client has pushed: family, software and metric, with the value."""
+    return {
+        (sample.name, sample.labels["client_software"], sample.labels["metric"]): sample.value
+        for family in text_string_to_metric_families(scraped())
+        for sample in family.samples
+        if sample.name in (LEVEL, FLOW) and sample.labels["client_id"] == client_id
+    }
+
+
+def subscribe(server: Server, name: str, metrics: str) -> None:
+    tool(server, "client-metrics", "--alter", "--name", name, "--metrics", metrics, "--interval", "100")
+
+
+def test_kafkas_tools_create_describe_list_and_delete_a_subscription(broker: Server) -> None:
+    name = ("--name", "lag")
+    settings = ("--metrics", "org.apache.kafka.consumer.,x", "--interval", "5000", "--match", "client_id=a.*")
+    tool(broker, "client-metrics", "--alter", *name, *settings)
+    assert tool(broker, "client-metrics", "--list").split() == ["lag"]
+    for described in (
+        tool(broker, "client-metrics", "--describe", *name),
+        tool(broker, "configs", "--describe", "--entity-type", "client-metrics", "--entity-name", "lag"),
+    ):
+        assert "metrics=org.apache.kafka.consumer.,x" in described
+        assert "interval.ms=5000" in described
+        assert "match=client_id=a.*" in described
+    entity = ("--entity-type", "client-metrics", "--entity-name", "lag")
+    tool(broker, "configs", "--alter", *entity, "--add-config", "interval.ms=100,metrics=[y,z]")
+    tool(broker, "configs", "--alter", *entity, "--delete-config", "match")
+    described = tool(broker, "client-metrics", "--describe")
+    assert "metrics=y,z" in described
+    assert "interval.ms=100" in described
+    assert "match=client_id" not in described
+    tool(broker, "client-metrics", "--delete", *name)
+    assert tool(broker, "client-metrics", "--list").split() == []
+
+
+def test_kafkas_tool_takes_odd_names(broker: Server) -> None:
+    names = ["*", "<default>", "a b", "a/b", "ünï"]
+    for name in names:
+        alter_by_message(broker, name)
+    assert sorted(tool(broker, "client-metrics", "--list").splitlines()) == names
+    described = tool(broker, "client-metrics", "--describe")
+    assert [name for name in names if f"Client metrics configs for {name} are" not in described] == []
+    tool(broker, "client-metrics", "--delete", "--name", "a b")
+    assert "a b" not in tool(broker, "client-metrics", "--list").splitlines()
+
+
+def alter_by_message(server: Server, name: str) -> None:
+    """Make a subscription without the seconds that a tool takes to start."""
+    configs = [AlterableConfig("metrics", 0, "x")]
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(16, name, configs)])
+    (answer,) = ask(server.address, request, IncrementalAlterConfigsResponse).responses
+    assert answer.error_code == 0
+
+
+def test_what_java_clients_push_is_shown(broker: Server, name: str) -> None:
+    subscribe(broker, "all", "*")
+    create_topic(broker, name)
+    software = "apache-kafka-java/4.3.1"
+    sent = (FLOW, software, "org.apache.kafka.producer.record.send.total")
+    consumed = (FLOW, software, "org.apache.kafka.consumer.fetch.manager.records.consumed.total")
+
+    def have_sent() -> bool:
+        """Whether this client, or one before it, has lived for long enough to have asked before its end."""
+        tool(broker, "console-producer", "--topic", name, stdin="a\nb\nc\n")
+        return pushed("console-producer").get(sent, 0) >= 3
+
+    def have_consumed() -> bool:
+        consumer = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "30000")
+        assert tool(broker, "console-consumer", "--topic", name, *consumer).split() == ["a", "b", "c"]
+        return pushed("console-consumer").get(consumed, 0) >= 3
+
+    until_outside(have_sent)
+    until_outside(have_consumed)
+    assert (LEVEL, software, "org.apache.kafka.producer.request.latency.max") in pushed("console-producer")
+    assert promtool("check", "metrics", stdin=scraped()) == ""
+
+
+def test_what_librdkafka_pushes_is_shown(broker: Server, name: str) -> None:
+    subscribe(broker, "producers", "org.apache.kafka.producer.")
+    create_topic(broker, name)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "rdkafka"})
+
+    def has_pushed() -> bool:
+        producer.produce(name, b"x")
+        producer.flush(20)
+        return bool(pushed("rdkafka"))
+
+    until_outside(has_pushed)
+    found = pushed("rdkafka")
+    assert {software.partition("/")[0] for _, software, _ in found} == {"confluent-kafka-python"}
+    assert all(metric.startswith("org.apache.kafka.producer.") for _, _, metric in found)
+
+
+def test_what_nobody_asks_for_is_not_pushed(broker: Server, name: str) -> None:
+    create_topic(broker, name)
+    tool(broker, "console-producer", "--topic", name, stdin="a\n")
+    shown = scraped()
+    assert "kavka_telemetry_pushes_total{" not in shown
+    assert 'kavka_requests_total{api="GetTelemetrySubscriptions"}' in shown

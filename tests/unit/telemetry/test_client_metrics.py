@@ -1,0 +1,140 @@
+"""Pushes as the broker takes them: unpacked, read, kept, passed on; or refused."""
+
+import asyncio
+
+import pytest
+
+from kavka_broker.core.metadata.image.configs import Configs, ResourceType
+from kavka_broker.core.telemetry.instances import Push
+from kavka_broker.core.telemetry.otlp import decode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.records.compression import Compression, compress
+from kavka_broker.telemetry.client_metrics import ClientMetrics
+from kavka_broker.telemetry.forward import Forward
+from tests.support.pushes import flow, gauge, metrics
+from tests.support.waiting import until
+from tests.unit.runtime.sources import StoppedClock
+
+ME = b"\1" * 16
+CLIENT = {
+    "client_id": "app",
+    "client_software_name": "java",
+    "client_software_version": "4.3",
+    "client_source_port": None,
+}
+BYTES_MAX = 10_000
+WANTED = {"metrics": "org.", "interval.ms": "1000"}
+PUSH = metrics(gauge("org.level", 2.5), flow("org.flow", 3), gauge("com.other", 7), gauge("org.nan", float("nan")))
+
+
+def made(forward: Forward | None = None, **subscriptions: dict[str, str]) -> ClientMetrics:
+    configs, ids = Configs(), iter([bytes([number]) * 16 for number in (7, 7, 8)])
+    for name, values in subscriptions.items():
+        for key, value in values.items():
+            configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, name, key, value))
+    taken = ClientMetrics(BYTES_MAX, configs, StoppedClock(), lambda: next(ids), forward)
+    taken.follow()
+    return taken
+
+
+async def pushed(taken: ClientMetrics, data: bytes, codec: int = 0) -> ErrorCode:
+    """The code of the answer to a push by a client that has asked."""
+    instance = taken.ask(ME, lambda _: CLIENT)
+    push = Push(instance.subscription_id, codec, len(data), False)
+    try:
+        taking = taken.push(ME, CLIENT, push, data)
+        if taking is not None:
+            await taking
+    except BrokerError as refusal:
+        return refusal.code
+    return ErrorCode.NONE
+
+
+def kept(taken: ClientMetrics) -> dict[str, float]:
+    return {key.metric: value for key, value in taken.series}
+
+
+@pytest.mark.parametrize("codec", list(Compression))
+def test_what_was_asked_for_is_kept(codec: Compression) -> None:
+    taken = made(one=WANTED)
+    assert asyncio.run(pushed(taken, compress(codec, PUSH), codec)) is ErrorCode.NONE
+    assert kept(taken) == {"org.level": 2.5, "org.flow": 3.0}
+    assert taken.series.omitted_total == 1
+    assert taken.results == {"NONE": 1}
+    assert {key.client for key, _ in taken.series} == {("app", "java/4.3")}
+
+
+@pytest.mark.parametrize(
+    ("data", "codec", "code"),
+    [
+        (b"\xff", 0, ErrorCode.INVALID_RECORD),
+        (b"no gzip", 1, ErrorCode.INVALID_RECORD),
+        (compress(Compression.ZSTD, bytes(BYTES_MAX + 1)), 4, ErrorCode.TELEMETRY_TOO_LARGE),
+        (compress(Compression.GZIP, bytes(5_000_000)), 1, ErrorCode.TELEMETRY_TOO_LARGE),
+        (bytes(BYTES_MAX + 1), 0, ErrorCode.TELEMETRY_TOO_LARGE),
+    ],
+)
+def test_what_cannot_be_read_is_refused(data: bytes, codec: int, code: ErrorCode) -> None:
+    taken = made(one=WANTED)
+    assert asyncio.run(pushed(taken, data, codec)) is code
+    assert taken.results == {code.name: 1}
+    assert kept(taken) == {}
+
+
+def test_nothing_is_unpacked_where_nobody_asks() -> None:
+    taken = made(one={"metrics": "org.", "match": "client_id=another"})
+    assert asyncio.run(pushed(taken, b"\xff")) is ErrorCode.NONE
+    assert kept(taken) == {}
+
+
+def test_an_empty_push_is_taken() -> None:
+    taken = made(one=WANTED)
+    assert asyncio.run(pushed(taken, b"")) is ErrorCode.NONE
+
+
+def test_an_instance_id_is_drawn_until_it_is_new() -> None:
+    taken = made(one=WANTED)
+    assert taken.ask(bytes(16), lambda _: CLIENT).instance_id == bytes([7]) * 16
+    assert taken.ask(bytes(16), lambda _: CLIENT).instance_id == bytes([8]) * 16
+
+
+def test_a_subscription_of_kafkas_that_is_refused_here_asks_nobody() -> None:
+    taken = made(one=WANTED, two={"metrics": "com.", "match": "client_id=(?=app).*"})
+    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ("org.",)
+
+
+def test_committed_records_are_followed() -> None:
+    taken = made()
+    record = ConfigRecord(ResourceType.CLIENT_METRICS, "one", "metrics", "com.")
+    taken._configs.replay(record)
+    taken.apply([ConfigRecord(ResourceType.TOPIC, "t", "retention.ms", "5")])
+    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ()
+    taken.apply([record])
+    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ("com.",)
+
+
+def test_a_push_is_passed_on_with_the_names_of_its_client() -> None:
+    posted: list[bytes] = []
+
+    async def scenario() -> None:
+        forward = Forward("http://collector", lambda _, push: posted.append(push))
+        taken = made(forward, one=WANTED)
+        assert await pushed(taken, compress(Compression.LZ4, PUSH), Compression.LZ4) is ErrorCode.NONE
+        await until(lambda: forward.sent_total == 1)
+        await taken.stop()
+
+    asyncio.run(scenario())
+    assert [point.metric for point in decode(posted[0]).points] == ["org.level", "org.flow", "com.other"]
+    assert b"client_software_version" in posted[0]
+    assert b"client_source_port" not in posted[0], "it is not known"
+
+
+def test_a_connection_that_ends_takes_its_instance_with_it() -> None:
+    taken = made(one=WANTED)
+    taken.ask(ME, lambda _: CLIENT)
+    assert taken.is_new("connection", ME)
+    assert not taken.is_new("connection", ME)
+    taken.lost("connection")
+    assert not taken.instances.knows(ME)
+    taken.lost("connection")
