@@ -114,7 +114,8 @@ def test_what_java_clients_push_is_shown(broker: Server, name: str) -> None:
 
     until_outside(have_sent)
     until_outside(have_consumed)
-    assert (LEVEL, software, "org.apache.kafka.producer.request.latency.max") in pushed("console-producer")
+    room = (LEVEL, software, "org.apache.kafka.producer.buffer.total.bytes")
+    assert pushed("console-producer")[room] == 32 * 1024 * 1024
     assert promtool("check", "metrics", stdin=scraped()) == ""
 
 
