@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.tree import PYTHON, files, relative
+from tools.measures import silent
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 500
@@ -209,6 +210,14 @@ def test_no_directory_of_the_machine_is_named() -> None:
         if name in path.read_text(errors="replace")
     ]
     assert not found
+
+
+def test_public_functions_say_what_they_raise() -> None:
+    """The rule of CONTRIBUTING, as `tools.measures` counts it; `raise` of another function's error is for a reader."""
+    paths = [path for path in PYTHON if relative(path).startswith(("broker/", "operator/"))]
+    assert paths
+    found = [f"{relative(path)}: {name}" for path in paths for name in silent(ast.parse(path.read_text()))]
+    assert not found, "say 'Raises X' in the docstring"
 
 
 def nameless(source: str) -> list[int]:

@@ -25,6 +25,7 @@ TYPE_VERSION = 5
 def list_groups(
     request: ListGroupsRequest, broker: Broker, client: Client
 ) -> ListGroupsResponse | asyncio.Task[ListGroupsResponse]:
+    """Answer the groups that this broker coordinates. Raises BrokerError while one of its shards is loading."""
     if broker.groups.is_loading:
         raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return broker.slices.run(list_all(request, broker, client.version))

@@ -64,6 +64,7 @@ def describe(
 
 
 def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
+    """The configs of a resource. Raises BrokerError."""
     match resource.type:
         case ResourceType.TOPIC:
             if (problem := problem_with(resource.name)) is not None:
@@ -89,6 +90,7 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
 
 
 def check_own(name: str, broker: Broker) -> None:
+    """Raises BrokerError where another broker is named."""
     if name != str(broker.node_id):
         problem = f'this is broker {broker.node_id}, not "{name}"; ask that broker, or leave the id empty'
         raise BrokerError(ErrorCode.INVALID_REQUEST, problem)

@@ -41,6 +41,7 @@ def describe_cluster(request: DescribeClusterRequest, broker: Broker, client: Cl
 
 
 def check_type(asked: int, ours: int) -> None:
+    """Raises BrokerError where the endpoints asked for are not of our type."""
     if asked not in (BROKERS, CONTROLLERS):
         raise BrokerError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"{asked} is no type of endpoint")
     if asked == CONTROLLERS != ours:

@@ -49,6 +49,7 @@ async def broker_registration(
 
 
 def check(request: BrokerRegistrationRequest, broker: Broker) -> None:
+    """Raises BrokerError for a broker that does not belong here."""
     if request.cluster_id != broker.cluster_id:
         problem = f"broker {request.broker_id} belongs to cluster {request.cluster_id}, this is {broker.cluster_id}"
         raise BrokerError(ErrorCode.INCONSISTENT_CLUSTER_ID, problem)

@@ -21,6 +21,7 @@ from kavka_broker.slices import Pace, Work
 def list_config_resources(
     request: ListConfigResourcesRequest, broker: Broker, client: Client
 ) -> ListConfigResourcesResponse | asyncio.Task[ListConfigResourcesResponse]:
+    """Answer the resources that have configs. Raises BrokerError for an unknown type."""
     types = sorted(set(request.resource_types)) or list(ResourceType)
     if client.version == 0:
         types = [ResourceType.CLIENT_METRICS]

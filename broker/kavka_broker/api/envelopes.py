@@ -51,6 +51,7 @@ def encode_principal(user: str) -> bytes:
 
 
 def decode_principal(data: bytes) -> DefaultPrincipalData:
+    """Decode the principal of a forwarded request. Raises ProtocolViolation."""
     if data[: _VERSION.size] != _VERSION.pack(PRINCIPAL_VERSION):
         raise ProtocolViolation(f"a principal of version {data[: _VERSION.size].hex()}")
     return decode(DefaultPrincipalData, PRINCIPAL_VERSION, data[_VERSION.size :])
@@ -64,6 +65,7 @@ def encode_address(address: str) -> bytes:
 
 
 def decode_address(data: bytes) -> str:
+    """Decode a client's IP address. Raises ProtocolViolation."""
     from ipaddress import ip_address
 
     try:

@@ -418,6 +418,7 @@ class NoPeers:
     """Peers of a node that is the only voter: it asks no other node."""
 
     def to(self, host: str, port: int, *, client_id: str) -> Peer:
+        """Raises Unreachable: a node without a quorum has no way to reach others."""
         raise Unreachable(f"{host}:{port}: {client_id} has no way to reach others")
 
     async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:

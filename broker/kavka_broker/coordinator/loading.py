@@ -103,7 +103,7 @@ async def read(partition: LoadablePartition) -> Latest:
 
 
 def decode(record: Record) -> tuple[Message, Message | None] | None:
-    """A record's key and value, or None for an unknown kind of record."""
+    """A record's key and value, or None for an unknown kind of record. Raises ProtocolViolation."""
     try:
         (number,) = unpack_from(">h", record.key or b"")
     except error:

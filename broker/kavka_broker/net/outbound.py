@@ -203,7 +203,7 @@ class Link(asyncio.BufferedProtocol):
         self.is_lost = False
 
     async def greet(self) -> None:
-        """Learn which versions the node speaks."""
+        """Learn which versions the node speaks. Raises Unreachable."""
         request = ApiVersionsRequest(*SOFTWARE)
         answer = await self._send(request, ApiVersionsResponse, API_VERSIONS_VERSION, NO_LIMIT)
         if answer.error_code != ErrorCode.NONE:

@@ -46,7 +46,10 @@ def _text(lines: list[str]) -> bytes:
 
 
 def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
-    """Read the offsets by partition; none where there is no file, or an empty one of Kafka's cleaner."""
+    """Read the offsets by partition. Raises MalformedCheckpoint.
+
+    There are none where there is no file, or an empty one of Kafka's cleaner.
+    """
     try:
         data = disk.read_file(path)
     except FileNotFoundError:
@@ -65,7 +68,10 @@ def write_offsets(disk: Disk, path: str, offsets: Mapping[PartitionName, int]) -
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
-    """Read epochs with their first offsets; None where there is no file, or an empty one as Kafka makes it first."""
+    """Read epochs with their first offsets. Raises MalformedCheckpoint.
+
+    None where there is no file, or an empty one as Kafka makes it first.
+    """
     try:
         data = disk.read_file(path)
     except FileNotFoundError:

@@ -227,6 +227,7 @@ class RealFile:
             return
 
     def read(self, position: int, size: int) -> memoryview:
+        """Return bytes that were written. Raises ValueError beyond the end."""
         end = position + size
         if end > len(self._view):
             if end > self.size:

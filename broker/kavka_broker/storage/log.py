@@ -453,7 +453,7 @@ class Log:
     # --- the start moves ----------------------------------------------------------------------------------------
 
     def advance_start(self, offset: int) -> bool:
-        """Move the start: records below `offset` are not served any more, and retention deletes their segments."""
+        """Move the start: records below `offset` are served no more, and retention deletes them. Raises BrokerError."""
         state = self.state
         if offset > state.end_offset:
             raise BrokerError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.name} ends at {state.end_offset}, below {offset}")

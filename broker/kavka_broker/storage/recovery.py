@@ -92,6 +92,7 @@ def open_log(
     been cleaned, whatever its topic says now. `topic_id` is that of `partition.metadata`, where it has been read.
 
     A broker may start with very many logs: the directory is listed once, and no file is asked for that is not in it.
+    Raises ValueError where the directory has not the name of a log.
     """
     base = os.path.basename(directory)
     name = parse_partition(base) or parse_future(base)

@@ -76,6 +76,7 @@ class _Search:
         self._truncations = log.truncations
 
     def run(self) -> Work[Found | None]:
+        """Search. Raises BrokerError where the records cannot be read."""
         try:
             return (yield from self._batches())
         except ProtocolViolation as problem:

@@ -17,7 +17,7 @@ def raise_for(code: int, message: str | None) -> None:
 
 @contextlib.contextmanager
 def in_words(doing: str) -> Generator[None]:
-    """Turn errors of the client into AdminError, with words for what was being done."""
+    """Word errors of the client by what was being done. Raises AdminError."""
     try:
         yield
     except (kafka.errors.KafkaError, OSError) as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.measures import Measures, measured, raised, room_of, spread, table
+from tools.measures import Measures, measured, raised, room_of, silent, spread, table
 
 SOURCE = '''\
 """A rule."""
@@ -36,6 +36,12 @@ class Door:
 '''
 
 
+def test_who_raises_without_a_word() -> None:
+    assert list(silent(ast.parse(SOURCE))) == ["silent"]
+    said = "def f():\n    \"\"\"Raise OSError.\"\"\"\n    raise OSError"
+    assert not list(silent(ast.parse(said)))
+
+
 def test_what_is_counted() -> None:
     measures = Measures()
     measures.add(SOURCE)
@@ -54,6 +60,9 @@ def test_what_is_counted() -> None:
         ("raise problem", []),
         ("if x:\n        raise OSError", ["OSError"]),
         ("def inner():\n        raise OSError", []),
+        ("raise AssertionError", []),
+        ("try:\n        raise OSError\n    except OSError:\n        pass", []),
+        ("try:\n        raise OSError\n    except (KeyError, ValueError):\n        raise KeyError", ["OSError", "KeyError"]),
     ],
 )
 def test_raised(body: str, errors: list[str]) -> None:

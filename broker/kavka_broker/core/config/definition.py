@@ -225,6 +225,7 @@ def _whole(bits: int) -> Callable[[str], int]:
     bound = 1 << (bits - 1)
 
     def parse(text: str) -> int:
+        """A whole number that fits in so many bits. Raises ValueError."""
         digits = text.strip()
         # int() takes more than Java does: 1_000 and digits of other scripts.
         if not (digits.isascii() and digits.lstrip("+-").isdigit()):

@@ -86,6 +86,7 @@ def _check_threads(name: str, count: int, before: Said) -> None:
 
 def _at_least(low: int) -> Callable[[str, Any, Said], None]:
     def check(name: str, value: Any, _: Said) -> None:
+        """Raises ConfigError where the value is too low."""
         if value < low:
             raise ConfigError(name, f"{value} is not allowed; write {low} or more")
 

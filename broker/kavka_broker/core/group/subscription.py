@@ -32,7 +32,10 @@ def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
 
 
 def topics_of(subscription: bytes) -> list[str]:
-    """Topics of a subscription. A newer version is read as the newest known: fields are only ever added at its end."""
+    """Topics of a subscription. Raises ProtocolViolation.
+
+    A newer version is read as the newest known: fields are only ever added at its end.
+    """
     (version,) = unpack_from(">h", subscription)
     known = min(version, ConsumerProtocolSubscription.VERSIONS[1])
     if known < 0:

@@ -158,7 +158,10 @@ def build_batch(
     transactional: bool = False,
     control: bool = False,
 ) -> bytearray:
-    """Build one batch of `records`. A pair of key and value takes `timestamp_ms` and the next offset."""
+    """Build one batch of `records`. Raises ValueError where there are none.
+
+    A pair of key and value takes `timestamp_ms` and the next offset.
+    """
     placed = [_placed(source, index, base_offset, timestamp_ms) for index, source in enumerate(records)]
     if not placed:
         raise ValueError("a batch has at least one record")
