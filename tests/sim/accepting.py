@@ -33,14 +33,14 @@ class Door:
     @property
     def held(self) -> int:
         """How many connections the broker has, without those that it is closing."""
-        return sum(not one.is_closing() for one in self._present())
+        return sum(not transport.is_closing() for transport in self._present())
 
     def count_of(self, address: str) -> int:
         """How many of them are from this address, with those that it is closing."""
-        return sum(one.get_extra_info("peername")[0] == address for one in self._present())
+        return sum(transport.get_extra_info("peername")[0] == address for transport in self._present())
 
     def _present(self) -> Iterable["Transport"]:
-        self._taken = {one: None for one in self._taken if one.is_open}
+        self._taken = {transport: None for transport in self._taken if transport.is_open}
         return self._taken
 
     def arrived(self, far: "Transport") -> None:

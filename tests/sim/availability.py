@@ -107,7 +107,7 @@ def are_connected(simulation: Simulation, nodes: Iterable[Node]) -> bool:
     hosts = [node.host for node in nodes]
     network = simulation.network
     pairs = [*combinations(hosts, 2), *((host, client) for host in hosts for client in simulation.client_hosts)]
-    return all(network.carries(one, other) and network.carries(other, one) for one, other in pairs)
+    return all(network.carries(source, other) and network.carries(other, source) for source, other in pairs)
 
 
 # --- sieges -----------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ async def is_whole(simulation: Simulation) -> bool:
 
 def take_out(simulation: Simulation, node: Node, kind: str) -> None:
     """Take the node out in this way, until everything is healed."""
-    others = [*(one.host for one in simulation.nodes if one is not node), *simulation.client_hosts]
+    others = [*(other.host for other in simulation.nodes if other is not node), *simulation.client_hosts]
     match kind:
         case "kill":
             node.kill()

@@ -140,16 +140,16 @@ class Changer(Client):
         return AlterReplicaLogDirsRequest([moved]), AlterReplicaLogDirsResponse
 
     def add_voter(self) -> tuple[Message, type[Message]]:
-        one = self.random.choice(self.controllers)
-        listeners = [Listener(*endpoint) for endpoint in one.endpoints]
-        request = AddRaftVoterRequest(CLUSTER_ID, 1_000, one.node_id, one.directory_id, listeners)
+        controller = self.random.choice(self.controllers)
+        listeners = [Listener(*endpoint) for endpoint in controller.endpoints]
+        request = AddRaftVoterRequest(CLUSTER_ID, 1_000, controller.node_id, controller.directory_id, listeners)
         return request, AddRaftVoterResponse
 
     def remove_voter(self) -> tuple[Message, type[Message]] | None:
-        one = self.random.choice(self.controllers)
+        controller = self.random.choice(self.controllers)
         if not self.may_remove_voter():
             return None
-        return RemoveRaftVoterRequest(CLUSTER_ID, one.node_id, one.directory_id), RemoveRaftVoterResponse
+        return RemoveRaftVoterRequest(CLUSTER_ID, controller.node_id, controller.directory_id), RemoveRaftVoterResponse
 
 
 #: Of a quorum whose voters are in its log.

@@ -213,7 +213,7 @@ class Simulation:
         is_bound_enough = self.shape.min_isr > 1 and (self.is_synced or not self._is_bound_lowered)
         if not is_bound_enough or self.invariants.lossy() or self.invariants.image is None:
             return False
-        well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
+        well = [other.node_id for other in self.nodes if other is not node and is_well(other)]
         return self.invariants.is_complete_without(node.node_id, well)
 
     def may_end(self, node: Node) -> bool:
@@ -226,8 +226,8 @@ class Simulation:
         """
         if node.is_damaged:
             return False
-        well = [one.node_id for one in self.nodes if one is not node and is_well(one)]
-        lossy = [one for one in self.invariants.lossy(is_synced=self.is_synced) if one != node.node_id]
+        well = [other.node_id for other in self.nodes if other is not node and is_well(other)]
+        lossy = [node_id for node_id in self.invariants.lossy(is_synced=self.is_synced) if node_id != node.node_id]
         return not lossy and self.invariants.has_heirs(well, is_synced=self.is_synced)
 
     def may_all_end(self) -> bool:
@@ -338,7 +338,7 @@ class Simulation:
         if not self.shape.has_voters_in_log:
             return AS_CONFIGURED
         initial = self.nodes[: self.shape.voters_count]
-        return Voters(initial=tuple(one.as_voter for one in initial)) if node in initial else Voters(none=True)
+        return Voters(initial=tuple(voter.as_voter for voter in initial)) if node in initial else Voters(none=True)
 
     async def _within(self, seconds: float, what: str, work: Awaitable[Any]) -> Any:
         try:
@@ -424,14 +424,14 @@ class Simulation:
 
     async def _settle(self, clients: list["Running"]) -> None:
         ending = [client for client in clients if hasattr(client.client, "is_stopping")]
-        for one in ending:
-            one.client.is_stopping = True
+        for running in ending:
+            running.client.is_stopping = True
         for workload in self.workloads:
             workload.stop()
         self._waiting_for = ending
-        await self._until(lambda: all(one.task.done() for one in ending))
-        for one in ending:
-            one.client.leave()  # brokers with `max.connections` have room for the last reader then
+        await self._until(lambda: all(running.task.done() for running in ending))
+        for running in ending:
+            running.client.leave()  # brokers with `max.connections` have room for the last reader then
         await self._until(lambda: all(node.is_serving for node in self.nodes))
         # A new leader's high watermark may lag behind what the former one has acknowledged, until it has heard of all.
         await self._until(lambda: not self.invariants.missing_at_the_end())
@@ -455,7 +455,7 @@ class Simulation:
     def where(self) -> str:
         """The state of the cluster, for a reader of a run that does not get on."""
         states = [f"{node.host} {'serves' if node.is_serving else 'does not serve'}" for node in self.nodes]
-        states += [f"{one.client.name} is not done" for one in self._waiting_for if not one.task.done()]
+        states += [f"{running.client.name} is not done" for running in self._waiting_for if not running.task.done()]
         states += [what for workload in self.workloads for what in workload.missing()]
         return ", ".join([*states, *self.invariants.missing_at_the_end()])
 

@@ -47,7 +47,7 @@ class Register:
     def last(self) -> int:
         """What was acknowledged last."""
         ended = [attempt for attempt in self.attempts if attempt.ended is not None]
-        return max(ended, key=lambda one: one.ended or 0.0).offset if ended else NOTHING
+        return max(ended, key=lambda attempt: attempt.ended or 0.0).offset if ended else NOTHING
 
     def write(self, offset: int, now: float, generation: int = -1, member_id: str = "") -> Attempt:
         self.attempts.append(Attempt(offset, now, generation, member_id))
@@ -57,7 +57,7 @@ class Register:
         """Why a reader that asked at this time cannot be told this."""
         done = [attempt for attempt in self.attempts if attempt.ended is not None and attempt.ended < asked]
         # Whatever began after this one was done has replaced it.
-        newest = max((one.began for one in done), default=-1.0)
+        newest = max((attempt.began for attempt in done), default=-1.0)
         possible = [
             attempt
             for attempt in self.attempts
@@ -65,7 +65,7 @@ class Register:
         ]
         if told == NOTHING and (not done or self.may_expire):
             return None
-        if any(one.offset == told for one in possible):
+        if any(attempt.offset == told for attempt in possible):
             return None
         return f"{place_text(self.place)}: {told}, where {self.last} was acknowledged last"
 
@@ -101,7 +101,7 @@ class GroupRecord:
 
     def assigned(self, owner: str, generation: int, places: list[Place], asked: float, now: float) -> None:
         newest = self.newest_generation(asked)
-        is_amiss = generation < newest or any(self._owners.get((generation, one), owner) != owner for one in places)
+        is_amiss = generation < newest or any(self._owners.get((generation, place), owner) != owner for place in places)
         if is_amiss and self._may_be_forgotten:
             self._owners, self._assigned, newest = {}, [], -1
         if generation < newest:
@@ -124,9 +124,9 @@ class GroupRecord:
         if members:
             self._members[key] = members
         if key in self._members:
-            lost = [one for one in self._joined.pop(key) if one not in self._members[key]]
+            lost = [joiner for joiner in self._joined.pop(key) if joiner not in self._members[key]]
             self.problems += [
-                f"member-lost: {one} has joined {generation}, its leader does not hear of it" for one in lost
+                f"member-lost: {joiner} has joined {generation}, its leader does not hear of it" for joiner in lost
             ]
 
     @property
@@ -142,7 +142,7 @@ class GroupRecord:
 
     def _is_replaced(self, instance: str | None, attempt: Attempt) -> bool:
         """Whether another member had taken the place before this commit was sent."""
-        holders = [one for when, one in self._holders.get(instance or "", ()) if when < attempt.began]
+        holders = [holder for when, holder in self._holders.get(instance or "", ()) if when < attempt.began]
         return bool(holders) and attempt.member_id in holders and holders[-1] != attempt.member_id
 
     def told(self, who: str, place: Place, offset: int, asked: float) -> None:

@@ -109,7 +109,7 @@ class Crowds(Workload):
             self.simulation.fail(f"NobodyStarves: {door.server.process} lets a broker wait")
 
     def _bounds(self, process: Process) -> ConnectionBounds:
-        node: Node = next(one for one in self.simulation.nodes if one.host == process.host)
+        node: Node = next(other for other in self.simulation.nodes if other.host == process.host)
         return bounds_of(node.config, {})
 
     def _doors(self, process: Process) -> dict[int, Door]:

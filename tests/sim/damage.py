@@ -95,7 +95,7 @@ def zeroed_sector(node: Node, chance: Random, ends: Ends) -> str | None:
 
 
 def committed_end(found: list[Found], path: str) -> int:
-    return max(position + size_bytes for one, position, size_bytes, _ in found if one == path)
+    return max(position + size_bytes for damaged, position, size_bytes, _ in found if damaged == path)
 
 
 def small_files(node: Node, suffixes: tuple[str, ...]) -> list[str]:
@@ -152,7 +152,7 @@ def unmarked_snapshot(node: Node, chance: Random, _: Ends) -> str | None:
         return None
     path = chance.choice(paths)
     directory = path.rpartition("/")[0]
-    others = [one for one in paths if not one.startswith(f"{directory}/")]
+    others = [other for other in paths if not other.startswith(f"{directory}/")]
     source = chance.choice(others) if others and chance.random() < OTHERS_SHARE else path
     try:
         body = unmarked(bytes(inode_at(node, source).data))

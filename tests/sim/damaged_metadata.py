@@ -52,7 +52,7 @@ def has_forgotten(node: Node) -> bool:
 
 
 def may_lose_metadata(simulation: Simulation, node: Node, voters: list[int]) -> bool:
-    others = [one for one in simulation.nodes if one is not node and one.node_id in voters]
+    others = [other for other in simulation.nodes if other is not node and other.node_id in voters]
     are_enough = node.node_id in voters and len(others) >= WELL_VOTERS_MIN and not is_removing(simulation, voters)
     return are_enough and all(map(is_whole, others)) and not any(map(has_forgotten, simulation.nodes))
 
@@ -79,8 +79,8 @@ Found = tuple[str, int, BatchHeader]  # a batch: path, position, header
 def behind_newest_snapshot(node: Node, found: list[Found]) -> list[Found]:
     """The batch that follows on what the newest snapshot stands for."""
     ids = [parse_id(name) for name in node.disk.peek(HOME)]
-    end_offset = max((one.end_offset for one in ids if one is not None), default=-1)
-    return [one for one in found if one[2].base_offset == end_offset]
+    end_offset = max((snapshot_id.end_offset for snapshot_id in ids if snapshot_id is not None), default=-1)
+    return [stored for stored in found if stored[2].base_offset == end_offset]
 
 
 def damaged_log(node: Node, chance: Random) -> str | None:
@@ -136,14 +136,18 @@ def damaged_file(node: Node, chance: Random, names: list[str]) -> str | None:
 def spare_snapshots(quorum: Any) -> list[str]:
     """The newest, where the log or an older one still has what it stands for."""
     ids, start_offset = quorum.log.files.ids, quorum.log.start_offset
-    if not ids or start_offset not in (0, *(one.end_offset for one in ids[:-1])) or not ids[-1].end_offset:
+    if (
+        not ids
+        or start_offset not in (0, *(snapshot_id.end_offset for snapshot_id in ids[:-1]))
+        or not ids[-1].end_offset
+    ):
         return []
     return [quorum.log.files.path(ids[-1]).rpartition("/")[2]]
 
 
 async def fall_behind(simulation: Simulation, node: Node) -> None:
     """One that hears nothing for a while lacks what the others have decided meanwhile."""
-    hosts = [one.host for one in simulation.nodes if one is not node]
+    hosts = [other.host for other in simulation.nodes if other is not node]
     links = [(node.host, host) for host in hosts] + [(host, node.host) for host in hosts]
     for link in links:
         simulation.network.cut(*link)
@@ -168,7 +172,11 @@ async def damaged_metadata(simulation: Simulation) -> None:
         return
     snapshots, leader_id = spare_snapshots(quorum), quorum.leader_id
     behind: asyncio.Task[None] | None = None
-    others = [one for one in simulation.nodes if one.node_id in voters and one.node_id not in (node.node_id, leader_id)]
+    others = [
+        other
+        for other in simulation.nodes
+        if other.node_id in voters and other.node_id not in (node.node_id, leader_id)
+    ]
     if others and chance.random() < BEHIND_SHARE:
         behind = asyncio.create_task(fall_behind(simulation, chance.choice(others)))
         await asyncio.sleep(BEHIND_SECONDS[0])
@@ -181,7 +189,7 @@ async def damaged_metadata(simulation: Simulation) -> None:
         if where is not None:
             node.spoiled_life = node.lives
             begin(simulation, "damaged_metadata", where)
-            leader = next((one for one in simulation.nodes if one.node_id == leader_id), node)
+            leader = next((other for other in simulation.nodes if other.node_id == leader_id), node)
             if behind is not None and leader.is_alive and simulation.may_end(leader):
                 leader.kill()
                 behind.cancel()

@@ -36,7 +36,7 @@ def spoil_segment(node: Node, chance: Random, places: list[Place]) -> str | None
     if not found:
         return None
     path = chance.choice(found)
-    others = [one for one in found if one.rpartition("/")[0] != path.rpartition("/")[0]]
+    others = [other for other in found if other.rpartition("/")[0] != path.rpartition("/")[0]]
     is_gone = chance.random() < GONE_SHARE or not others
     other = None if is_gone else chance.choice(others)
     node.disk.overwrite(path, None if other is None else bytes(inode_at(node, other).data))

@@ -25,7 +25,7 @@ async def out_of_files(simulation: Simulation) -> None:
     error = DiskError(frozenset({"sync"}), "", errno.EMFILE)
     node.disk.errors = [*node.disk.errors, error]
     await asyncio.sleep(chance.choice(SECONDS))
-    node.disk.errors = [one for one in node.disk.errors if one is not error]
+    node.disk.errors = [other for other in node.disk.errors if other is not error]
     if others == simulation.faults.total() and process is node.process and node.has_failed_logs:
         simulation.fail(f"OutOfFilesCostsNoDirectory: {node.host} has given one up")
 

@@ -89,7 +89,7 @@ async def failing_calls(simulation: Simulation) -> None:
     begin(simulation, "failing_calls", f"{node.host} {error.under!r} {sorted(operations)} {error.number} {error.times}")
     node.disk.errors = [*node.disk.errors, error]
     await a_while(simulation, 6.0)
-    node.disk.errors = [one for one in node.disk.errors if one is not error]
+    node.disk.errors = [other for other in node.disk.errors if other is not error]
     await renew(simulation, node)
 
 
@@ -129,7 +129,7 @@ async def bad_start(simulation: Simulation) -> None:
     node.disk.errors = [*node.disk.errors, error]
     await start_again(simulation, node, 0.5)
     await a_while(simulation, 6.0)
-    node.disk.errors = [one for one in node.disk.errors if one is not error]
+    node.disk.errors = [other for other in node.disk.errors if other is not error]
     await renew(simulation, node)
 
 
@@ -215,7 +215,7 @@ async def dropped_pages(simulation: Simulation) -> None:
     node.disk.drops = is_of_records
     node.disk.errors = [*node.disk.errors, error]
     await a_while(simulation)
-    node.disk.errors = [one for one in node.disk.errors if one is not error]
+    node.disk.errors = [other for other in node.disk.errors if other is not error]
     node.disk.drops = nothing
     await renew(simulation, node)
 
@@ -279,7 +279,7 @@ def unread_epoch(simulation: Simulation, node: Node, path: str) -> int | None:
     if state is None:
         return None
     is_free = state.leader == node.node_id and len(state.isr) > 1
-    are_well = all(one.is_serving and not one.process.is_busy for one in simulation.nodes)
+    are_well = all(other.is_serving and not other.process.is_busy for other in simulation.nodes)
     return int(state.leader_epoch) if is_free and are_well and not simulation.network.has_cuts else None
 
 

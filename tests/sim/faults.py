@@ -148,7 +148,7 @@ async def clock_step(simulation: Simulation) -> None:
 async def isolate(simulation: Simulation) -> None:
     """One node, from the other nodes and from all clients or none."""
     node = some_node(simulation)
-    others = [one.host for one in simulation.nodes if one is not node]
+    others = [other.host for other in simulation.nodes if other is not node]
     if simulation.random.random() < 0.5:
         others += simulation.client_hosts
     begin(simulation, "isolate", node.host)
@@ -158,7 +158,7 @@ async def isolate(simulation: Simulation) -> None:
 @fault
 async def cut_one_way(simulation: Simulation) -> None:
     node = some_node(simulation)
-    others = [one.host for one in simulation.nodes if one is not node]
+    others = [other.host for other in simulation.nodes if other is not node]
     if not others:
         return
     chosen = simulation.random.sample(others, simulation.random.randint(1, len(others)))

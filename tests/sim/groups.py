@@ -240,7 +240,7 @@ class Member(Reader, Grouped):
             given = {member: [] for member in members}
             for number, place in enumerate(self._places):
                 given[members[(number + self.generation) % len(members)]].append(str(place[1]))
-        assignments = [SyncGroupRequestAssignment(one, ",".join(parts).encode()) for one, parts in given.items()]
+        assignments = [SyncGroupRequestAssignment(member, ",".join(parts).encode()) for member, parts in given.items()]
         asked = self.loop.time()
         request = SyncGroupRequest(
             self.group_id, self.generation, self.member_id, self.instance, "consumer", "by turns", assignments
@@ -425,7 +425,7 @@ class Groups(Workload):
         member.term_of = self._term_of
 
     def _term_of(self, address: tuple[str, int]) -> Term | None:
-        node = next((one for one in self.simulation.nodes if one.host == address[0] and one.is_serving), None)
+        node = next((other for other in self.simulation.nodes if other.host == address[0] and other.is_serving), None)
         partition = None if node is None else node.broker.replicas.get(GROUP_METADATA, 0)
         return None if node is None or partition is None else (node.process.name, partition.leader_epoch)
 

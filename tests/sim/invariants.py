@@ -171,7 +171,8 @@ def leader_candidate_completeness(invariants: "Invariants", seen: Seen) -> Itera
 
 
 #: What holds even where records may go.
-LOOSE = [one for one in INVARIANTS if one.name in ("LogMatching", "OneLeaderPerEpoch", "HighWatermarkMonotone")]
+LOOSE_NAMES = ("LogMatching", "OneLeaderPerEpoch", "HighWatermarkMonotone")
+LOOSE = [invariant for invariant in INVARIANTS if invariant.name in LOOSE_NAMES]
 
 
 def newly_committed(seen: Seen) -> list[Written]:
@@ -297,7 +298,7 @@ class Invariants:
                 if all(node in state.isr for node in state.replicas if node in self._doubtful(is_synced=is_synced)):
                     continue
                 candidates = {*state.isr, *state.elr}
-                if not any(one in candidates and not self._is_unclean(one) for one in well):
+                if not any(heir in candidates and not self._is_unclean(heir) for heir in well):
                     return False
         return True
 
@@ -350,10 +351,10 @@ class Invariants:
         """What has changed; all of it, in a new life, and where any file was cut."""
         if not before or state[2] != before[2]:
             self._look_at_quorum(node, broker.quorum)
-        for index, one in enumerate(broker.replicas, FIRST_PARTITION):
+        for index, replica in enumerate(broker.replicas, FIRST_PARTITION):
             if not before or state[index] != before[index]:
-                place = place_of(one.topic, one.topic_id, one.index)
-                self._look(node, place, one.log, (one.high_watermark, one.is_leader, one.leader_epoch))
+                place = place_of(replica.topic, replica.topic_id, replica.index)
+                self._look(node, place, replica.log, (replica.high_watermark, replica.is_leader, replica.leader_epoch))
 
     def _look_at_quorum(self, node: Any, quorum: Any) -> None:
         log = quorum.log._log
@@ -382,9 +383,9 @@ class Invariants:
             log.log_start_offset, is_given_up, before,
         )  # fmt: skip
         self.checks += 1
-        for one in self.simulation.rules.get(place[0], LOOSE if place[0] in self.may_lose else INVARIANTS):
-            for problem in one.check(self, seen) if one.is_of_damaged or not seen.is_given_up else ():
-                self.simulation.fail(f"{one.name}: {seen}: {problem}")
+        for invariant in self.simulation.rules.get(place[0], LOOSE if place[0] in self.may_lose else INVARIANTS):
+            for problem in invariant.check(self, seen) if invariant.is_of_damaged or not seen.is_given_up else ():
+                self.simulation.fail(f"{invariant.name}: {seen}: {problem}")
 
     def _check_image(self, node: Any, quorum: Any) -> None:
         # In one life: what a process had in mind and not on disk when it died, nobody has heard of.
@@ -433,7 +434,7 @@ class Invariants:
         assert batch is not None, "what the reader took for a batch is none"
         if truth.end_offset < batch.end_offset:
             self._catch_up(truth, batch.end_offset - 1)
-        index = bisect_left(truth.committed, batch.end_offset, key=lambda one: one.batch.end_offset)
+        index = bisect_left(truth.committed, batch.end_offset, key=lambda committed: committed.batch.end_offset)
         known = truth.committed[index].batch if index < len(truth.committed) else None
         if known != batch:
             what = f"committed is {known}" if known else f"committed up to {truth.end_offset}"
@@ -457,7 +458,7 @@ class Invariants:
                     truth.commit(batch, batch.epoch)
 
     def seen_at(self, place: Place) -> list[Seen]:
-        return [seen for (_, one), seen in self._seen.items() if one == place]
+        return [seen for (_, seen_place), seen in self._seen.items() if seen_place == place]
 
     # --- the end ------------------------------------------------------------------------------------------------
 
@@ -485,8 +486,8 @@ class Invariants:
 
     def _parted(self, place: Place, node_ids: Sequence[int] = ()) -> list[str]:
         ends = {
-            key[0]: (one.high_watermark, one.end_offset)
-            for key, one in self._seen.items()
+            key[0]: (state.high_watermark, state.end_offset)
+            for key, state in self._seen.items()
             if key[1] == place and (not node_ids or key[0] in node_ids)
         }
         if len({offset for pair in ends.values() for offset in pair}) > 1:

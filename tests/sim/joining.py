@@ -23,9 +23,9 @@ def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, An
     if "added" not in fields:
         return
     counts = invariants.simulation.events.counts
-    if any(counts[one] for one in ANEW) or invariants.has_losses:
+    if any(counts[event] for event in ANEW) or invariants.has_losses:
         return
-    node = next(one for one in invariants.simulation.nodes if one.process.name == process)
+    node = next(other for other in invariants.simulation.nodes if other.process.name == process)
     leader = next(replica for replica in node.broker.replicas if str(replica) == fields["partition"])
     place = place_of(leader.topic, leader.topic_id, leader.index)
     state, truth = invariants.partition_state(place), invariants.truths.get(place)

@@ -52,9 +52,9 @@ def is_due(invariants: Invariants, seen: Seen, trim: Trim, bytes_kept: int, ms_k
     if ms_kept == NEVER:
         return False
     committed = seen.truth.committed
-    first = bisect_left(committed, seen.truth.start_offset + 1, key=lambda one: one.batch.end_offset)
+    first = bisect_left(committed, seen.truth.start_offset + 1, key=lambda record: record.batch.end_offset)
     oldest_kept_ms = invariants.simulation.nodes[seen.node_id - 1].clock.now_ms() - ms_kept
-    gone = (one.batch for one in committed[first:] if one.batch.base_offset < start)
+    gone = (record.batch for record in committed[first:] if record.batch.base_offset < start)
     return all(batch.max_timestamp_ms < oldest_kept_ms for batch in gone)
 
 

@@ -211,7 +211,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.tasks.append(task)
         if len(self.tasks) > TASKS_KEPT_MAX:
             with keeping_quiet():
-                self.tasks = [one for one in self.tasks if not one.done()]
+                self.tasks = [known for known in self.tasks if not known.done()]
         return task
 
     # --- running ------------------------------------------------------------------------------------------------

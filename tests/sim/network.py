@@ -430,7 +430,7 @@ class Transport(asyncio.Transport):
             self._protocol.pause_writing()
 
     def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(bytes(one) for one in list_of_data))
+        self.write(b"".join(bytes(piece) for piece in list_of_data))
 
     def get_write_buffer_size(self) -> int:
         return max(0, self.out.waiting_bytes - self.out.window_bytes)

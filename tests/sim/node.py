@@ -273,7 +273,7 @@ class Node:
     @property
     def has_unwritten_logs(self) -> bool:
         """Whether a loss of power would take what a sync has said to be safe."""
-        return any(one.lost or one.is_lied_about for _, _, files in self.logs() for one in files.values())
+        return any(file.lost or file.is_lied_about for _, _, files in self.logs() for file in files.values())
 
     def logs(self) -> Iterator[tuple[Place, str, dict[str, SimInode]]]:
         """Of each partition its directory and its files, whether the node runs or not."""
@@ -289,7 +289,7 @@ class Node:
             for name, inode in files.items():
                 if name.endswith(LOG):
                     found = whole_batches(as_written(inode))
-                    yield from ((place, f"{directory}/{name}", *one) for one in found)
+                    yield from ((place, f"{directory}/{name}", *batch) for batch in found)
 
     # --- life and death -----------------------------------------------------------------------------------------
 

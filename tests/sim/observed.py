@@ -134,8 +134,8 @@ class View:
         end = len(self.batches)
         for file in reversed(self._files):
             if file.base_offset <= batch.base_offset:
-                later = takewhile(lambda one: one.base_offset > batch.base_offset, reversed(self.batches[:end]))
-                return file.holds(file.position - sum(one.size_bytes for one in later))
+                later = takewhile(lambda written: written.base_offset > batch.base_offset, reversed(self.batches[:end]))
+                return file.holds(file.position - sum(written.size_bytes for written in later))
             end -= file.count
         return True
 
@@ -214,7 +214,7 @@ def damaged_on(node: Any) -> list[str]:
 
 def amiss_on(node: Any, image: Any) -> list[str]:
     """What a node has to mend before the cluster is whole."""
-    return [*(f"{node.host}: {one} is damaged" for one in damaged_on(node)), *fed_in_vain(node, image)]
+    return [*(f"{node.host}: {damaged} is damaged" for damaged in damaged_on(node)), *fed_in_vain(node, image)]
 
 
 def fed_in_vain(node: Any, image: Any) -> list[str]:
@@ -224,5 +224,7 @@ def fed_in_vain(node: Any, image: Any) -> list[str]:
     used_since_ms = node.broker.clock.monotonic_ms() - FED_WITHIN_MS
     sessions = (session for session in node.broker.fetches.sessions._sessions.values() if session.feed is not None)
     named = {topic for session in sessions if session.last_used_ms > used_since_ms for topic, _ in session.partitions}
-    gone = sorted(one for one in named if isinstance(one, bytes) and image.topics.by_id(one) is None)
-    return [f"{node.host}: a fetch session of a follower names {one.hex()}, which is gone" for one in gone]
+    gone = sorted(
+        topic_id for topic_id in named if isinstance(topic_id, bytes) and image.topics.by_id(topic_id) is None
+    )
+    return [f"{node.host}: a fetch session of a follower names {topic_id.hex()}, which is gone" for topic_id in gone]

@@ -84,7 +84,7 @@ def let_go(simulation: Simulation, hosts: list[str], holds: list[Hold]) -> None:
 
 def active_controller(simulation: Simulation) -> Node | None:
     found = [node for node in simulation.nodes if node.is_serving and node.broker.quorum.is_leader]
-    return max(found, key=lambda one: int(one.broker.quorum.epoch), default=None)
+    return max(found, key=lambda controller: int(controller.broker.quorum.epoch), default=None)
 
 
 async def log_in_the_way(simulation: Simulation) -> None:
@@ -105,7 +105,7 @@ async def log_in_the_way(simulation: Simulation) -> None:
     node.disk.errors = [*node.disk.errors, error]
     await recreated(simulation, topic)
     await asyncio.sleep(chance.uniform(*IN_PLACE_SECONDS))
-    node.disk.errors = [one for one in node.disk.errors if one is not error]
+    node.disk.errors = [other for other in node.disk.errors if other is not error]
 
 
 async def recreated(simulation: Simulation, topic: str) -> None:

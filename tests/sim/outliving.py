@@ -23,7 +23,7 @@ SPARE_SECONDS: Final = 12.0
 async def outlived(groups: "Groups", asking: "Grouped") -> list[str]:
     """Take away one that has something to do, and see the others take over; what is amiss, if anything is."""
     problem = await settled(groups, asking)
-    owner = max(living(groups), key=lambda one: len(one.mine), default=None)
+    owner = max(living(groups), key=lambda member: len(member.mine), default=None)
     if problem is None and owner is not None:
         groups.simulation.say(f"{owner.name} is gone, with {len(owner.mine)} partitions")
         owner.process.die()
@@ -55,10 +55,10 @@ async def amiss(groups: "Groups", asking: "Grouped") -> str | None:
     known = await groups.running(asking, members(asking))
     if known is None:
         return "no coordinator describes the group"
-    gone = [one for one in known if one not in [member.member_id for member in there]]
+    gone = [member_id for member_id in known if member_id not in [member.member_id for member in there]]
     if gone:
         return f"{', '.join(gone)} is a member and gone"
-    vacant = [place for place in groups.simulation.places if not any(place in one.mine for one in there)]
+    vacant = [place for place in groups.simulation.places if not any(place in holder.mine for holder in there)]
     return f"{', '.join(map(place_text, vacant))} is nobody's" if vacant and there else None
 
 

@@ -39,4 +39,4 @@ def drawn(seed: int) -> tuple[str, ...]:
 def settings(seed: int, names: Sequence[str]) -> dict[str, str]:
     """What the brokers are configured with for these workloads."""
     wanted = (WORKLOADS[name].settings(Random(f"settings {name} {seed}")) for name in names)
-    return {key: value for one in wanted for key, value in one.items()}
+    return {key: value for part in wanted for key, value in part.items()}

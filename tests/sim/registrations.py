@@ -52,7 +52,7 @@ class Registrations:
         self._ended_at[source, target] = self._ended_at[target, source] = self._loop.time()
 
     def _is_controller(self, process: Process) -> bool:
-        node = next((one for one in self._simulation.nodes if one.process is process), None)
+        node = next((other for other in self._simulation.nodes if other.process is process), None)
         return node is not None and node.server is not None and bool(node.broker.quorum.is_leader)
 
     def look(self, image: Any, epoch: int) -> None:
@@ -86,5 +86,9 @@ class Registrations:
         return is_same and is_heard and not self._was_parted(node, known)
 
     def _was_parted(self, node: Any, known: Known) -> bool:
-        others = [one.process for one in self._simulation.nodes if one is not node and self._is_controller(one.process)]
+        others = [
+            other.process
+            for other in self._simulation.nodes
+            if other is not node and self._is_controller(other.process)
+        ]
         return not others or any(self._ended_at.get((known.process, other), -1.0) >= known.began for other in others)

@@ -99,7 +99,9 @@ def pending_isr_ignored(patch: Patch) -> None:
     def committed_end(self: LeaderState, end_offset: int, min_isr: int, *_: Any) -> int:
         if len(self.isr) < min_isr:
             return -1
-        return min([end_offset, *(one.log_end_offset for key, one in self.followers.items() if key in self.isr)])
+        return min(
+            [end_offset, *(follower.log_end_offset for key, follower in self.followers.items() if key in self.isr)]
+        )
 
     patch.setattr(LeaderState, "committed_end", committed_end)
 
@@ -184,16 +186,16 @@ def snapshot_one_record_short(patch: Patch) -> None:
 def main(names: Sequence[str]) -> int:
     """Print the table, of all teeth or of those whose names hold one of these words."""
     blunt = 0
-    for one in ALL:
-        if names and not any(name in one.name for name in names):
+    for defect in ALL:
+        if names and not any(name in defect.name for name in names):
             continue
         planted = Planted()
-        one.plant(planted)
-        found = bite(one, range(1, one.seeds_max + 1))
+        defect.plant(planted)
+        found = bite(defect, range(1, defect.seeds_max + 1))
         planted.undo()
         blunt += found.outcome is None
-        kinds, objection = ", ".join(one.kinds) or "as drawn", found.objection or "NOT FOUND"
-        print(f"| {one.name} | {one.what} | {kinds} | {objection} | {found.seeds} | {one.seeds_max} |")
+        kinds, objection = ", ".join(defect.kinds) or "as drawn", found.objection or "NOT FOUND"
+        print(f"| {defect.name} | {defect.what} | {kinds} | {objection} | {found.seeds} | {defect.seeds_max} |")
         sys.stdout.flush()
     return blunt
 

@@ -27,14 +27,14 @@ from tests.sim.teething import Patch, tooth
     workloads="transients",
 )
 def failed_rename_forgets_the_log(patch: Patch) -> None:
-    def try_rename(self: SetAside, one: Aside) -> bool:
+    def try_rename(self: SetAside, aside: Aside) -> bool:
         try:
-            self._disk.rename(one.path, one.target)
+            self._disk.rename(aside.path, aside.target)
         except OSError:
-            self._all.pop(one.path, None)
+            self._all.pop(aside.path, None)
             return False
-        former, one.path, one.is_renamed = one.path, one.target, True
-        self._all[one.path] = one
+        former, aside.path, aside.is_renamed = aside.path, aside.target, True
+        self._all[aside.path] = aside
         self._all.pop(former, None)
         return True
 

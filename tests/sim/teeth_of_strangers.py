@@ -127,11 +127,11 @@ def isr_expands_unseen(patch: Patch) -> None:
         if self.pending is not None:
             return ()
         return tuple(
-            one
-            for one, follower in self.followers.items()
-            if one not in self.isr
+            broker_id
+            for broker_id, follower in self.followers.items()
+            if broker_id not in self.isr
             and now_ms - follower.contact.fetched_ms <= self.lag_ms_max
-            and self._is_eligible(one, eligible)
+            and self._is_eligible(broker_id, eligible)
         )
 
     patch.setattr(LeaderState, "joining", joining)

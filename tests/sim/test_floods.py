@@ -146,7 +146,7 @@ async def flood(simulation: Simulation, node: Node, flood: Flood) -> int:
     count, requests, version = flood
     flooders = [Flooder(requests, version) for _ in range(count)]
     for flooder in flooders:
-        await simulation.loop.create_connection(lambda one=flooder: one, node.host, CLIENT_PORT)
+        await simulation.loop.create_connection(lambda protocol=flooder: protocol, node.host, CLIENT_PORT)
     await asyncio.sleep(FLOOD_SECONDS)
     for flooder in flooders:
         flooder._transport.abort()

@@ -92,9 +92,9 @@ def test_a_seed_whose_process_is_gone_has_failed(monkeypatch: pytest.MonkeyPatch
         return outcome(seed), 0.5
 
     monkeypatch.setattr(workers, "run_timed", run)
-    found = [one for one, _ in workers.run_seeds([1, 2, 3], None, (), jobs=2)]
-    assert [one.seed for one in found] == [1, 2, 3]
-    assert [one.failure for one in found] == [None, "its process has ended with -9", None]
+    found = [played for played, _ in workers.run_seeds([1, 2, 3], None, (), jobs=2)]
+    assert [played.seed for played in found] == [1, 2, 3]
+    assert [played.failure for played in found] == [None, "its process has ended with -9", None]
 
 
 def test_a_worker_has_a_limit_to_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_a_worker_has_a_limit_to_its_memory(monkeypatch: pytest.MonkeyPatch) -> 
         return outcome(seed), 0.5
 
     monkeypatch.setattr(workers, "run_timed", run)
-    assert [one for one, _ in workers.run_seeds([1], None, (), jobs=1)] == [outcome(1)]
+    assert [played for played, _ in workers.run_seeds([1], None, (), jobs=1)] == [outcome(1)]
 
 
 def test_who_has_seen_enough_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:

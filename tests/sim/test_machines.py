@@ -47,7 +47,7 @@ def foreign(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in ("maxsize", "byteorder"):
             yield f"{node.lineno}: {node.attr}"
-        if isinstance(node, ast.Import | ast.ImportFrom) and "array" in [one.name for one in node.names]:
+        if isinstance(node, ast.Import | ast.ImportFrom) and "array" in [alias.name for alias in node.names]:
             yield f"{node.lineno}: array"
 
 

@@ -44,7 +44,7 @@ class Followed:
 
 
 def places(written: Any) -> list[tuple[int, int, int]]:
-    return [(one.base_offset, one.end_offset, one.epoch) for one in written]
+    return [(batch.base_offset, batch.end_offset, batch.epoch) for batch in written]
 
 
 def test_it_reads_on_where_it_stopped() -> None:

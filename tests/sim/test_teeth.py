@@ -8,14 +8,16 @@ from tests.sim.teething import Tooth, bite
 IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient machine
 
 
-@pytest.mark.parametrize("tooth", [one for one in ALL if one.seeds_max <= IN_EVERY_RUN], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "tooth", [tooth for tooth in ALL if tooth.seeds_max <= IN_EVERY_RUN], ids=lambda tooth: tooth.name
+)
 def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     tooth.plant(monkeypatch)
     found = bite(tooth, range(1, tooth.seeds_max + 1))
     assert found.objection, f"{tooth.what}: not found in {found.seeds} seeds"
 
 
-@pytest.mark.parametrize("tooth", ALL, ids=lambda one: one.name)
+@pytest.mark.parametrize("tooth", ALL, ids=lambda tooth: tooth.name)
 def test_it_can_be_planted(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that take too many seeds for every run too: what they patch may have moved."""
     tooth.plant(monkeypatch)

@@ -73,7 +73,7 @@ class Contents:
         for where, records in self.known.items():
             values = list(records.values())
             for value in (
-                {one: None for one in values if values.count(one) > 1} if len(set(values)) < len(values) else ()
+                {value: None for value in values if values.count(value) > 1} if len(set(values)) < len(values) else ()
             ):
                 yield f"transient-duplicate: {value} stands twice in {where}"
 
@@ -192,7 +192,7 @@ class Transients(Workload):
         return self._all
 
     async def judge(self) -> list[str]:
-        self.reached(topics_recreated=sum(one.made for one in self._all if isinstance(one, Recreator)))
+        self.reached(topics_recreated=sum(workload.made for workload in self._all if isinstance(workload, Recreator)))
         reader = self.as_client(Wanderer, "last wanderer")
         reader.contents = self.contents
         lost = await self.running(reader, self._missed(reader))

@@ -141,9 +141,9 @@ class Trimming(Workload):
         if self._trim.is_by_size or self._trim.is_by_time:
             return []
         seen = self.simulation.invariants.seen_at(PLACE)
-        least = max((one.log_start_offset for one in seen if one.is_leader), default=0)
-        behind = [one for one in seen if one.log_start_offset < least]
-        return [f"{one} begins at {one.log_start_offset}, its leader at {least}" for one in behind]
+        least = max((replica.log_start_offset for replica in seen if replica.is_leader), default=0)
+        behind = [replica for replica in seen if replica.log_start_offset < least]
+        return [f"{replica} begins at {replica.log_start_offset}, its leader at {least}" for replica in behind]
 
     async def judge(self) -> list[str]:
         last = self.as_client(SlowReader, "last trim reader", [PLACE])

@@ -5,7 +5,7 @@
 - Transactions are coordinated by Apache Kafka's brokers of the same cluster: the leader of the id's partition of
   `__transaction_state`. Where that is this broker, or where no broker of the cluster coordinates transactions, there is
   nobody: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with a message, the one code that both the Java client and librdkafka
-  take as final; after any other librdkafka asks again for ever. As long as only the topic is missing:
+  take as final; after any other librdkafka asks again forever. As long as only the topic is missing:
   COORDINATOR_NOT_AVAILABLE, since clients then ask another broker, and Apache Kafka's make it.
 - Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.

@@ -94,7 +94,7 @@ async def sorted_out(
 
 def reason_against(topic: CreatableTopic, count: int) -> BrokerError | None:
     if count > 1:
-        return BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' is there {count} times; name it once")
+        return BrokerError(ErrorCode.INVALID_REQUEST, f"topic '{topic.name}' is named {count} times; name it once")
     if len(topic.configs) > CONFIGS_MAX:
         return BrokerError(ErrorCode.INVALID_CONFIG, f"{len(topic.configs)} configs; a topic has fewer")
     return None

@@ -58,13 +58,15 @@ def delete_all(
     metadata: Metadata, _: int, wanted: Sequence[DeleteTopicState], take: Take
 ) -> Decision[list[DeletableTopicResult]]:
     """The record that deletes each topic, or the reason why it stays."""
-    found: list[tuple[DeleteTopicState, Topic | BrokerError]] = [(one, find(metadata, one)) for one in wanted]
+    found: list[tuple[DeleteTopicState, Topic | BrokerError]] = [
+        (wanted_topic, find(metadata, wanted_topic)) for wanted_topic in wanted
+    ]
     times = Counter(topic.topic_id for _, topic in found if isinstance(topic, Topic))
     records: list[Message] = []
     results = []
-    for one, topic in found:
+    for wanted_topic, topic in found:
         if isinstance(topic, BrokerError):
-            results.append(result(one, topic))
+            results.append(result(wanted_topic, topic))
             continue
         match times.pop(topic.topic_id, 0):
             case 0:
@@ -74,10 +76,10 @@ def delete_all(
                     records += delete_topic(topic, take).records
                     results.append(DeletableTopicResult(topic.name, topic.topic_id))
                 except BrokerError as reason:
-                    results.append(result(one, reason))
+                    results.append(result(wanted_topic, reason))
             case count:
-                problem = f"'{topic.name}' is there {count} times; name it once"
-                results.append(result(one, BrokerError(ErrorCode.INVALID_REQUEST, problem)))
+                problem = f"'{topic.name}' is named {count} times; name it once"
+                results.append(result(wanted_topic, BrokerError(ErrorCode.INVALID_REQUEST, problem)))
     return Decision(records, results)
 
 

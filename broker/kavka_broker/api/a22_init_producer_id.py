@@ -3,7 +3,7 @@
 - Without a transactional id: the next id of this broker's block, with epoch 0. An id and epoch that the producer had
   before do not count; it wants new ones because it gave the old ones up.
 - With a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which all clients take as final. This broker
-  coordinates no transactions, and an error that asks to try again would keep the producer waiting for ever.
+  coordinates no transactions, and an error that asks to try again would keep the producer waiting forever.
 - An empty transactional id, and an id without an epoch or the other way round, is INVALID_REQUEST, as in Apache Kafka.
 Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
 """

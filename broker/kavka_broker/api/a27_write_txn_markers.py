@@ -9,7 +9,7 @@ again, and is one of those that Kafka's coordinator knows as such.
 - A marker below the producer's epoch is INVALID_PRODUCER_EPOCH. Transaction version 2 raises the epoch with each
   marker, so there the same epoch is refused too, unless nothing is open: then the marker is a repetition.
 - One from a coordinator that another has replaced is TRANSACTION_COORDINATOR_FENCED.
-- A COMMIT in `__consumer_offsets` makes offsets count that the groups' state does not have yet: it is read anew.
+- A COMMIT in `__consumer_offsets` makes offsets count that the groups' state does not have yet: it is read again.
 Versions: flexible; the transaction version from 2.
 """
 

@@ -47,7 +47,7 @@ async def alter_configs(request: AlterConfigsRequest, broker: Broker, client: Cl
         for resource, values in asked:
             try:
                 if counts[resource] > 1:
-                    raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is there more than once; name it once")
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once; name it once")
                 records += replace_configs(metadata, resource, values).records
                 answers.append(response(resource, None))
             except BrokerError as reason:

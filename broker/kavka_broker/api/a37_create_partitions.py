@@ -45,7 +45,7 @@ async def create_partitions(
         wanted += [topic for topic in some if counts[topic.name] == 1]
     with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
         outcomes = await decided(wanted, broker, mutations.record, validate_only=request.validate_only)
-    twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is there more than once; name it once")
+    twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is named more than once; name it once")
     results: list[CreatePartitionsTopicResult] = []
     async for names in slices.pieces(list(counts.items()), NAMES_PER_TURN):
         results += [result(name, twice) for name, count in names if count > 1]

@@ -69,7 +69,7 @@ async def incremental_alter_configs(
 def check_count(count: int) -> None:
     """Raises BrokerError where a resource is named more than once."""
     if count > 1:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is there more than once; name it once")
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "the resource is named more than once; name it once")
 
 
 def response(resource: Resource, reason: BrokerError | None) -> AlterConfigsResourceResponse:

@@ -79,24 +79,24 @@ def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Ans
 
 def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """As `handle`, for a request of unknown size."""
-    each = next((one for one in api.each if one.has_elements(request)), None)
-    if each is None:
+    elements = next((elements for elements in api.each if elements.has_elements(request)), None)
+    if elements is None:
         return api.handle(request, broker, client)
-    parts = each.parts(request)
+    parts = elements.parts(request)
     first = next(parts)
     if first is request:
         return api.handle(request, broker, client)
-    return _joined(each, chain((first,), parts), api, broker, client)
+    return _joined(elements, chain((first,), parts), api, broker, client)
 
 
-async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
+async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
     """The answer to all parts, each of which is begun in a turn of its own."""
     said: list[asyncio.Future[Answer]] = []
     answers: list[Any] = []
     try:
         for part in parts:
             await broker.slices.turn()
-            if api.is_decision and not each.together:
+            if api.is_decision and not elements.together:
                 answers.append(await _decided(part, api, broker, client))
                 continue
             answer = api.handle(part, broker, client)
@@ -104,7 +104,7 @@ async def _joined(each: "Each", parts: "chain[Message]", api: "Api", broker: Bro
                 answer = asyncio.ensure_future(answer)
                 said.append(answer)
             answers.append(answer)
-        return each.joined([one if isinstance(one, Message) else await one for one in answers])
+        return elements.joined([answer if isinstance(answer, Message) else await answer for answer in answers])
     finally:
         for waiting in said:
             if not waiting.cancel() and not waiting.cancelled():

@@ -1,4 +1,4 @@
-"""Produced batches that take long to make ready: a thread looks into them and packs them anew.
+"""Produced batches that take long to make ready: a thread looks into them and packs them again.
 
 A topic with a codec of its own packs every batch that comes in another one, a compacted topic looks at the key of every
 record: that may be some hundred milliseconds, in which the loop would serve nobody. The rest of the connection waits

@@ -71,7 +71,7 @@ def parse_voters(text: str, listener: str) -> tuple[Voter, ...]:
     for name, values in told:
         for value in values:
             if values.count(value) > 1:
-                raise FormatError(f"--initial-controllers: {name} {value} is there twice; give each controller its own")
+                raise FormatError(f"--initial-controllers: {name} {value} is named twice; give each controller its own")
     return voters
 
 
@@ -165,7 +165,7 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
     if config["controller.quorum.voters"]:
         if chosen:
             raise FormatError(
-                "controller.quorum.voters names the voters already; take it away (and set "
+                "controller.quorum.voters names the voters already; remove it (and set "
                 "controller.quorum.bootstrap.servers), or --standalone, --initial-controllers, --no-initial-controllers"
             )
         return

@@ -19,7 +19,7 @@ from kavka_broker.protocol.message import Message
 log = get("controller")
 
 REPLACE = (
-    "While the other controllers run, take its vote away (kafka-metadata-quorum remove-controller; not where "
+    "While the other controllers run, remove it from the voters (kafka-metadata-quorum remove-controller; not where "
     "controller.quorum.voters names the voters), empty all its directories, format them and start it"
 )
 
@@ -41,7 +41,7 @@ def load_snapshot(config: BrokerConfig, metadata_log: MetadataLog) -> tuple[list
                 path = metadata_log.files.path(newest)
                 raise CannotStart(
                     f"{path}: {problem}; it was written by a newer version or is damaged, and the log begins behind "
-                    f"it. {REPLACE}. Where this is the only controller, put the file back from a copy"
+                    f"it. {REPLACE}. Where this is the only controller, restore the file from a copy"
                 ) from None
             log.error("metadata.snapshot.damaged", end_offset=newest.end_offset, reason=str(problem))
             metadata_log.files.set_aside(newest)
@@ -56,7 +56,7 @@ def check_damage(config: BrokerConfig, metadata_log: MetadataLog, history: Voter
     if is_alone(config, history):
         raise CannotStart(
             f"{config.metadata_log_dir}: the metadata log cannot be read from offset {at} on: {reason}. No other "
-            "controller has these decisions: put the files back from a copy"
+            "controller has these decisions: restore the files from a copy"
         )
     log.error("metadata.log.damaged", offset=at, reason=reason, promised=promised, votes="not before it has that again")
     if metadata_log.damage is not None:
@@ -71,7 +71,7 @@ def load_state(config: BrokerConfig, metadata_log: MetadataLog, history: VoterHi
         others = [voter.node_id for voter in history.voters if voter.node_id != config.node_id]
         if "controller" in config.roles and others:
             raise CannotStart(
-                f"{problem}. Node {config.node_id} may have voted in an epoch that it does not know any more, and "
+                f"{problem}. Node {config.node_id} may have voted in an epoch that it no longer knows, and "
                 f"would vote again. {REPLACE}"
             ) from None
         log.warning("quorum_state.rebuilt", epoch=metadata_log.latest_epoch, reason=str(problem))

@@ -36,7 +36,7 @@ def check_memory(disk: Disk, config: BrokerConfig) -> None:
         path = next((name for name in found if name.endswith(METADATA_DIRECTORY)), found[0])
         raise CannotStart(
             f"{config.metadata_log_dir} holds no metadata log, and node {config.node_id} has run before: there is "
-            f"{path}; bring the directory back that had it (metadata.log.dir, or the first of log.dirs). Where it is "
+            f"{path}; bring back the directory that had it (metadata.log.dir, or the first of log.dirs). If it is "
             f"lost for good, empty all directories of this node, format them, and start it while the others run"
         )
 

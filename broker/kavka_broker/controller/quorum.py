@@ -150,8 +150,8 @@ class Quorum:
             (voter,) = recovered.history.voters
             if recovered.history.kraft_version and voter.directory_id != identity.directory_id:
                 raise CannotStart(
-                    f"{config.metadata_log_dir}: node {config.node_id} votes alone, with another directory than this "
-                    f"one; start it on the directory that it had, or format it anew"
+                    f"{config.metadata_log_dir}: node {config.node_id} is the only voter, with another directory than "
+                    f"this one; start it on the directory that it had, or format this one again"
                 )
         return cls(config, metadata_log, recovered, identity, clock, **seams)
 

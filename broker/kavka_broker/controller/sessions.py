@@ -134,7 +134,7 @@ class Sessions:
     async def heartbeat(self, command: Heartbeat, connection: Connection | None) -> Standing:
         """Prolong a session, and decide what the heartbeat asks for. Raises BrokerError: stale, or not active."""
         if not self._controller.is_active:
-            raise BrokerError(ErrorCode.NOT_CONTROLLER, "signs of life are for the active controller")
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, "only the active controller takes heartbeats")
         session = self._touch(command, connection)
         seen = session is not None and self._handover_seen(session)
         standing: Standing = await self._controller.submit(

@@ -85,11 +85,15 @@ class AlterPartitionSender:
         if answer.error_code != ErrorCode.NONE:
             raise BrokerError(ErrorCode(answer.error_code))
         return {
-            (topic.topic_id, one.partition_index): IsrAnswer(
-                ErrorCode(one.error_code), one.leader_id, one.leader_epoch, tuple(one.isr), one.partition_epoch
+            (topic.topic_id, partition.partition_index): IsrAnswer(
+                ErrorCode(partition.error_code),
+                partition.leader_id,
+                partition.leader_epoch,
+                tuple(partition.isr),
+                partition.partition_epoch,
             )
             for topic in answer.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         }
 
 
@@ -100,7 +104,7 @@ def topics_of(changes: Sequence[IsrChange]) -> list[TopicData]:
         topics.setdefault(change.topic_id, {})[change.partition] = PartitionData(
             partition_index=change.partition,
             leader_epoch=change.leader_epoch,
-            new_isr_with_epochs=[BrokerState(one.broker_id, one.broker_epoch) for one in change.isr],
+            new_isr_with_epochs=[BrokerState(member.broker_id, member.broker_epoch) for member in change.isr],
             leader_recovery_state=change.recovery_state,
             partition_epoch=change.partition_epoch,
         )
@@ -111,7 +115,7 @@ def _answer(batch: Sequence[Waiting], answers: dict[tuple[bytes, int], IsrAnswer
     unanswered = IsrAnswer(ErrorCode.UNKNOWN_SERVER_ERROR)
     for changes, waiting in batch:
         if not waiting.done():
-            waiting.set_result([answers.get((one.topic_id, one.partition), unanswered) for one in changes])
+            waiting.set_result([answers.get((change.topic_id, change.partition), unanswered) for change in changes])
 
 
 def _give_up(batch: Sequence[Waiting]) -> None:

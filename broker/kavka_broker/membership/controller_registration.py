@@ -39,7 +39,9 @@ async def register_controller(
     request = ControllerRegistrationRequest(
         node_id,
         incarnation_id,
-        listeners=[Listener(one.name, one.host, one.port, one.protocol_id) for one in listeners],
+        listeners=[
+            Listener(listener.name, listener.host, listener.port, listener.protocol_id) for listener in listeners
+        ],
         features=[Feature(name, low, high) for name, (low, high) in sorted(features.items())],
     )
     while not is_registered(metadata, node_id, incarnation_id):
@@ -56,5 +58,6 @@ async def register_controller(
 
 def is_registered(metadata: Metadata, node_id: int, incarnation_id: bytes) -> bool:
     return any(
-        one.controller_id == node_id and one.incarnation_id == incarnation_id for one in metadata.brokers.controllers()
+        controller.controller_id == node_id and controller.incarnation_id == incarnation_id
+        for controller in metadata.brokers.controllers()
     )

@@ -15,7 +15,7 @@ One that serves may find another incarnation in its place: the network has deliv
 process after all. Or none: somebody has unregistered it, who took it for one that is gone. It hears STALE_BROKER_EPOCH,
 sees that in its image (and there that it leads nothing any more), and registers again, as one whose logs nobody is to
 count on: the controller has said so of them already. To be rid of a broker, one stops it first. (Apache Kafka's is
-fenced in both cases until somebody starts it anew.)
+fenced in both cases until somebody starts it again.)
 """
 
 import asyncio
@@ -84,7 +84,8 @@ class Introduction:
             cluster_id=self.cluster_id,
             incarnation_id=self.incarnation_id,
             listeners=[
-                RequestListener(one.name, one.host or "localhost", one.port, one.protocol_id) for one in self.listeners
+                RequestListener(listener.name, listener.host or "localhost", listener.port, listener.protocol_id)
+                for listener in self.listeners
             ],
             features=[Feature(name, low, high) for name, (low, high) in sorted(self.features.items())],
             rack=self.rack,
@@ -244,7 +245,9 @@ class Lifecycle:
         found = self._metadata.brokers.get(node_id)
         by = "nobody: it was unregistered" if found is None else found.epoch
         log.warning("registration.replaced", node=node_id, epoch=self.broker_epoch, by=by)
-        online = tuple(one for one in self._introduction.directories if one not in self.offline_directories)
+        online = tuple(
+            directory for directory in self._introduction.directories if directory not in self.offline_directories
+        )
         refusal, reason = await self._try_to_register(
             replace(self._introduction, directories=online, previous_epoch=-1)
         )

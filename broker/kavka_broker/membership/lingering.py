@@ -35,7 +35,7 @@ class Lingering:
         if self._brokers.generation == self._generation:
             return
         self._generation = self._brokers.generation
-        before, self._alive = self._alive, {one.broker_id for one in self._brokers.alive()}
+        before, self._alive = self._alive, {broker.broker_id for broker in self._brokers.alive()}
         for broker_id in sorted(before - self._alive):
             self._lingering[broker_id] = self._timers.after(LINGER_MS, self._forget, broker_id)
         for broker_id in list(self._lingering):

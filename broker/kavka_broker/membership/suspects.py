@@ -74,12 +74,12 @@ class Suspects:
         brokers = [
             broker.broker_id
             for broker in self._metadata.brokers
-            if any((one.host, one.port) == (host, port) for one in broker.endpoints.values())
+            if any((endpoint.host, endpoint.port) == (host, port) for endpoint in broker.endpoints.values())
         ]
         return brokers + [
             controller.controller_id
             for controller in self._metadata.brokers.controllers()
-            if any((one.host, one.port) == (host, port) for one in controller.end_points)
+            if any((endpoint.host, endpoint.port) == (host, port) for endpoint in controller.end_points)
         ]
 
     def _replayed(self, _: Sequence[Message]) -> None:

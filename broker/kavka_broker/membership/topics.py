@@ -74,9 +74,9 @@ class TopicMaker:
         except Unreachable as problem:
             return {name: BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem)) for name in names}
         refused = {
-            one.name: BrokerError(ErrorCode(one.error_code), one.error_message)
-            for one in answer.topics
-            if one.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+            topic.name: BrokerError(ErrorCode(topic.error_code), topic.error_message)
+            for topic in answer.topics
+            if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
         }
         await self._known([name for name in names if name not in refused])
         return refused

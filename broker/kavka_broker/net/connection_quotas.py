@@ -108,25 +108,25 @@ class ConnectionQuotas:
 
     @property
     def _total(self) -> int:
-        return sum(one.count for one in self._listeners.values())
+        return sum(listener.count for listener in self._listeners.values())
 
     def _is_protected(self, listener: str) -> bool:
         return listener == self._protected and len(self._listeners) > 1
 
     def _tell_all(self) -> None:
-        for one in self._listeners.values():
-            one.tell()
+        for listener in self._listeners.values():
+            listener.tell()
 
     def _close_excess(self) -> None:
         excess = self._total - len(self._leaving) - self._bounds.connections_max
         if excess <= 0:
             return
-        longest_idle_first = sorted(self._closable(), key=lambda one: one.last_active_ms)
+        longest_idle_first = sorted(self._closable(), key=lambda connection: connection.last_active_ms)
         for connection in longest_idle_first[:excess]:
             self._leaving[connection] = None
             connection.close(f"more than max.connections={self._bounds.connections_max}")
 
     def _closable(self) -> Iterator[Closable]:
-        for name, one in self._listeners.items():
+        for name, listener in self._listeners.items():
             if not self._is_protected(name):
-                yield from (each for each in one.connections if each not in self._leaving)
+                yield from (connection for connection in listener.connections if connection not in self._leaving)

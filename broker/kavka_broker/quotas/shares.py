@@ -5,7 +5,7 @@ The cost of a request without a quota is one lookup in a dictionary. Which quota
 
 - `SENSORS_MAX` shares; whoever comes later draws on one common sensor for each quota that applies to such late-comers,
   so a client that invents a new client id for every connection gains nothing by it;
-- `SENSORS_MAX` resolved clients; the cache starts anew when it is full;
+- `SENSORS_MAX` resolved clients; the cache starts again when it is full;
 - `SERIES_MAX` shares with a name in the metrics, the others are summed up under `__other__`.
 """
 

@@ -73,10 +73,10 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def high_watermark_of(self, one: Log) -> int:
+    def high_watermark_of(self, log: Log) -> int:
         """Return the high watermark of the partition that a log belongs to."""
-        partition = self._replicas.get(*one.name)
-        return one.log_start_offset if partition is None else partition.high_watermark
+        partition = self._replicas.get(*log.name)
+        return log.log_start_offset if partition is None else partition.high_watermark
 
     def _chores(self) -> list[Chore]:
         config = self._config
@@ -116,8 +116,8 @@ class Housekeeping:
             self._checkpointed = points
             await self._slices.whole(self._note_written(points))
 
-    def _points_of(self, one: Log) -> Points:
-        return one.recovery_point, one.log_start_offset, self.high_watermark_of(one)
+    def _points_of(self, log: Log) -> Points:
+        return log.recovery_point, log.log_start_offset, self.high_watermark_of(log)
 
     def _note_written(self, written: dict[PartitionName, Points]) -> Work[None]:
         """Note that these logs were written down. A log whose end is committed stays so until it changes."""
@@ -130,9 +130,9 @@ class Housekeeping:
         changed = {changed_log.name for changed_log in self._logs.changed}
         self._checkpointed = {name: points for name, points in written.items() if name in changed}
 
-    def _is_settled(self, written: Points, one: Log) -> bool:
-        is_written = self._logs.is_named(one) and self._points_of(one) == written
-        return is_written and written[2] == one.log_end_offset
+    def _is_settled(self, written: Points, log: Log) -> bool:
+        is_written = self._logs.is_named(log) and self._points_of(log) == written
+        return is_written and written[2] == log.log_end_offset
 
     async def _retain(self) -> None:
         expiration_ms = self._effective.broker["producer.id.expiration.ms"]

@@ -141,10 +141,10 @@ class Wiring:
     def _cleaner(self, broker: Broker) -> LogCleaner:
         effective = EffectiveConfig(self._config, broker.metadata.configs)
 
-        def stable_offset_of(one: Log) -> int | None:
+        def stable_offset_of(log: Log) -> int | None:
             """Return up to where a log may be cleaned; None while it is not in service, damaged, or being copied."""
-            partition = broker.replicas.get(*one.name)
-            if partition is None or partition.log is not one or one.damage or broker.replicas.moves.get(*one.name):
+            partition = broker.replicas.get(*log.name)
+            if partition is None or partition.log is not log or log.damage or broker.replicas.moves.get(*log.name):
                 return None
             return partition.last_stable_offset
 

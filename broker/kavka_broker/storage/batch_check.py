@@ -5,7 +5,7 @@ comes here, to be refused with Kafka's own error or to be rewritten: the leader'
 another codec, records that are packed. Kafka's order of the checks is kept, so that a batch with
 two faults gets the same answer.
 
-To look into records and to pack them anew may take long: a client's batch that is not small is `NotOnLoop`, and comes
+To look into records and to pack them again may take long: a client's batch that is not small is `NotOnLoop`, and comes
 again from a thread (`prepare_in_thread`), which knows nothing of the log but its configuration.
 """
 

@@ -12,7 +12,7 @@ What a user of the seam may rely on:
   across a loss of power too: temporary file, fsync, rename, fsync of the directory.
 
 **Reading through a map.** A read is a slice of the file's memory map, which the socket takes without a copy. Two
-dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps the file anew (the
+dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps it again (the
 old map lives until its last slice is gone); small reads at the growing end are plain `pread`s, which are cheaper than a
 map each. And touching a page of a map kills the process (SIGBUS) where it lies beyond the end of its file or its sector
 cannot be read. A file only shrinks by `truncate`, always in place, for a full disk has no room for a copy: where no

@@ -1,7 +1,7 @@
 """What of a log survives a loss of power: the recovery point, and the syncs that move it.
 
 Bytes below the recovery point were synced; recovery trusts them. So it moves forward only after a sync, and goes back,
-on disk too, before the log is cut and written anew below it.
+on disk too, before the log is cut and written again below it.
 
 A cut takes three steps, of which a thread does the first and the last (`sync_records`) for logs that clients wait for:
 

@@ -105,11 +105,11 @@ class Search:
         """Return the logs in service, in the order of their directories; `are_all` unless others are offline."""
         by_name: dict[PartitionName, list[FoundLog]] = {}
         for directory in directories:
-            for one in self._try_list(directory):
-                by_name.setdefault(one.name, []).append(one)
+            for found_log in self._try_list(directory):
+                by_name.setdefault(found_log.name, []).append(found_log)
         are_all = are_all and all(directory.is_online for directory in directories)
         made = (self._made(twins, are_all=are_all) for twins in by_name.values())
-        kept = [one for twins in made for one in self._tell_apart(twins)]
+        kept = [found_log for twins in made for found_log in self._tell_apart(twins)]
         order = {directory.path: index for index, directory in enumerate(directories)}
         assert len({found.path for found in kept}) == len(kept), "a log is in service twice"
         return sorted(kept, key=lambda found: order[found.directory.path])
@@ -126,8 +126,8 @@ class Search:
         for entry in self._disk.names(directory.path):
             path = os.path.join(directory.path, entry)
             if (name := parse_partition(entry)) is not None and name != CLUSTER_METADATA:
-                one = self._look_at(directory, name, path)
-                found += [] if one is None else [one]
+                found_log = self._look_at(directory, name, path)
+                found += [] if found_log is None else [found_log]
             elif not self._disk.is_directory(path):
                 continue
             elif entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
@@ -157,9 +157,9 @@ class Search:
         """Return the logs of one name, without those that were only begun."""
         made = [twin for twin in twins if not twin.is_half_made]
         is_only_one = are_all and len(twins) == 1
-        for one in twins:
-            if one.is_half_made and one.directory.is_online:
-                made += self._try_finish(one, is_only_one=is_only_one)
+        for twin in twins:
+            if twin.is_half_made and twin.directory.is_online:
+                made += self._try_finish(twin, is_only_one=is_only_one)
         return made
 
     def _try_finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
@@ -193,8 +193,8 @@ class Search:
         known = [twin for twin in twins if twin.topic_id and twin.topic_id != ZERO and wanted in (ZERO, twin.topic_id)]
         kept = known or twins[:1]
         assert len({twin.path for twin in twins}) == len(twins), "a log is found twice"
-        for one in twins:
-            if one not in kept and one.directory.is_online:
-                log.warning("log.duplicated", log=str(one.name), kept=kept[0].path, set_aside=one.path)
-                self._aside.put(one.directory, one.name, one.path, STRAY_DIRECTORY)
+        for twin in twins:
+            if twin not in kept and twin.directory.is_online:
+                log.warning("log.duplicated", log=str(twin.name), kept=kept[0].path, set_aside=twin.path)
+                self._aside.put(twin.directory, twin.name, twin.path, STRAY_DIRECTORY)
         return kept

@@ -74,16 +74,18 @@ class FutureLogs:
         found, self._found = self._found, []
         return found
 
-    def make(self, one: Log, directory: LogDirectory, now_ms: int) -> Log:
+    def make(self, current: Log, directory: LogDirectory, now_ms: int) -> Log:
         """Make an empty log in `directory`, to take the place of `one` as its copy. Raises KAFKA_STORAGE_ERROR."""
-        base = aside_directory(one.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY)
-        if parse_future(base) != one.name:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{one.name}: its name is too long for a copy beside it")
+        base = aside_directory(current.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY)
+        if parse_future(base) != current.name:
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{current.name}: its name is too long for a copy beside it"
+            )
         path = os.path.join(directory.path, base)
         try:
-            future = begin(self._disk, path, one.topic_id, one.config, now_ms)
+            future = begin(self._disk, path, current.topic_id, current.config, now_ms)
         except OSError as problem:
-            raise _refused(one.name, "begin to move", problem) from problem
+            raise _refused(current.name, "begin to move", problem) from problem
         assert future.log_end_offset == 0, f"{path} begins with {future.log_end_offset} records"
         future.state.on_failed = partial(self._failed, directory)
         return future
@@ -133,25 +135,25 @@ class FutureLogs:
         self._aside.put(found.directory, found.name, found.path, STRAY_DIRECTORY)
 
 
-def beyond_common(future: Log, one: Log) -> int | None:
+def beyond_common(future: Log, current: Log) -> int | None:
     """From where on a copy has what its log does not have, or not any more; None where it has nothing of the kind. Once
     it is cut there this has to be asked again.
     """
     if not future.log_end_offset:
         return None
     # The log may have lost its newest epoch with its end.
-    shared = one.epoch_end_offset(min(future.epochs.latest, one.epochs.latest))
+    shared = current.epoch_end_offset(min(future.epochs.latest, current.epochs.latest))
     if shared.epoch == future.epochs.latest and shared.end_offset >= future.log_end_offset:
         return None
     return truncation_offset(shared, future.epochs, future.log_end_offset, 0)
 
 
-def first_to_copy(one: Log) -> int:
+def first_to_copy(current: Log) -> int:
     """Where the batch begins in which a log begins: DeleteRecords may put its start into the middle. Raises
     CORRUPT_MESSAGE.
     """
-    start_offset = one.log_start_offset
-    parts = one.read(start_offset, 1).parts
+    start_offset = current.log_start_offset
+    parts = current.read(start_offset, 1).parts
     return min(start_offset, read_extent(parts[0]).base_offset) if parts else start_offset
 
 

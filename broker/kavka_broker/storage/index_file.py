@@ -2,7 +2,7 @@
 
 The newest entries wait in memory and are written out when a page of them has come together, at a roll, a flush or a
 close: one small write for each index entry would double the system calls of an append. Nothing is lost by that: an
-index only says where to begin to look, and recovery builds it anew from the log.
+index only says where to begin to look, and recovery builds it again from the log.
 
 Kafka preallocates an index and trims it when its segment is done; here the file is always as long as its entries,
 which is the trimmed form.

@@ -1,4 +1,4 @@
-"""Cutting a log off at its end, as a follower that has what its leader has not, and beginning it anew.
+"""Cutting a log off at its end, as a follower that has what its leader has not, and beginning it again.
 
 What has to be synced before and after is in `durability`; here is what changes files and what is known in memory.
 """

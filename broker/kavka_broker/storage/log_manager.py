@@ -88,59 +88,59 @@ class LogManager(OpenLogs):
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
         large: list[FoundLog] = []
         small: list[FoundLog] = []
-        for one in found:
-            (large if self._has_much_to_recover(one) else small).append(one)
+        for found_log in found:
+            (large if self._has_much_to_recover(found_log) else small).append(found_log)
         with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX) if large else 1, "recovery") as mapped:
             opened = chain(
                 zip(large, mapped(opening, large), strict=True), zip(small, map(opening, small), strict=True)
             )
-            for count, (one, made) in enumerate(opened, 1):
+            for count, (found_log, made) in enumerate(opened, 1):
                 if made is None:
                     continue
-                self._add(one.directory, made)
+                self._add(found_log.directory, made)
                 if progress is not None:
                     progress(count, len(found), str(made.name))
         self._is_loaded = True
 
-    def _has_much_to_recover(self, one: FoundLog) -> bool:
+    def _has_much_to_recover(self, found_log: FoundLog) -> bool:
         """Whether a thread of its own is worth what it costs the others. Two that open small logs wait for each other
         at each call of the system, and take twice the time of one.
         """
-        if one.directory.is_clean or self._threads_max == 1:
+        if found_log.directory.is_clean or self._threads_max == 1:
             return False
         try:
-            last = next((name for name in reversed(self.disk.names(one.path)) if name.endswith(LOG)), None)
-            return last is not None and self.disk.size(os.path.join(one.path, last)) > SMALL_BYTES_MAX
+            last = next((name for name in reversed(self.disk.names(found_log.path)) if name.endswith(LOG)), None)
+            return last is not None and self.disk.size(os.path.join(found_log.path, last)) > SMALL_BYTES_MAX
         except OSError:
             return False  # opening the log says why
 
-    def _open(self, one: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
-        directory, name = one.directory, one.name
+    def _open(self, found_log: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
+        directory, name = found_log.directory, found_log.name
         if not directory.is_online:
-            self._unusable[name] = Unusable(one, OSError("its directory is offline"))
+            self._unusable[name] = Unusable(found_log, OSError("its directory is offline"))
             return None
         try:
-            if one.topic_id == ZERO:
+            if found_log.topic_id == ZERO:
                 raise BrokerError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"{one.path} has records and no topic id; write it into partition.metadata, or remove the log",
+                    f"{found_log.path} has records and no topic id; write it to partition.metadata, or remove the log",
                 )
             opened = recovery.open_log(
                 self.disk,
-                one.path,
+                found_log.path,
                 config_of(name.topic),
                 recover=not directory.is_clean,
                 recovery_point=directory.recovery_points.get(name, 0),
                 log_start_offset=directory.log_starts.get(name, 0),
                 now_ms=now_ms,
                 cleaned_offset=directory.cleaned_offsets.get(name, 0),
-                topic_id=one.topic_id,
+                topic_id=found_log.topic_id,
             )
             opened.segments.release()  # otherwise a start would need as many descriptors as there are logs
             return opened
         except UNREADABLE as problem:
             log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
-            self._unusable[name] = unusable = Unusable(one, problem)
+            self._unusable[name] = unusable = Unusable(found_log, problem)
             if unusable.has_failed:
                 self._fail(directory, unusable.cause)
             return None

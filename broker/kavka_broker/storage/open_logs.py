@@ -110,14 +110,18 @@ class OpenLogs:
         """Sync the ids of new logs, ahead of their first records. Blocks: call it in a thread."""
         logs, self._unsecured = self._unsecured, []
         for directory in self.online:
-            inside = [one for one in logs if self._homes.get(one.name) is directory and not one.is_closed]
-            changes = [one.segments.name_changes for one in inside]
+            inside = [
+                partition_log
+                for partition_log in logs
+                if self._homes.get(partition_log.name) is directory and not partition_log.is_closed
+            ]
+            changes = [partition_log.segments.name_changes for partition_log in inside]
             try:
                 with side_by_side(SECURING_THREADS_MAX if self._threads_max > 1 else 1, "securing") as mapped:
                     list(mapped(self._sync_id, inside))
                 self.disk.sync_directory(directory.path)
-                for one, seen in zip(inside, changes, strict=True):
-                    one.durability.note_secured(seen)
+                for partition_log, seen in zip(inside, changes, strict=True):
+                    partition_log.durability.note_secured(seen)
             except OSError as problem:
                 if not is_out_of_files(problem):  # otherwise each log tries again with its first record
                     self._fail(directory, problem)
@@ -134,15 +138,15 @@ class OpenLogs:
         Where the disk refuses, the maker of the new log hears of it and tries again.
         """
         for directory in self.online:
-            former = [one for one in names if directory.remembers(one) and self._homes.get(one) is not directory]
+            former = [name for name in names if directory.remembers(name) and self._homes.get(name) is not directory]
             with suppress(OSError):
                 directory.forget(former, partial(self._logs_in, directory), self._spoken_for)
 
-    def _sync_id(self, one: Log) -> None:
+    def _sync_id(self, partition_log: Log) -> None:
         try:
-            one.durability.sync_id(is_named=True)
+            partition_log.durability.sync_id(is_named=True)
         except FileNotFoundError:
-            if not one.is_closed:
+            if not partition_log.is_closed:
                 raise
 
     @property
@@ -150,36 +154,41 @@ class OpenLogs:
         """The logs that have something to flush, to remove or to write down."""
         return list(self._changed.values())
 
-    def _note_changed(self, one: Log) -> None:
-        if self._logs.get(one.name) is one:
-            self._changed[one.name] = one
+    def _note_changed(self, partition_log: Log) -> None:
+        if self._logs.get(partition_log.name) is partition_log:
+            self._changed[partition_log.name] = partition_log
 
-    def settle(self, one: Log, is_written: Callable[[Log], bool]) -> None:
+    def settle(self, partition_log: Log, is_written: Callable[[Log], bool]) -> None:
         """Look at this log no more until it changes, if it `is_written` as it is now and has nothing more to do."""
-        if self._changed.pop(one.name, None) is None:
+        if self._changed.pop(partition_log.name, None) is None:
             return
-        one.state.is_changed = False  # before it is compared: a thread may be changing it just now
-        if one.durability.unflushed_messages or len(one.segments.discarded) or not is_written(one):
-            one.state.note_changed()
+        partition_log.state.is_changed = False  # before it is compared: a thread may be changing it just now
+        if (
+            partition_log.durability.unflushed_messages
+            or len(partition_log.segments.discarded)
+            or not is_written(partition_log)
+        ):
+            partition_log.state.note_changed()
 
     def flush_due(self, now_ms: int) -> None:
         """Sync rolled segments, and what is older than `flush.ms`. Blocks: call it in a thread."""
-        for one in self.changed:
+        for partition_log in self.changed:
             is_late = (
-                one.durability.unflushed_messages > 0 and now_ms - one.durability.flushed_ms >= one.config.flush_ms
+                partition_log.durability.unflushed_messages > 0
+                and now_ms - partition_log.durability.flushed_ms >= partition_log.config.flush_ms
             )
-            if not one.is_failed and (is_late or one.durability.has_unflushed_segments):
-                self._try_flush(one, now_ms)
+            if not partition_log.is_failed and (is_late or partition_log.durability.has_unflushed_segments):
+                self._try_flush(partition_log, now_ms)
 
-    def _try_flush(self, one: Log, now_ms: int) -> None:
+    def _try_flush(self, partition_log: Log, now_ms: int) -> None:
         with suppress(BrokerError):  # its directory knows already, or there was no descriptor
-            one.flush()
-            one.durability.flushed_ms = now_ms
+            partition_log.flush()
+            partition_log.durability.flushed_ms = now_ms
 
-    def _log_failed(self, one: Log) -> None:
+    def _log_failed(self, partition_log: Log) -> None:
         """Wherever it was found: in a sync within an append too, whose leader must not go on refusing forever."""
-        home = self._homes.get(one.name)
-        if home is not None and self._logs.get(one.name) is one:
+        home = self._homes.get(partition_log.name)
+        if home is not None and self._logs.get(partition_log.name) is partition_log:
             self._fail(home)
 
     def retain(
@@ -192,17 +201,19 @@ class OpenLogs:
     ) -> Work[int]:
         """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
         count, pace = 0, pace or Pace()
-        for one in self:
-            if one.is_failed or one.is_closed:
+        for partition_log in self:
+            if partition_log.is_failed or partition_log.is_closed:
                 continue
-            one.producers.expire(now_ms, expiration_ms)
-            high_watermark = one.log_end_offset if high_watermark_of is None else high_watermark_of(one)
+            partition_log.producers.expire(now_ms, expiration_ms)
+            high_watermark = (
+                partition_log.log_end_offset if high_watermark_of is None else high_watermark_of(partition_log)
+            )
             before = count
             try:
-                count += delete_expired(one, now_ms, high_watermark)
+                count += delete_expired(partition_log, now_ms, high_watermark)
             except BrokerError as problem:
-                log.error("retention.failed", log=str(one.name), reason=str(problem))
-            one.release_idle()
+                log.error("retention.failed", log=str(partition_log.name), reason=str(problem))
+            partition_log.release_idle()
             if pace.spent(UNITS_PER_SLICE if count > before else RETAIN_UNITS):
                 yield
         return count
@@ -210,12 +221,12 @@ class OpenLogs:
     @property
     def has_deleted(self) -> bool:
         """Whether something waits to be removed."""
-        return len(self.aside) > 0 or any(len(one.segments.discarded) for one in self.changed)
+        return len(self.aside) > 0 or any(len(partition_log.segments.discarded) for partition_log in self.changed)
 
     def remove_deleted(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
         """Remove what was renamed away long enough ago. Blocks: call it in a thread."""
-        for one in self.changed:
-            one.segments.discarded.remove()
+        for partition_log in self.changed:
+            partition_log.segments.discarded.remove()
         self.aside.free(now_ms, stray_retention_ms=stray_retention_ms)
 
     @property
@@ -226,14 +237,16 @@ class OpenLogs:
     @property
     def have_unnamed(self) -> bool:
         """Whether checkpoints do not speak yet of a log whose topic's id is synced."""
-        return any(one.durability.is_secured and not self.is_named(one) for one in self.changed)
+        return any(
+            partition_log.durability.is_secured and not self.is_named(partition_log) for partition_log in self.changed
+        )
 
-    def is_named(self, one: Log) -> bool:
+    def is_named(self, partition_log: Log) -> bool:
         """Whether the recovery points on the disk name this log: its topic's id is synced then. Of one in a directory
         that has failed they say all that they will.
         """
-        home = self._homes.get(one.name)
-        return home is None or not home.is_online or one.name in home.recovery_points
+        home = self._homes.get(partition_log.name)
+        return home is None or not home.is_online or partition_log.name in home.recovery_points
 
     def write_checkpoints(self, high_watermark_of: HighWatermark | None = None) -> bool:
         """Write down recovery points, log starts and high watermarks; returns whether all of it was written. Blocks:
@@ -248,9 +261,9 @@ class OpenLogs:
                 log.error("checkpoint.failed", directory=directory.path, reason=str(problem))
         return is_written
 
-    def note_cleaned(self, one: Log) -> None:
+    def note_cleaned(self, partition_log: Log) -> None:
         """Write down up to where the log has been cleaned. Blocks: call it in a thread. Raises OSError."""
-        home = self._homes.get(one.name)
+        home = self._homes.get(partition_log.name)
         if home is not None:
             home.write_cleaned_offsets(partial(self._logs_in, home), self._spoken_for)
 
@@ -258,7 +271,7 @@ class OpenLogs:
         directory.write_recovery_points(partial(self._logs_in, directory), self._spoken_for)
 
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
-        return [one for one in self if self._homes.get(one.name) is directory]
+        return [partition_log for partition_log in self if self._homes.get(partition_log.name) is directory]
 
     def _fail(self, directory: LogDirectory, problem: OSError | None = None) -> None:
         if not directory.is_online:
@@ -266,8 +279,8 @@ class OpenLogs:
         directory.is_online = False
         reason = "" if problem is None else str(problem)
         log.error("directory.failed", directory=directory.path, logs=len(self._logs_in(directory)), reason=reason)
-        for one in self._logs_in(directory):
-            one.state.is_failed = True
+        for partition_log in self._logs_in(directory):
+            partition_log.state.is_failed = True
         self.on_offline(directory)
 
     # --- stop ---------------------------------------------------------------------------------------------------
@@ -278,11 +291,11 @@ class OpenLogs:
             self._leave_as_found(broker_epoch)
             return
         unfinished: list[Log] = []
-        for one in self:
-            if one.is_finished:
-                self._close(one)  # threads that do so little would only wait for each other
+        for partition_log in self:
+            if partition_log.is_finished:
+                self._close(partition_log)  # threads that do so little would only wait for each other
             else:
-                unfinished.append(one)
+                unfinished.append(partition_log)
         with side_by_side(self._threads_max if unfinished else 1, "closing") as mapped:
             list(mapped(self._close, unfinished))
         for directory in self.online:
@@ -303,28 +316,31 @@ class OpenLogs:
         """
         if self._unusable and not directory.is_clean:
             return False
-        return not any(one.is_failed or one.name in self._unclosed for one in self._logs_in(directory))
+        return not any(
+            partition_log.is_failed or partition_log.name in self._unclosed
+            for partition_log in self._logs_in(directory)
+        )
 
     def _leave_as_found(self, broker_epoch: int) -> None:
         """The start did not come to its end: what was clean stays so, what needs recovery still does. A registration on
         the way here has taken the place of the one that the mark named.
         """
-        for one in self:
-            one.abandon()
+        for partition_log in self:
+            partition_log.abandon()
         for directory in self.directories:
             if directory.is_online and directory.is_clean and directory.broker_epoch is not None:
                 directory.mark_clean(broker_epoch if broker_epoch >= 0 else directory.broker_epoch)
             directory.release()
 
-    def _close(self, one: Log) -> None:
+    def _close(self, partition_log: Log) -> None:
         try:
-            one.close()
+            partition_log.close()
         except BrokerError as error:
             problem = error.__cause__
             if isinstance(problem, OSError) and is_passing(problem):
-                self._unclosed[one.name] = None  # a full disk is not a broken one
+                self._unclosed[partition_log.name] = None  # a full disk is not a broken one
             else:
-                self._fail(self._homes[one.name])
+                self._fail(self._homes[partition_log.name])
 
 
 def _nothing(directory: LogDirectory) -> None:

@@ -56,7 +56,7 @@ class ProducerFiles:
 
     def _begun(self, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:
         segments, end_offset = self._segments, self._state.end_offset
-        unindexed = (one.base_offset for one in segments if one.aborted.trust is Trust.INCOMPLETE)
+        unindexed = (segment.base_offset for segment in segments if segment.aborted.trust is Trust.INCOMPLETE)
         at_most = min(unindexed, default=end_offset)
         known = self.snapshots.load(at_most, end_offset, self.bears_out, snapshot_offsets)
         # Without a snapshot the batch in which the log begins counts too.

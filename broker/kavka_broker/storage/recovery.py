@@ -4,7 +4,7 @@ After a clean stop everything is as it was left, or the disk has changed it. The
 any case, is checked, and has to end where the recovery point says. After any other stop what lies behind the recovery
 point may be torn, missing, or zeros. Those segments are read batch by batch: length, magic, CRC, ascending offsets. At
 the first batch that does not hold, the log is cut, and later segments go. Indexes, leader epochs and the producers'
-state are derived from batches, so they are built anew for what was checked.
+state are derived from batches, so they are built again for what was checked.
 
 Segments below the recovery point keep their indexes if these look sane, else they are rebuilt from the log.
 
@@ -179,9 +179,9 @@ def _missed_segment(
 def _missed_first_segment(bases: list[int], lost: list[int], log_start_offset: int, recovery_point: int) -> int | None:
     """Nor does one after a crash, if it was synced and not cut off since: its log is the last of its files to go."""
     first_base = bases[0] if bases else recovery_point
-    gone = [one for one in lost if one < min(first_base, recovery_point)]
-    reach = ((one, end_offset) for one, end_offset in pairwise([*gone, first_base]) if end_offset > log_start_offset)
-    return next((one for one, _ in reach), None)
+    gone = [base for base in lost if base < min(first_base, recovery_point)]
+    reach = ((base, end_offset) for base, end_offset in pairwise([*gone, first_base]) if end_offset > log_start_offset)
+    return next((base for base, _ in reach), None)
 
 
 def _stand_in(opening: _Opening, bases: list[int], missed: int) -> None:

@@ -227,5 +227,5 @@ class Segments:
 
 def _bases_of(segments: list[Segment]) -> list[int]:
     bases = [segment.base_offset for segment in segments]
-    assert all(one < other for one, other in pairwise(bases)), f"the segments begin at {bases}"
+    assert all(base < other for base, other in pairwise(bases)), f"the segments begin at {bases}"
     return bases

@@ -83,14 +83,14 @@ class SetAside:
         assert suffix in (DELETE_DIRECTORY, STRAY_DIRECTORY), suffix
         assert delay_ms >= 0, delay_ms
         target = os.path.join(directory.path, aside_directory(name, self._random_bytes(16).hex(), suffix))
-        one = Aside(directory, path, target, suffix, size_bytes, delay_ms)
-        self._all[path] = one
+        aside = Aside(directory, path, target, suffix, size_bytes, delay_ms)
+        self._all[path] = aside
         if suffix == STRAY_DIRECTORY:
             log.warning("stray.moved", log=str(name), moved_to=target, bytes=size_bytes)
         try:
-            self._try_rename(one)
+            self._try_rename(aside)
         except FileNotFoundError:
-            self._forget(one)
+            self._forget(aside)
 
     def found(self, directory: LogDirectory, path: str, suffix: str) -> None:
         """A start has come across what an earlier life has set aside."""
@@ -99,89 +99,89 @@ class SetAside:
 
     def holds(self, path: str) -> bool:
         """Whether a log that is out of service still has this place."""
-        one = self._all.get(path)
-        return one is not None and not one.is_renamed
+        aside = self._all.get(path)
+        return aside is not None and not aside.is_renamed
 
     def count(self, directory: LogDirectory, suffix: str) -> tuple[int, int]:
         """How many logs of this kind are set aside in the directory, and their bytes as far as they are known."""
-        found = [one for one in list(self._all.values()) if one.directory is directory and one.suffix == suffix]
-        return len(found), sum(max(0, one.size_bytes) for one in found)
+        found = [aside for aside in list(self._all.values()) if aside.directory is directory and aside.suffix == suffix]
+        return len(found), sum(max(0, aside.size_bytes) for aside in found)
 
     def free(self, now_ms: int, *, stray_retention_ms: int = STRAY_RETENTION_MS) -> None:
         """Remove what has been aside for long enough. Blocks: call it in a thread."""
-        for one in list(self._all.values()):
-            if not one.directory.is_online:
+        for aside in list(self._all.values()):
+            if not aside.directory.is_online:
                 continue
             try:
-                is_gone = self._free(one, now_ms, stray_retention_ms)
+                is_gone = self._free(aside, now_ms, stray_retention_ms)
             except FileNotFoundError:
                 is_gone = True
             except OSError as problem:
-                self._tell(one, problem)
+                self._tell(aside, problem)
                 continue
             if is_gone:
-                self._forget(one)
+                self._forget(aside)
 
-    def _free(self, one: Aside, now_ms: int, stray_retention_ms: int) -> bool:
-        if not one.is_renamed and not self._try_rename(one):
-            if one.suffix == DELETE_DIRECTORY and one.directory.is_online:
-                self._remove_in_place(one)
+    def _free(self, aside: Aside, now_ms: int, stray_retention_ms: int) -> bool:
+        if not aside.is_renamed and not self._try_rename(aside):
+            if aside.suffix == DELETE_DIRECTORY and aside.directory.is_online:
+                self._remove_in_place(aside)
                 return True
             return False
-        if one.since_ms < 0:
-            self._measure(one, now_ms)
-        age_ms = now_ms - one.since_ms
-        if one.suffix == STRAY_DIRECTORY:
+        if aside.since_ms < 0:
+            self._measure(aside, now_ms)
+        age_ms = now_ms - aside.since_ms
+        if aside.suffix == STRAY_DIRECTORY:
             if age_ms < stray_retention_ms:
                 return False
-            log.warning("stray.removed", path=one.path, bytes=one.size_bytes)
-        elif age_ms < one.delay_ms and one.directory.has_room:
+            log.warning("stray.removed", path=aside.path, bytes=aside.size_bytes)
+        elif age_ms < aside.delay_ms and aside.directory.has_room:
             return False
-        assert one.is_renamed, f"{one.path} is the name of a log"
-        self._disk.remove_tree(one.path)
+        assert aside.is_renamed, f"{aside.path} is the name of a log"
+        self._disk.remove_tree(aside.path)
         return True
 
-    def _forget(self, one: Aside) -> None:
+    def _forget(self, aside: Aside) -> None:
         # Another log may have had the place since, and may have been put out of service in its turn.
-        if self._all.get(one.path) is one:
-            del self._all[one.path]
+        if self._all.get(aside.path) is aside:
+            del self._all[aside.path]
 
-    def _try_rename(self, one: Aside) -> bool:
+    def _try_rename(self, aside: Aside) -> bool:
         """Whether it has left its place. Raises FileNotFoundError where it is gone: what comes there is another's."""
         try:
-            self._disk.rename(one.path, one.target)
+            self._disk.rename(aside.path, aside.target)
         except FileNotFoundError:
             raise
         except OSError as problem:
-            self._tell(one, problem)
+            self._tell(aside, problem)
             if not is_passing(problem):
-                self._failed(one.directory, problem)
+                self._failed(aside.directory, problem)
             return False
-        assert not one.is_renamed, f"{one.path} is renamed twice"
-        former, one.path, one.is_renamed = one.path, one.target, True
-        self._all[one.path] = one
+        assert not aside.is_renamed, f"{aside.path} is renamed twice"
+        former, aside.path, aside.is_renamed = aside.path, aside.target, True
+        self._all[aside.path] = aside
         self._all.pop(former, None)
         return True
 
-    def _remove_in_place(self, one: Aside) -> None:
-        assert one.suffix == DELETE_DIRECTORY, f"{one.path} is a stray, which is kept"
-        assert not one.is_renamed, f"{one.path} has left its place"
-        partition_metadata.mark_removed(self._disk, one.path)
-        for entry in self._disk.names(one.path):
+    def _remove_in_place(self, aside: Aside) -> None:
+        assert aside.suffix == DELETE_DIRECTORY, f"{aside.path} is a stray, which is kept"
+        assert not aside.is_renamed, f"{aside.path} has left its place"
+        partition_metadata.mark_removed(self._disk, aside.path)
+        for entry in self._disk.names(aside.path):
             if entry != PARTITION_METADATA:
-                self._disk.remove(os.path.join(one.path, entry))
+                self._disk.remove(os.path.join(aside.path, entry))
         # The mark goes last.
-        self._disk.sync_directory(one.path)
-        self._disk.remove_tree(one.path)
-        log.info("log.removed", path=one.path, bytes=one.size_bytes)
+        self._disk.sync_directory(aside.path)
+        self._disk.remove_tree(aside.path)
+        log.info("log.removed", path=aside.path, bytes=aside.size_bytes)
 
-    def _measure(self, one: Aside, now_ms: int) -> None:
-        files = [os.path.join(one.path, entry) for entry in self._disk.names(one.path) if entry != SINCE]
-        one.size_bytes = sum(self._disk.size(file) for file in files)
-        one.since_ms = self._since(one, now_ms) if one.suffix == STRAY_DIRECTORY else now_ms
+    def _measure(self, aside: Aside, now_ms: int) -> None:
+        files = [os.path.join(aside.path, entry) for entry in self._disk.names(aside.path) if entry != SINCE]
+        aside.size_bytes = sum(self._disk.size(file) for file in files)
+        aside.since_ms = self._since(aside, now_ms) if aside.suffix == STRAY_DIRECTORY else now_ms
 
-    def _since(self, one: Aside, now_ms: int) -> int:
-        path = os.path.join(one.path, SINCE)
+    def _since(self, aside: Aside, now_ms: int) -> int:
+        path = os.path.join(aside.path, SINCE)
         try:
             return min(now_ms, int(self._disk.read_file(path)))
         except (FileNotFoundError, ValueError):
@@ -189,7 +189,7 @@ class SetAside:
                 self._disk.write_file(path, b"%d\n" % now_ms, durable=False)
             return now_ms
 
-    def _tell(self, one: Aside, problem: OSError) -> None:
-        if not one.is_told:
-            one.is_told = True
-            log.error("log.not_moved", path=one.path, reason=str(problem), tries="again")
+    def _tell(self, aside: Aside, problem: OSError) -> None:
+        if not aside.is_told:
+            aside.is_told = True
+            log.error("log.not_moved", path=aside.path, reason=str(problem), tries="again")

@@ -1,8 +1,8 @@
 """Resources as an API server or our own store holds them: read with more patience than what a person writes.
 
 Another version may have written them. Fields that this version does not know are left out; of a status, also what this
-version does not understand: the next look says it anew. Only a spec that cannot be understood is refused, and then that
-one resource is left alone until somebody mends it.
+version does not understand: the next look says it again. Only a spec that cannot be understood is refused, and then
+that one resource is left alone until somebody mends it.
 """
 
 from collections.abc import Mapping

@@ -72,7 +72,7 @@ def _vanished(node: WantedNode, volume: SeenVolume, given_up: Sequence[str]) -> 
     if has_a_vote:
         return (
             f"{name} has vanished from {volume.place} with what the controller has voted and knows; bring it back: a"
-            " controller never begins anew by itself"
+            " controller never begins again by itself"
         )
     return (
         f"{name} has vanished from {volume.place}, and what it held is not known; bring it back, or give it up with"

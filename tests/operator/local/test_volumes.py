@@ -118,7 +118,7 @@ def test_a_controller_never_begins_a_new_metadata_log(kavka: Kavka) -> None:
     shutil.rmtree(disk)
     for annotation in ("", f"kavka.dev/forget-volumes: {identity}"):
         code, said = kavka.run("up", "-f", str(file(kavka, "data", "data2", annotation=annotation)))
-        assert (code, "a controller never begins anew by itself" in said) == (1, True), said
+        assert (code, "a controller never begins again by itself" in said) == (1, True), said
         assert not disk.exists()
 
 

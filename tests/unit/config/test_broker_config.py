@@ -94,7 +94,7 @@ def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
         ({"listeners": "PLAINTEXT:9092"}, 'listeners: "PLAINTEXT:9092" is not a listener; write NAME://HOST:PORT'),
         ({"listeners": "PLAINTEXT://:70000"}, "is not a listener"),
         ({"listeners": "A://:1"}, "A has no protocol; add A:PLAINTEXT to listener.security.protocol.map"),
-        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "PLAINTEXT is there twice"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "PLAINTEXT is named twice"),
         ({"listeners": "PLAINTEXT://:9092"}, "CONTROLLER is not among listeners"),
         ({"listeners": "CONTROLLER://:9093"}, "has only controller listeners"),
         ({"advertised_listeners": "SSL://a:1"}, "SSL is not among listeners"),

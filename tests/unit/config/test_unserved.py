@@ -36,7 +36,7 @@ TOPIC, BROKER = 2, 4
 )
 def test_a_promise_of_protection_stops_the_start(name: str, value: str) -> None:
     config = BrokerConfig.parse({**PROPERTIES, name: value})
-    with pytest.raises(StartError, match=rf"^{name}: .*take it away") as refused:
+    with pytest.raises(StartError, match=rf"^{name}: .*remove it") as refused:
         check(config)
     assert "sesame" not in str(refused.value)
 

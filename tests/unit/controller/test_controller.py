@@ -434,7 +434,7 @@ def test_a_lone_voter_with_another_directory_is_refused() -> None:
     path = f"{LOG}/{file_name(GENESIS)}"
     control: list[Message] = [KRaftVersionRecord(0, 1), voters_record([Voter(1, uuid(7))])]
     machine.disk.write_file(path, build(control, [], epoch=0, last_timestamp_ms=0, now_ms=0))
-    with pytest.raises(CannotStart, match="votes alone, with another directory than this one"):
+    with pytest.raises(CannotStart, match="is the only voter, with another directory than this one"):
         machine.open()
 
 

@@ -162,7 +162,7 @@ def test_a_broker_needs_no_option_for_voters() -> None:
         (
             {"controller_quorum_voters": "1@one:9093"},
             Voters(standalone=True),
-            r"controller\.quorum\.voters names the voters already; take it away",
+            r"controller\.quorum\.voters names the voters already; remove it",
         ),
         (
             {"node_id": "7"},
@@ -195,9 +195,9 @@ def test_options_that_would_make_two_quorums_or_none_are_refused(
         (f"1@one:70000:{IDS[1]}", "is no controller"),
         ("1@one:9093:short", r'"short" in "1@one:9093:short" is no directory id; write 22'),
         ("1@one:9093:AAAAAAAAAAAAAAAAAAAAAQ", "is no directory id"),
-        (f"1@one:9093:{IDS[1]},1@two:9093:{IDS[2]}", "node id 1 is there twice"),
-        (f"1@one:9093:{IDS[1]},2@two:9093:{IDS[1]}", f"directory id {IDS[1]} is there twice"),
-        (f"1@one:9093:{IDS[1]},2@one:9093:{IDS[2]}", "address one:9093 is there twice"),
+        (f"1@one:9093:{IDS[1]},1@two:9093:{IDS[2]}", "node id 1 is named twice"),
+        (f"1@one:9093:{IDS[1]},2@two:9093:{IDS[1]}", f"directory id {IDS[1]} is named twice"),
+        (f"1@one:9093:{IDS[1]},2@one:9093:{IDS[2]}", "address one:9093 is named twice"),
     ],
 )
 def test_an_invalid_list_of_controllers_is_refused(text: str, problem: str) -> None:

@@ -54,5 +54,5 @@ def test_voters_of_a_configuration() -> None:
     assert second.endpoints == (("CONTROLLER", "::1", 9094),)
     with pytest.raises(ConfigError, match="write ID@HOST:PORT"):
         static_voters(["a:9093"], "CONTROLLER")
-    with pytest.raises(ConfigError, match="node 1 is there twice"):
+    with pytest.raises(ConfigError, match="node 1 is named twice"):
         static_voters(["1@a:9093", "1@b:9093"], "CONTROLLER")

@@ -106,7 +106,7 @@ def test_with_eligible_leader_replicas_the_bound_is_the_same_everywhere() -> Non
     "name", ["principal.builder.class", "ssl.client.auth", "super.users", "listener.name.a.ssl.protocol"]
 )
 def test_a_promise_that_nothing_keeps_is_refused_while_the_broker_runs(name: str) -> None:
-    with pytest.raises(BrokerError, match="take it away") as refused:
+    with pytest.raises(BrokerError, match="remove it") as refused:
         after(Change(name, SET, "required"), resource=BROKER)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
     assert after(Change(name, DELETE), resource=BROKER) == {}

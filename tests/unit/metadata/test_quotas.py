@@ -85,7 +85,7 @@ def test_what_cannot_be_limited_is_an_invalid_request(parts: Parts, key: str, li
 
 
 def test_a_key_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(BrokerError, match="there twice"):
+    with pytest.raises(BrokerError, match="named twice"):
         alter(Quotas(), Alteration(ALICE, [("producer_byte_rate", 1.0), ("producer_byte_rate", 2.0)]))
 
 

@@ -48,7 +48,7 @@ def two_volumes(*names: str) -> KafkaCluster:
         (node("data"), [DATA, SeenVolume("old", "/old", ("t-0",), was_used=False)], "or move /old away"),
         (node("data", "more"), [DATA, VANISHED], "has vanished from /more, and what it held is not known"),
         (node("data"), [DATA, VANISHED], "has vanished from /more, and what it held is not known"),
-        (node("data"), [LOST_VOTE], "a controller never begins anew by itself"),
+        (node("data"), [LOST_VOTE], "a controller never begins again by itself"),
         (node("data", roles=BROKER), [LOST_VOTE], "the annotation kavka.dev/forget-volumes=one"),
         (node("data"), [SeenVolume("data", "/data", ("t-0",), is_there=False)], "and no meta.properties"),
         (node("data", "new"), [DATA], None),

@@ -95,9 +95,9 @@ def test_what_is_cut_off_after_the_last_slice_is_not_clean() -> None:
     async def act(world: World) -> None:
         note_cleaned = world.logs.note_cleaned
 
-        def after_a_cut(one: Log) -> None:
-            one.truncate_to(2)  # the loop's, while the thread was yet to begin
-            note_cleaned(one)
+        def after_a_cut(partition_log: Log) -> None:
+            partition_log.truncate_to(2)  # the loop's, while the thread was yet to begin
+            note_cleaned(partition_log)
 
         world.logs.note_cleaned = after_a_cut  # type: ignore[method-assign]
         assert await world.cleaner.clean_next()

@@ -38,7 +38,7 @@ class Door:
 
 def test_who_raises_without_a_word() -> None:
     assert list(silent(ast.parse(SOURCE))) == ["silent"]
-    said = "def f():\n    \"\"\"Raise OSError.\"\"\"\n    raise OSError"
+    said = 'def f():\n    """Raise OSError."""\n    raise OSError'
     assert not list(silent(ast.parse(said)))
 
 
@@ -62,7 +62,10 @@ def test_what_is_counted() -> None:
         ("def inner():\n        raise OSError", []),
         ("raise AssertionError", []),
         ("try:\n        raise OSError\n    except OSError:\n        pass", []),
-        ("try:\n        raise OSError\n    except (KeyError, ValueError):\n        raise KeyError", ["OSError", "KeyError"]),
+        (
+            "try:\n        raise OSError\n    except (KeyError, ValueError):\n        raise KeyError",
+            ["OSError", "KeyError"],
+        ),
     ],
 )
 def test_raised(body: str, errors: list[str]) -> None:

@@ -315,7 +315,7 @@ class BrokerConfig:
     def _check_logs(self) -> None:
         retention_ms = self.milliseconds("log.retention.ms")
         if retention_ms == 0 or retention_ms < -1:
-            raise ConfigError("log.retention.ms", "keeps nothing; write -1 for ever, or 1 or more")
+            raise ConfigError("log.retention.ms", "keeps nothing; write -1 forever, or 1 or more")
         if not self.log_dirs:
             raise ConfigError("log.dirs", "is empty; write at least one directory")
         if len(set(self.log_dirs)) < len(self.log_dirs):
@@ -338,7 +338,7 @@ class BrokerConfig:
             raise ConfigError("listeners", "has only controller listeners; add one for clients, PLAINTEXT://:9092")
         advertised = {listener.name for listener in self.advertised_listeners}
         for name in advertised - set(names):
-            raise ConfigError("advertised.listeners", f"{name} is not among listeners; add it there or take it away")
+            raise ConfigError("advertised.listeners", f"{name} is not among listeners; add it there or remove it")
         if self.inter_broker_listener_name not in advertised:
             name = self.inter_broker_listener_name
             raise ConfigError("inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}")

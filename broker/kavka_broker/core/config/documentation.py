@@ -81,7 +81,7 @@ _BROKER: Final = {
     "log.roll.hours": "After how many hours a segment is closed; the key in milliseconds comes first.",
     "log.roll.jitter.hours": "By how many hours rolling may be put off at random; the key in milliseconds comes first.",
     "max.connection.creation.rate": "How many connections a second the broker takes.",
-    "max.connections": "How many connections all listeners of a broker hold; who is too many waits.",
+    "max.connections": "How many connections all listeners of a broker hold; any more wait.",
     "max.connections.per.ip": "How many connections one address may have, over all listeners.",
     "max.connections.per.ip.overrides": "Other bounds for some addresses or hosts, address:count.",
     "max.incremental.fetch.session.cache.slots": "How many fetch sessions the broker remembers.",

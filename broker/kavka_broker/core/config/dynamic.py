@@ -95,7 +95,7 @@ def _at_least(low: int) -> Callable[[str, Any, Said], None]:
 
 def _retention(name: str, value: int, _: Said) -> None:
     if value == 0:
-        raise ConfigError(name, "0 would delete every record; write -1 for ever, or 1 or more")
+        raise ConfigError(name, "0 would delete every record; write -1 forever, or 1 or more")
 
 
 def _local_retention(name: str, value: int, said: Said) -> None:

@@ -55,7 +55,7 @@ def parse_listeners(key: str, items: Iterable[str], protocols: Mapping[str, str]
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigError(key, f"listener {name} is there twice; give each its own name")
+            raise ConfigError(key, f"listener {name} is named twice; give each its own name")
     return listeners
 
 

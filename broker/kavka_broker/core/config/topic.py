@@ -103,6 +103,6 @@ def with_overrides(config: LogConfig, overrides: Mapping[str, str]) -> LogConfig
     for name, text in overrides.items():
         definition = TOPIC_KEYS.get(name)
         if definition is None:
-            raise ConfigError(name, "is not a config of a topic; take it away or correct its name")
+            raise ConfigError(name, "is not a config of a topic; remove it or correct its name")
         values[name.replace(".", "_")] = definition.parse(text)
     return replace(config, **values) if values else config

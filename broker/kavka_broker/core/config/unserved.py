@@ -13,22 +13,22 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
-_OPEN: Final = "every client may do everything here; take it away, and let only a trusted network reach the listeners"
-_PLAIN: Final = "this version serves neither TLS nor SASL; take it away, and use listeners that are PLAINTEXT"
-_POLICY: Final = "this version asks no policy, so everything would be allowed; take it away"
+_OPEN: Final = "every client may do everything here; remove it, and let only a trusted network reach the listeners"
+_PLAIN: Final = "this version serves neither TLS nor SASL; remove it, and use listeners that are PLAINTEXT"
+_POLICY: Final = "this version asks no policy, so everything would be allowed; remove it"
 
 #: Keys that promise what users rely on, each with what holds instead and what to do.
 PROMISES: Final[Mapping[str, str]] = {
     "allow.everyone.if.no.acl.found": f"no ACLs are kept, {_OPEN}",
     "alter.config.policy.class.name": _POLICY,
     "authorizer.class.name": f"no authorizer runs, {_OPEN}",
-    "config.providers": "values are taken as they stand and none is fetched; take it away, and write the values out",
+    "config.providers": "values are taken as they stand and none is fetched; remove it, and write the values out",
     "connections.max.reauth.ms": _PLAIN,
-    "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; take it away",
+    "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; remove it",
     "create.topic.policy.class.name": _POLICY,
-    "delegation.token.secret.key": "this version knows no delegation tokens; take it away",
-    "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; take it away",
-    "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; take it away",
+    "delegation.token.secret.key": "this version knows no delegation tokens; remove it",
+    "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; remove it",
+    "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; remove it",
     "security.providers": _PLAIN,
     "super.users": f"no authorizer runs, {_OPEN}",
     **{name: _PLAIN for name in SECURITY_KEYS if name.startswith(("sasl.", "ssl."))},

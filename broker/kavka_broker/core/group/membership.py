@@ -121,4 +121,4 @@ def bury(group: ClassicGroup, error: ErrorCode, now_ms: int, effects: Effects) -
     group.writes_pending.clear()
     if group.state is not GroupState.DEAD:
         group.move_to(GroupState.DEAD, now_ms)
-    assert not any(member.is_joining or member.sync for member in group.members.values()), "somebody waits for ever"
+    assert not any(member.is_joining or member.sync for member in group.members.values()), "somebody waits forever"

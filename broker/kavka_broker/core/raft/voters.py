@@ -69,7 +69,7 @@ def static_voters(items: Iterable[str], listener: str) -> tuple[Voter, ...]:
         if not (at and colon and node_id.isdigit() and port.isdigit()):
             raise ConfigError("controller.quorum.voters", f'"{item}" is no voter; write ID@HOST:PORT')
         if any(voter.node_id == int(node_id) for voter in voters):
-            raise ConfigError("controller.quorum.voters", f"node {node_id} is there twice; a node has one vote")
+            raise ConfigError("controller.quorum.voters", f"node {node_id} is named twice; a node has one vote")
         voters.append(Voter(int(node_id), ZERO, ((listener, host.strip("[]"), int(port)),)))
     return tuple(voters)
 

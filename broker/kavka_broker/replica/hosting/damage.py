@@ -1,7 +1,7 @@
 """What becomes of a replica whose log the start has found damaged, another partition's, or gone.
 
 Where others have all that is committed, in sync or as eligible leaders, it is told as lost before this broker may lead
-anything, and begins anew once one of them leads. Where nobody has, what can be read of a damaged log is all there is:
+anything, and begins again once one of them leads. Where nobody has, what can be read of a damaged log is all there is:
 it stays, and leads. A log that is not this partition's, or is not there, holds nothing of it: that replica is offline.
 """
 

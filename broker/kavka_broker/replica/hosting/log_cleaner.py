@@ -112,7 +112,7 @@ class LogCleaner:
     @property
     def uncleanable(self) -> list[Log]:
         """Return the logs that hold a batch that cannot be read."""
-        return [one for name, one in self._uncleanable.items() if self._logs.get(*name) is one]
+        return [uncleanable for name, uncleanable in self._uncleanable.items() if self._logs.get(*name) is uncleanable]
 
     @property
     def progress(self) -> float:
@@ -176,9 +176,9 @@ class LogCleaner:
         kept = self.uncleanable
         self._uncleanable = {unclean.name: unclean for unclean in kept}
         turns = Turns()
-        for one in self._logs:
-            is_compacted = one.config.compacts
-            cleanable = await self._cleanable(one, now_ms) if is_compacted else None
+        for partition_log in self._logs:
+            is_compacted = partition_log.config.compacts
+            cleanable = await self._cleanable(partition_log, now_ms) if is_compacted else None
             if cleanable is not None:
                 found.append(cleanable)
             if turns.spent(UNITS_PER_SLICE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
@@ -188,57 +188,62 @@ class LogCleaner:
         self.figures.overdue_ms_max = max((cleanable.dirty.overdue_ms for cleanable in found), default=0)
         return found
 
-    async def _cleanable(self, one: Log, now_ms: int) -> Cleanable | None:
-        if not one.config.compacts or one.is_failed or one.is_closed or one.durability.is_being_cut:
+    async def _cleanable(self, partition_log: Log, now_ms: int) -> Cleanable | None:
+        if (
+            not partition_log.config.compacts
+            or partition_log.is_failed
+            or partition_log.is_closed
+            or partition_log.durability.is_being_cut
+        ):
             return None
-        if one.name in self._workers or one.name in self._uncleanable:
+        if partition_log.name in self._workers or partition_log.name in self._uncleanable:
             return None
-        stable_offset = self._stable_offset_of(one)
+        stable_offset = self._stable_offset_of(partition_log)
         if stable_offset is None:
             return None
-        truncations, segments = one.truncations, list[SegmentView]()
-        for segment in list(one.segments):
+        truncations, segments = partition_log.truncations, list[SegmentView]()
+        for segment in list(partition_log.segments):
             segments.append(view(segment))
             if len(segments) % SEGMENTS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        dirty = dirty_range(view_of(one, segments, stable_offset), now_ms)
-        return Cleanable(one, truncations, stable_offset, dirty) if dirty.cleanable_bytes else None
+        dirty = dirty_range(view_of(partition_log, segments, stable_offset), now_ms)
+        return Cleanable(partition_log, truncations, stable_offset, dirty) if dirty.cleanable_bytes else None
 
     # --- the work -----------------------------------------------------------------------------------------------
 
     async def _clean(self, found: Cleanable) -> bool:
-        one, dirty = found.log, found.dirty
-        if one.truncations != found.truncations:
+        partition_log, dirty = found.log, found.dirty
+        if partition_log.truncations != found.truncations:
             return False
         began_ms = self._clock.monotonic_ms()
         log.info(
             "cleaning.begun",
-            log=str(one.name),
+            log=str(partition_log.name),
             from_offset=dirty.first_dirty_offset,
             to_offset=dirty.first_uncleanable_offset,
             dirty_percent=round(100 * dirty.ratio),
         )
-        cleaning = Cleaning(one, dirty, found.stable_offset, self._bounds(), self._clock.now_ms())
-        self.running[one.name] = cleaning
+        cleaning = Cleaning(partition_log, dirty, found.stable_offset, self._bounds(), self._clock.now_ms())
+        self.running[partition_log.name] = cleaning
         work = cleaning.work()
         try:
             await self._carry_out(cleaning, work)
         except Outdated as problem:
-            log.info("cleaning.abandoned", log=str(one.name), reason=str(problem))
+            log.info("cleaning.abandoned", log=str(partition_log.name), reason=str(problem))
             return False
         except Uncleanable as problem:
-            self._uncleanable[one.name] = one
-            log.error("cleaning.refused", log=str(one.name), reason=str(problem))
+            self._uncleanable[partition_log.name] = partition_log
+            log.error("cleaning.refused", log=str(partition_log.name), reason=str(problem))
             return False
         except BrokerError:
             return False  # its directory is offline
         except OSError as problem:
-            log.error("cleaning.failed", log=str(one.name), reason=str(problem))
+            log.error("cleaning.failed", log=str(partition_log.name), reason=str(problem))
             if not is_passing(problem):
-                one.state.fail()
+                partition_log.state.fail()
             return False
         finally:
-            del self.running[one.name]
+            del self.running[partition_log.name]
             await asyncio.to_thread(work.close)
         self._count(cleaning, began_ms)
         return True
@@ -336,14 +341,14 @@ def _advance(cleaning: Cleaning, work: Work) -> Slice | Replacement | None:
         raise
 
 
-def view_of(one: Log, segments: list[SegmentView], stable_offset: int) -> LogView:
+def view_of(partition_log: Log, segments: list[SegmentView], stable_offset: int) -> LogView:
     """Return what the choice needs of a log; its segments were looked at a little earlier."""
     return LogView(
-        config=one.config,
+        config=partition_log.config,
         segments=segments,
-        log_start_offset=one.log_start_offset,
-        log_end_offset=one.log_end_offset,
-        cleaned_offset=one.state.cleaned_offset,
+        log_start_offset=partition_log.log_start_offset,
+        log_end_offset=partition_log.log_end_offset,
+        cleaned_offset=partition_log.state.cleaned_offset,
         stable_offset=stable_offset,
-        synced_offset=one.recovery_point,
+        synced_offset=partition_log.recovery_point,
     )

@@ -291,8 +291,8 @@ class Moves:
         self._moved(partition)
 
 
-def is_to_begin(future: Log, one: Log) -> bool:
+def is_to_begin(future: Log, current: Log) -> bool:
     """Whether the id of a copy's topic is not synced yet, or its log begins behind its end."""
     return not future.durability.is_secured or (
-        future.log_end_offset < one.log_start_offset and future.log_end_offset < first_to_copy(one)
+        future.log_end_offset < current.log_start_offset and future.log_end_offset < first_to_copy(current)
     )

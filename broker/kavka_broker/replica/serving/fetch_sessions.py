@@ -2,7 +2,7 @@
 
 The broker keeps, for each session, the partitions with the position the client wants next. An incremental fetch
 carries changes only, and is answered with partitions that have something to say. The client proves by an epoch
-that counts its fetches that both sides agree; where they do not, it is told so and begins anew.
+that counts its fetches that both sides agree; where they do not, it is told so and begins again.
 
 | request session id, epoch | meaning |
 |---|---|

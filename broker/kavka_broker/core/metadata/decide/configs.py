@@ -88,7 +88,7 @@ def replace_configs(metadata: Metadata, resource: Resource, said: Sequence[tuple
 
 def _check_once(names: Sequence[str]) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise _request(f"{', '.join(twice)}: there twice in one request; send each key once")
+        raise _request(f"{', '.join(twice)}: named twice in one request; send each key once")
 
 
 def _check_resource(metadata: Metadata, resource: Resource) -> None:

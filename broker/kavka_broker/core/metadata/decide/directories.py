@@ -2,11 +2,11 @@
 
 It says so when it has chosen one for a new replica, when a replica has moved to another, and when it finds replicas
 in places that the metadata does not name. A replica in a directory that is not among the broker's online ones
-leaves the ISR. One that its broker gives for lost, or has begun anew because its directory failed, is no longer an
+leaves the ISR. One that its broker gives for lost, or has begun again because its directory failed, is no longer an
 eligible leader either: it has nothing yet. The leader of a new log's would not know, for the same broker fetches at the
 same epoch as before; so a new leader epoch begins, and a fetch that is still on its way says nothing about the new log.
 
-A broker says "lost" before it begins anew: from then on it is not elected, in whichever order the rest is heard.
+A broker says "lost" before it begins again: from then on it is not elected, in whichever order the rest is heard.
 """
 
 from collections.abc import Sequence

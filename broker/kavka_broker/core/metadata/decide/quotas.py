@@ -32,7 +32,7 @@ def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
     records = []
     keys = [key for key, _ in alteration.limits]
     if len(set(keys)) < len(keys):
-        raise _invalid(f"a quota of {entity} is there twice; send each key once")
+        raise _invalid(f"a quota of {entity} is named twice; send each key once")
     for key, limit in alteration.limits:
         if key not in allowed and key not in own and limit is not None:
             words = ", ".join(sorted(allowed))
@@ -57,7 +57,7 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
         if entity_type not in TYPES:
             raise _invalid(f'"{entity_type}" is not a type of entity; write one of {", ".join(TYPES)}')
         if entity_type in named:
-            raise _invalid(f"{entity_type} is there twice; name it once")
+            raise _invalid(f"{entity_type} is named twice; name it once")
         if name == "":
             raise _invalid(f"the {entity_type} is empty; name it, or send a null name for the default")
         named[entity_type] = DEFAULT if name is None else name
