@@ -38,6 +38,14 @@ class Alias:
 
 
 TOPIC_METRICS: Final = "kafka_server_brokertopicmetrics_"
+TOPIC_FIGURES: Final = (
+    "bytesin",
+    "bytesout",
+    "messagesin",
+    "replicationbytesin",
+    "totalproducerequests",
+    "totalfetchrequests",
+)
 CONFLUENT: Final = "confluent"
 STRIMZI: Final = "strimzi"
 LISTENER: Final = ("listener",)
@@ -45,7 +53,7 @@ LISTENER: Final = ("listener",)
 ALIASES: Final = (
     *(
         Alias(CONFLUENT, f"{TOPIC_METRICS}{what}persec", f"{TOPIC_METRICS}{what}_total", ("topic",))
-        for what in ("bytesin", "bytesout", "messagesin", "replicationbytesin")
+        for what in TOPIC_FIGURES
     ),
     *(
         Alias(CONFLUENT, f"kafka_server_replicamanager_{what}persec", f"kafka_server_replicamanager_{what}_total")
@@ -65,6 +73,15 @@ ALIASES: Final = (
         value=lambda ready: RUNNING if ready else STARTING,
     ),
     Alias(STRIMZI, "kafka_server_socket_server_metrics_connection_count", "kavka_connections", LISTENER),
+    *(
+        Alias(dashboard, name, "kavka_loop_idle_ratio")
+        for dashboard, name in (
+            (CONFLUENT, "kafka_network_socketserver_networkprocessoravgidlepercent"),
+            (CONFLUENT, "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_oneminuterate"),
+            (STRIMZI, "kafka_network_socketserver_networkprocessoravgidle_percent"),
+            (STRIMZI, "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"),
+        )
+    ),
     *(
         Alias(dashboard, f"kafka_server_kafkaserver_linux_disk_{theirs}_bytes", f"kavka_disk_{ours}_bytes_total")
         for dashboard in (CONFLUENT, STRIMZI)

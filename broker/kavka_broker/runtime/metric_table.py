@@ -65,6 +65,12 @@ FAMILIES = tuple(
             (),
             "CPU time of the loop's thread. One second a second is all that there is.",
         ),
+        (
+            "kavka_loop_idle_ratio",
+            Kind.GAUGE,
+            (),
+            "Share of the last half minute, or of the time since an earlier scrape, in which the loop's thread did nothing.",
+        ),
         ("kavka_disk_read_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks read."),
         ("kavka_disk_written_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks write."),
         (
@@ -256,6 +262,18 @@ FAMILIES = tuple(
             Kind.COUNTER,
             ("topic",),
             "Bytes copied from leaders by this broker's followers.",
+        ),
+        (
+            "kafka_server_brokertopicmetrics_totalproducerequests_total",
+            Kind.COUNTER,
+            ("topic",),
+            "Attempts to append to a partition led here, those that were refused too.",
+        ),
+        (
+            "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+            Kind.COUNTER,
+            ("topic",),
+            "Times that a partition was read for a consumer or a follower.",
         ),
         (
             "kafka_server_brokertopicmetrics_messagesin_total",

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
-from time import thread_time
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
@@ -25,6 +25,7 @@ from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
+from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
 from kavka_broker.runtime.quota_figures import exempt_samples, observed_samples, quota_samples
@@ -148,7 +149,7 @@ def node_samples(sources: Sources) -> Iterator[Sample]:
     yield "kavka_broker_ready", (), int(sources.health.is_ready)
     yield "kavka_assertions_failed_total", (), sources.failed_assertions_total
     yield from memory_samples()
-    yield from loop_samples(sources.watchdog)
+    yield from loop_samples(sources.watchdog, sources.loop_use)
 
 
 def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]:
@@ -172,8 +173,10 @@ def memory_samples() -> Iterator[Sample]:
                 yield "kavka_memory_anonymous_bytes", (), int(line.split()[1]) * 1024
 
 
-def loop_samples(watchdog: Watchdog) -> Iterator[Sample]:
-    yield "kavka_loop_cpu_seconds_total", (), thread_time()
+def loop_samples(watchdog: Watchdog, use: LoopUse) -> Iterator[Sample]:
+    cpu_s = thread_time()
+    yield "kavka_loop_cpu_seconds_total", (), cpu_s
+    yield "kavka_loop_idle_ratio", (), use.idle_ratio(monotonic(), cpu_s)
     for name, (count, seconds) in watchdog.held.items():
         yield "kavka_loop_held_total", (name,), count
         yield "kavka_loop_held_seconds_total", (name,), seconds

@@ -12,7 +12,17 @@ from kavka_broker.slices import Pace, Work
 
 TOPIC_SERIES_MAX: Final = 500
 PARTITION_SERIES_MAX: Final = 1000
-UNITS_PER_PARTITION: Final = 4  # of a slice
+UNITS_PER_PARTITION: Final = 5  # of a slice
+
+#: The counters of a partition's traffic, and the metric in which each is summed up by topic.
+COUNTED: Final = {
+    "bytes_in": "kafka_server_brokertopicmetrics_bytesin_total",
+    "bytes_out": "kafka_server_brokertopicmetrics_bytesout_total",
+    "bytes_copied": "kafka_server_brokertopicmetrics_replicationbytesin_total",
+    "messages_in": "kafka_server_brokertopicmetrics_messagesin_total",
+    "produces": "kafka_server_brokertopicmetrics_totalproducerequests_total",
+    "fetches": "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+}
 
 Sample = tuple[str, tuple[str, ...], float]  # name, values of its labels, value
 
@@ -23,13 +33,12 @@ class ReplicaFigures:
     def __init__(self) -> None:
         self.leaders = self.under_replicated = self.under_min_isr = self.at_min_isr = 0
         self.lags: dict[int, int] = {}  # by follower: its largest lag of all partitions
-        self.topics: dict[str, list[int]] = {}  # bytes in, out and copied, messages in
+        self.topics: dict[str, list[int]] = {}  # a sum for each of `COUNTED`
 
     def add(self, partition: Partition) -> None:
-        totals = self.topics.setdefault(partition.topic, [0, 0, 0, 0])
-        counted = partition.bytes_in, partition.bytes_out, partition.bytes_copied, partition.messages_in
-        for index, value in enumerate(counted):
-            totals[index] += value
+        totals, traffic = self.topics.setdefault(partition.topic, [0] * len(COUNTED)), partition.traffic
+        for index, name in enumerate(COUNTED):
+            totals[index] += getattr(traffic, name)
         if partition.is_leader:
             self._add_led(partition)
 
@@ -76,11 +85,9 @@ def replica_samples(figures: ReplicaFigures, count: int) -> Iterator[Sample]:
 
 
 def topic_samples(topics: dict[str, list[int]]) -> Iterator[Sample]:
-    for topic, (bytes_in, bytes_out, bytes_copied, messages_in) in islice(topics.items(), TOPIC_SERIES_MAX):
-        yield "kafka_server_brokertopicmetrics_bytesin_total", (topic,), bytes_in
-        yield "kafka_server_brokertopicmetrics_bytesout_total", (topic,), bytes_out
-        yield "kafka_server_brokertopicmetrics_replicationbytesin_total", (topic,), bytes_copied
-        yield "kafka_server_brokertopicmetrics_messagesin_total", (topic,), messages_in
+    for topic, totals in islice(topics.items(), TOPIC_SERIES_MAX):
+        for name, total in zip(COUNTED.values(), totals, strict=True):
+            yield name, (topic,), total
     yield "kavka_series_omitted", ("topic",), max(0, len(topics) - TOPIC_SERIES_MAX)
 
 

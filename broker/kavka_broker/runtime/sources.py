@@ -1,7 +1,7 @@
 """The parts of the broker that its admin pages look at, gathered once; the pages only read them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
@@ -12,6 +12,7 @@ from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
+from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
@@ -40,3 +41,4 @@ class Sources:
     client_metrics: ClientMetrics | None
     failed_assertions_total: int  # before this process
     dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)
+    loop_use: LoopUse = field(default_factory=LoopUse)

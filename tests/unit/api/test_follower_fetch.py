@@ -122,7 +122,9 @@ def test_a_fetch_acknowledges_the_records_below_its_offset(tmp_path: Path) -> No
         assert (size(first) > 0, first.high_watermark, committed.done()) == (True, 0, False)
         second = (await call(client, fetch(topic_id, {0: 1})))[0]
         assert (size(second), second.high_watermark, committed.done()) == (0, 1, True)
-        assert partition.bytes_out == 0, "no consumer has read them"
+        traffic = partition.traffic
+        assert (traffic.produces, traffic.messages_in, traffic.fetches) == (1, 1, 2)
+        assert traffic.bytes_out == 0, "no consumer has read them"
 
     play(tmp_path, scenario)
 

@@ -60,7 +60,9 @@ def test_the_next_fetch_leaves_in_the_turn_in_which_the_answer_came() -> None:
         reply.set_result(answer(PartitionData(0, 0, 0, records=records(0))))
         await asyncio.sleep(0)
         assert first.log.log_end_offset == 1
-        assert (first.bytes_in, first.bytes_copied) == (0, len(records(0))), "no producer has sent them here"
+        assert (first.traffic.bytes_in, first.traffic.bytes_copied) == (0, len(records(0))), (
+            "no producer has sent them here"
+        )
         request, _ = bench.leaders[1].asked.get_nowait()
         assert named(request)[0].fetch_offset == 1
 

@@ -31,12 +31,12 @@ def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Seque
         size_bytes=700, log_start_offset=3, log_end_offset=10, config=SimpleNamespace(min_insync_replicas=2)
     )
     state = SimpleNamespace(leader=1, isr=list(isr), replicas=list(replicas))
-    counts = {"bytes_in": 100, "bytes_out": 50, "bytes_copied": 30, "messages_in": 7}
+    traffic = SimpleNamespace(bytes_in=100, bytes_out=50, bytes_copied=30, messages_in=7, produces=4, fetches=2)
     # Those in sync have all, the others have not fetched yet.
     followers = {one: SimpleNamespace(log_end_offset=10 if one in isr else -1) for one in replicas if one != 1}
     leadership = SimpleNamespace(followers=followers)
     return SimpleNamespace(
-        topic=topic, index=index, is_leader=True, state=state, log=log, leadership=leadership, **counts
+        topic=topic, index=index, is_leader=True, state=state, log=log, leadership=leadership, traffic=traffic
     )
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metrics import loop_samples
 from kavka_broker.runtime.watchdog import HELD_SECONDS, NAMES_MAX, OTHER, Watchdog
 from kavka_broker.timers import Timers
@@ -116,7 +117,7 @@ def test_names_are_bounded_and_the_log_is_not_flooded(caplog: pytest.LogCaptureF
     assert len(watchdog.held) == NAMES_MAX + 1
     assert watchdog.held[OTHER] == (NAMES_MAX, 0.5 * NAMES_MAX)
     assert len(caplog.records) == 1
-    assert ("kavka_loop_held_total", (OTHER,), NAMES_MAX) in list(loop_samples(watchdog))
+    assert ("kavka_loop_held_total", (OTHER,), NAMES_MAX) in list(loop_samples(watchdog, LoopUse()))
 
 
 def test_it_goes_away_without_a_trace() -> None:

@@ -100,7 +100,7 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
             # An empty log may have begun again in front of its start, where the disk had no room.
             partition.high_watermark = min(partition.high_watermark, log_.log_end_offset)
             partition.sync_soon()  # the log's first batches may have come, and the next fetch waits for their sync
-        partition.bytes_copied += len(records)
+        partition.traffic.bytes_copied += len(records)
     _follow(partition, data)
 
 

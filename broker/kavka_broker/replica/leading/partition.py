@@ -20,6 +20,7 @@ from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.leading.partition_host import PartitionHost
 from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.leading.traffic import Traffic
 from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import Prepared, first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
@@ -40,9 +41,6 @@ class Partition:
         "_stable_offset",
         "_trimmed",
         "_uncommitted_bytes",
-        "bytes_copied",
-        "bytes_in",
-        "bytes_out",
         "committed",
         "feeds",
         "high_watermark",
@@ -51,12 +49,12 @@ class Partition:
         "is_leader",
         "leadership",
         "log",
-        "messages_in",
         "proof",
         "stable_watchers",
         "state",
         "topic",
         "topic_id",
+        "traffic",
         "unsynced",
         "watchers",
     )
@@ -83,7 +81,7 @@ class Partition:
         self._stable_offset = 0  # the last stable offset when its watchers were looked at last
         self._is_held_back = False  # whether the last stable offset was below the high watermark
         self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, which wait for the end of the log
-        self.bytes_in = self.bytes_out = self.bytes_copied = self.messages_in = 0
+        self.traffic = Traffic()
         self.committed = OffsetWaiters()  # waiters for the high watermark
         self.unsynced = OffsetWaiters()  # waiters for the log's `answerable_end`
         self._trimmed = OffsetWaiters()
@@ -220,7 +218,8 @@ class Partition:
 
         Raises BrokerError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, or what the log refuses; NotOnLoop.
         """
-        leadership = self.leadership
+        leadership, traffic = self.leadership, self.traffic
+        traffic.produces += 1
         if leadership is None:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         followers, end_offset = leadership.followers, self.log.state.end_offset
@@ -240,8 +239,8 @@ class Partition:
         if appended.duplicate:
             return appended
         size_bytes = len(batches)
-        self.bytes_in += size_bytes
-        self.messages_in += appended.last_offset - appended.base_offset + 1
+        traffic.bytes_in += size_bytes
+        traffic.messages_in += appended.last_offset - appended.base_offset + 1
         self._take_in(leadership, end_offset, appended.last_offset + 1, size_bytes)
         return appended
 

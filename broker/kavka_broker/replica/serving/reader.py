@@ -151,8 +151,9 @@ def _take_note(
         poll.feed.listen(partition, asked)
         if not size_bytes and asked.position.fetch_offset < partition.log.log_end_offset:
             poll.feed.moved(asked)  # its records did not fit this time
+    partition.traffic.fetches += 1
     if poll.follower is None:
-        partition.bytes_out += size_bytes
+        partition.traffic.bytes_out += size_bytes
     reading.size_bytes += size_bytes
     reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
 
