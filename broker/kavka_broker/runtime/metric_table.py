@@ -69,7 +69,7 @@ FAMILIES = tuple(
             "kavka_loop_idle_ratio",
             Kind.GAUGE,
             (),
-            "Share of the last half minute, or of the time since an earlier scrape, in which the loop's thread did nothing.",
+            "Share of the last half minute, or since an earlier scrape, in which the loop's thread did nothing.",
         ),
         ("kavka_disk_read_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks read."),
         ("kavka_disk_written_bytes_total", Kind.COUNTER, (), "Bytes that the process had the disks write."),
