@@ -40,13 +40,13 @@ LOOKS = 12
 MIB = 2**20
 NODES = (0, 1, 2)
 
-PRODUCER, CONSUMER = QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE
+PRODUCER, CONSUMER = QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value
 QUOTAS: dict[AnyEntity, dict[str, float]] = {
     Entity(None, "backfill"): {PRODUCER: 1 * MIB},
     Entity("alice", "etl"): {PRODUCER: 8 * MIB, CONSUMER: 16 * MIB},
     Entity("bob", None): {CONSUMER: 4 * MIB},
     Entity(DEFAULT, None): {CONSUMER: 20 * MIB},
-    Entity(None, DEFAULT): {CONSUMER: 30 * MIB, QuotaKey.REQUEST_PERCENTAGE: 25.0},
+    Entity(None, DEFAULT): {CONSUMER: 30 * MIB, QuotaKey.REQUEST_PERCENTAGE.value: 25.0},
 }
 CLIENTS: tuple[tuple[ClientKey, Entity | None, int, float, float], ...] = (
     # who, whose limit, its level, the rate at each of three brokers in MiB/s, seconds held a second

@@ -1,7 +1,7 @@
 """What `pip install kavka` brings: the broker and the command, and no more than they import.
 
-Counted from what is installed here (metadata and files, without bytecode), so that no index is asked. The bounds are a
-ratchet: what stands today, to be lowered and never raised. The aim is 8 packages and 15 MB (docs/adr/0017).
+Counted from what is installed here (metadata and files, without bytecode), so that no index is asked. The bounds are
+the aim of docs/adr/0017, with our own code; those of the broker alone are a ratchet, to be lowered and never raised.
 """
 
 import re
@@ -16,10 +16,10 @@ from packaging.requirements import Requirement
 from tests.tidy.tree import ROOT
 
 OURS = {"kavka": None, "kavka-broker": "broker/kavka_broker", "kavka-operator": "operator/kavka_operator"}
-PACKAGES_MAX = 12
-MEGABYTES_MAX = 28.0
-BROKER_PACKAGES_MAX = 5
-BROKER_MEGABYTES_MAX = 15.0
+PACKAGES_MAX = 8
+MEGABYTES_MAX = 15.0
+BROKER_PACKAGES_MAX = 4
+BROKER_MEGABYTES_MAX = 9.5
 
 
 def closure(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
@@ -28,7 +28,7 @@ def closure(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
     for text in metadata.requires(name) or ():
         wanted = Requirement(text)
         where = [{"extra": extra} for extra in extras] or [{"extra": ""}]
-        if wanted.marker is None or any(wanted.marker.evaluate(each) for each in where):
+        if wanted.marker is None or any(wanted.marker.evaluate(extra) for extra in where):
             found |= closure(re.sub(r"[._]", "-", wanted.name.lower()), frozenset(wanted.extras))
     return found
 
@@ -65,7 +65,17 @@ def test_an_installation_is_small(root: str, packages_max: int, megabytes_max: f
 
 def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
     plain = closure("kavka")
-    assert not plain & {"kopf", "kubernetes", "aiohttp", "confluent-kafka", "rich", "textual", "typer"}
+    assert not plain & {
+        "kopf",
+        "kubernetes",
+        "aiohttp",
+        "confluent-kafka",
+        "rich",
+        "textual",
+        "typer",
+        "pydantic",
+        "lz4",
+    }
     assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
     assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
     assert closure("kavka", frozenset({"top"})) >= {"rich", "textual"} | plain
@@ -110,7 +120,7 @@ main()
         (
             "kavka_operator.cli",
             ["get", "--state-dir", "nowhere"],
-            ["confluent_kafka", "kopf", "rich", "textual"],
+            ["confluent_kafka", "kopf", "rich", "textual", "pydantic", "lz4"],
             0,
             "no resources",
         ),

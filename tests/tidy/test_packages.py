@@ -20,7 +20,7 @@ CALLED = {
     "confluent_kafka": "confluent-kafka",
 }
 #: With another distribution, of which they are a part; `compression` with Python 3.14.
-COME_ALONG = {"pydantic-core", "compression"}
+COME_ALONG = {"compression"}
 
 
 def project(member: str) -> dict[str, Any]:

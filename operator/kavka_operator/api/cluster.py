@@ -7,10 +7,10 @@ under `config` by Kafka's own names; only what the operator itself must know has
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue
-
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import (
+from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.resource import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
     NAME_LENGTH_MAX,
@@ -19,15 +19,12 @@ from kavka_operator.api.model import (
     Column,
     KafkaConfig,
     Metadata,
-    Model,
     Moment,
     Resource,
     ResourceName,
-    Rule,
     Status,
-    Transition,
 )
-from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.shapes import Bounds
 
 NODE_IDS_PER_POOL = 100
 POOLS_MAX = 16
@@ -41,7 +38,7 @@ UNMANAGED_MAX = 100
 ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\})+$"
 
 Role = Literal["broker", "controller"]
-Port = Annotated[int, Field(ge=1, le=65_535)]
+Port = Annotated[int, Bounds(ge=1, le=65_535)]
 
 OPERATOR_KEYS = (
     "process.roles",
@@ -62,15 +59,15 @@ OPERATOR_KEYS = (
 )
 """Settings that follow from other fields, so that `config` may not set them as well."""
 
-FIXED_LIST: dict[str, JsonValue] = {"x-kubernetes-list-type": "atomic"}
+FIXED_LIST: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 
 
 class Volume(Model):
     """One log directory of a node."""
 
-    name: ResourceName = Field(description="The name of the volume; also of its directory on the local platform.")
-    size: Quantity | None = Field(default=None, description="How much to ask for. Kubernetes only.")
-    storage_class: str | None = Field(
+    name: ResourceName = field(description="The name of the volume; also of its directory on the local platform.")
+    size: Quantity | None = field(default=None, description="How much to ask for. Kubernetes only.")
+    storage_class: str | None = field(
         default=None, max_length=253, description="The StorageClass to ask. Kubernetes only."
     )
 
@@ -78,13 +75,12 @@ class Volume(Model):
 class Storage(Model):
     """Where nodes keep their logs."""
 
-    volumes: tuple[Volume, ...] = Field(
+    volumes: tuple[Volume, ...] = field(
         default=(Volume(name="data"),),
         min_length=1,
         max_length=VOLUMES_MAX,
-        strict=False,
         description="The log directories of each node, one a volume.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
 
 
@@ -100,38 +96,36 @@ class NodePool(Model):
         ),
     )
 
-    name: ResourceName = Field(description="The name of the pool.")
-    replicas: int = Field(
+    name: ResourceName = field(description="The name of the pool.")
+    replicas: int = field(
         default=1, ge=0, le=NODE_IDS_PER_POOL, description="How many nodes. Those that go have to be empty of replicas."
     )
-    roles: tuple[Role, ...] = Field(
+    roles: tuple[Role, ...] = field(
         default=("broker", "controller"),
         min_length=1,
         max_length=2,
-        strict=False,
         description="What the nodes are: brokers, controllers, or both.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
+        schema={"x-kubernetes-list-type": "set"},
     )
-    racks: tuple[Annotated[str, Field(min_length=1, max_length=63)], ...] = Field(
+    racks: tuple[Annotated[str, Bounds(min_length=1, max_length=63)], ...] = field(
         default=(),
         max_length=RACKS_MAX,
-        strict=False,
         description="Racks, given to the nodes in turn. Excludes topologyKey.",
-        json_schema_extra=FIXED_LIST,
+        schema=FIXED_LIST,
     )
-    topology_key: str | None = Field(
+    topology_key: str | None = field(
         default=None, max_length=317, description="The node label whose value is the rack. Kubernetes only."
     )
-    storage: Storage = Field(default_factory=Storage, description="Where the nodes keep their logs.")
-    resources: dict[str, Any] = Field(
+    storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
+    resources: dict[str, Any] = field(
         default_factory=dict,
         description="Requests and limits of the broker's container. Kubernetes only.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+        schema={"x-kubernetes-preserve-unknown-fields": True},
     )
-    placement: dict[str, Any] = Field(
+    placement: dict[str, Any] = field(
         default_factory=dict,
         description="nodeSelector, affinity, tolerations and topologySpreadConstraints of the pods. Kubernetes only.",
-        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+        schema={"x-kubernetes-preserve-unknown-fields": True},
     )
 
 
@@ -147,19 +141,19 @@ class Listener(Model):
         ),
     )
 
-    name: str = Field(
+    name: str = field(
         min_length=1,
         max_length=32,
         pattern=r"^[A-Z][A-Z0-9_]*$",
         description="The name, in Kafka's spelling: PLAINTEXT.",
     )
-    port: Port = Field(description="The port; on the local platform that of the first node, the others count up.")
-    host: str = Field(
+    port: Port = field(description="The port; on the local platform that of the first node, the others count up.")
+    host: str = field(
         default="127.0.0.1",
         max_length=253,
         description="The address to bind, and to advertise unless advertised says another. Local platform only.",
     )
-    advertised: str | None = Field(
+    advertised: str | None = field(
         default=None,
         max_length=300,
         pattern=ADVERTISED_PATTERN,
@@ -167,46 +161,44 @@ class Listener(Model):
         " network. {id} stands for the id of the node, {port} for the port that it binds:"
         " kafka-{id}.example.com:{port}. Nodes talk to each other on the first listener without it.",
     )
-    protocol: Literal["PLAINTEXT"] = Field(default="PLAINTEXT", description="How clients talk on it.")
+    protocol: Literal["PLAINTEXT"] = field(default="PLAINTEXT", description="How clients talk on it.")
 
 
 class Window(Model):
     """A time of the week in which nodes may be restarted."""
 
-    days: tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...] = Field(
+    days: tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...] = field(
         min_length=1,
         max_length=7,
-        strict=False,
         description="The days of the week.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
+        schema={"x-kubernetes-list-type": "set"},
     )
-    start_time: str = Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, UTC.")
-    duration_minutes: int = Field(ge=1, le=7 * 24 * 60, description="How long it is open.")
+    start_time: str = field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, UTC.")
+    duration_minutes: int = field(ge=1, le=7 * 24 * 60, description="How long it is open.")
 
 
 class Rollout(Model):
     """How nodes are restarted."""
 
-    approval: Literal["Auto", "Manual"] = Field(
+    approval: Literal["Auto", "Manual"] = field(
         default="Auto", description="Manual: a plan waits until its hash is approved."
     )
-    max_concurrent: int = Field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="Nodes restarted at the same time.")
-    delay_seconds: int = Field(default=0, ge=0, le=86_400, description="The pause after each node.")
-    windows: tuple[Window, ...] = Field(
+    max_concurrent: int = field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="Nodes restarted at the same time.")
+    delay_seconds: int = field(default=0, ge=0, le=86_400, description="The pause after each node.")
+    windows: tuple[Window, ...] = field(
         default=(),
         max_length=WINDOWS_MAX,
-        strict=False,
         description="When nodes may be restarted; none means at any time.",
-        json_schema_extra=FIXED_LIST,
+        schema=FIXED_LIST,
     )
-    hold: bool = Field(default=False, description="True: no node is restarted.")
+    hold: bool = field(default=False, description="True: no node is restarted.")
 
 
 class Audit(Model):
     """What is recorded about who did what."""
 
-    topic: str | None = Field(default=None, max_length=249, description="The topic for audit events; none: no audit.")
-    failure_policy: Literal["Permit", "Reject"] = Field(
+    topic: str | None = field(default=None, max_length=249, description="The topic for audit events; none: no audit.")
+    failure_policy: Literal["Permit", "Reject"] = field(
         default="Permit", description="What to do with a request whose audit event cannot be kept."
     )
 
@@ -214,8 +206,8 @@ class Audit(Model):
 class Metrics(Model):
     """The brokers' own HTTP port: /metrics, /healthz, /readyz."""
 
-    enabled: bool = Field(default=True, description="False: no HTTP port.")
-    port: Port = Field(
+    enabled: bool = field(default=True, description="False: no HTTP port.")
+    port: Port = field(
         default=9644,
         description="The port; on the local platform that of the first node, the others count up.",
     )
@@ -296,73 +288,69 @@ class KafkaClusterSpec(Model):
         ),
     )
 
-    node_pools: tuple[NodePool, ...] = Field(
+    node_pools: tuple[NodePool, ...] = field(
         min_length=1,
         max_length=POOLS_MAX,
-        strict=False,
         description=f"The nodes. Ids of the first pool begin at 0, of the second at {NODE_IDS_PER_POOL}, and so on.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    listeners: tuple[Listener, ...] = Field(
+    listeners: tuple[Listener, ...] = field(
         default=(Listener(name="PLAINTEXT", port=9092),),
         min_length=1,
         max_length=LISTENERS_MAX,
-        strict=False,
         description="Where clients connect. CONTROLLER, which controllers use among themselves, has a port 1000 above"
         " the first listener's unless it is listed too.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    config: KafkaConfig = Field(
+    config: KafkaConfig = field(
         default_factory=dict,
         description="Settings of all nodes, by Kafka's names. Those that Kafka can change while brokers run are altered"
         " at once; a change of any other restarts the nodes, one after the other.",
     )
-    image: str | None = Field(default=None, max_length=512, description="The broker's image. Kubernetes only.")
-    rollout: Rollout = Field(default_factory=Rollout, description="How nodes are restarted.")
-    audit: Audit = Field(default_factory=Audit, description="What is recorded about who did what.")
-    metrics: Metrics = Field(default_factory=Metrics, description="The brokers' own HTTP port.")
+    image: str | None = field(default=None, max_length=512, description="The broker's image. Kubernetes only.")
+    rollout: Rollout = field(default_factory=Rollout, description="How nodes are restarted.")
+    audit: Audit = field(default_factory=Audit, description="What is recorded about who did what.")
+    metrics: Metrics = field(default_factory=Metrics, description="The brokers' own HTTP port.")
 
 
 class BrokerStatus(Model):
     """What is seen of one node."""
 
-    id: int = Field(ge=0, description="The node's id.")
-    rack: str | None = Field(default=None, max_length=63, description="Its rack.")
-    roles: tuple[Role, ...] = Field(default=(), max_length=2, strict=False, description="What it is.")
-    state: Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"] = Field(
+    id: int = field(ge=0, description="The node's id.")
+    rack: str | None = field(default=None, max_length=63, description="Its rack.")
+    roles: tuple[Role, ...] = field(default=(), max_length=2, description="What it is.")
+    state: Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"] = field(
         description="What it does."
     )
-    address: str | None = Field(default=None, max_length=300, description="Where clients reach it.")
-    leaders: int | None = Field(default=None, ge=0, description="Partitions that it leads.")
-    under_replicated: int | None = Field(
+    address: str | None = field(default=None, max_length=300, description="Where clients reach it.")
+    leaders: int | None = field(default=None, ge=0, description="Partitions that it leads.")
+    under_replicated: int | None = field(
         default=None, ge=0, description="Partitions that it leads with fewer replicas in sync than they have."
     )
-    restarts: int | None = Field(default=None, ge=0, description="How often it died and was started again.")
-    directory: str | None = Field(default=None, max_length=4096, description="Its log directory. Local platform only.")
+    restarts: int | None = field(default=None, ge=0, description="How often it died and was started again.")
+    directory: str | None = field(default=None, max_length=4096, description="Its log directory. Local platform only.")
 
 
 class RolloutStatus(Model):
     """How far a restart of the nodes is."""
 
-    plan: str | None = Field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
-    done: int = Field(default=0, ge=0, description="Nodes restarted.")
-    total: int = Field(default=0, ge=0, description="Nodes to restart.")
-    current: tuple[int, ...] = Field(
+    plan: str | None = field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
+    done: int = field(default=0, ge=0, description="Nodes restarted.")
+    total: int = field(default=0, ge=0, description="Nodes to restart.")
+    current: tuple[int, ...] = field(
         default=(),
         max_length=NODE_IDS_PER_POOL,
-        strict=False,
         description="The nodes that are on their way down or up.",
-        json_schema_extra=FIXED_LIST,
+        schema=FIXED_LIST,
     )
-    blocked_by: tuple[str, ...] = Field(default=(), max_length=16, strict=False, description="What it waits for.")
-    blocked_since: Moment | None = Field(default=None, description="Since when it waits.")
-    resume_time: Moment | None = Field(
+    blocked_by: tuple[str, ...] = field(default=(), max_length=16, description="What it waits for.")
+    blocked_since: Moment | None = field(default=None, description="Since when it waits.")
+    resume_time: Moment | None = field(
         default=None, description="When spec.rollout.delaySeconds after the last node are over."
     )
-    at_risk: tuple[str, ...] = Field(
+    at_risk: tuple[str, ...] = field(
         default=(),
         max_length=100,
-        strict=False,
         description="Partitions that will be unavailable meanwhile, a line a topic.",
     )
 
@@ -370,48 +358,44 @@ class RolloutStatus(Model):
 class LastRolloutStatus(Model):
     """The restart of nodes that was last done."""
 
-    plan: str | None = Field(default=None, max_length=64, description="The hash of its plan.")
-    nodes: int = Field(default=0, ge=0, description="How many nodes it restarted.")
-    end_time: Moment | None = Field(default=None, description="When the last of them was found back.")
+    plan: str | None = field(default=None, max_length=64, description="The hash of its plan.")
+    nodes: int = field(default=0, ge=0, description="How many nodes it restarted.")
+    end_time: Moment | None = field(default=None, description="When the last of them was found back.")
 
 
 class KafkaClusterStatus(Status):
     """What is seen of a cluster."""
 
-    bootstrap_servers: str | None = Field(default=None, max_length=4096, description="Where clients begin.")
-    cluster_id: str | None = Field(default=None, max_length=64, description="Kafka's id of the cluster.")
-    active_controller: int | None = Field(default=None, ge=0, description="The node that decides.")
-    nodes: int | None = Field(default=None, ge=0, description="How many nodes there are.")
-    ready_nodes: int | None = Field(default=None, ge=0, description="How many of them answer.")
-    brokers: tuple[BrokerStatus, ...] = Field(
+    bootstrap_servers: str | None = field(default=None, max_length=4096, description="Where clients begin.")
+    cluster_id: str | None = field(default=None, max_length=64, description="Kafka's id of the cluster.")
+    active_controller: int | None = field(default=None, ge=0, description="The node that decides.")
+    nodes: int | None = field(default=None, ge=0, description="How many nodes there are.")
+    ready_nodes: int | None = field(default=None, ge=0, description="How many of them answer.")
+    brokers: tuple[BrokerStatus, ...] = field(
         default=(),
         max_length=BROKERS_MAX,
-        strict=False,
         description="The nodes, a line each.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
     )
-    rollout: RolloutStatus | None = Field(default=None, description="The restart of the nodes that is under way.")
-    last_rollout: LastRolloutStatus | None = Field(
+    rollout: RolloutStatus | None = field(default=None, description="The restart of the nodes that is under way.")
+    last_rollout: LastRolloutStatus | None = field(
         default=None, description="The restart of the nodes that was last done."
     )
-    managed_config: tuple[str, ...] = Field(
+    managed_config: tuple[str, ...] = field(
         default=(),
         max_length=256,
-        strict=False,
         description="Settings that this resource has altered while the brokers run, so that one taken out of it goes"
         " back to its default.",
     )
-    empty_volumes: tuple[Annotated[str, Field(max_length=2 * NAME_LENGTH_MAX + 1)], ...] = Field(
+    empty_volumes: tuple[Annotated[str, Bounds(max_length=2 * NAME_LENGTH_MAX + 1)], ...] = field(
         default=(),
         max_length=POOLS_MAX * VOLUMES_MAX,
-        strict=False,
         description="Volumes, as POOL/VOLUME, that hold nothing on any node; those may be taken out of the spec.",
-        json_schema_extra=FIXED_LIST,
+        schema=FIXED_LIST,
     )
-    unmanaged_quotas: tuple[str, ...] = Field(
+    unmanaged_quotas: tuple[str, ...] = field(
         default=(),
         max_length=UNMANAGED_MAX,
-        strict=False,
         description="Quotas in Kafka that no ClientQuota declares. They are left alone.",
     )
 
@@ -452,4 +436,4 @@ class KafkaCluster(Resource):
     kind: Literal["KafkaCluster"] = "KafkaCluster"
     metadata: Metadata
     spec: KafkaClusterSpec
-    status: KafkaClusterStatus = Field(default_factory=KafkaClusterStatus)
+    status: KafkaClusterStatus = field(default_factory=KafkaClusterStatus)

@@ -1,18 +1,16 @@
 """From a model to a CustomResourceDefinition.
 
-Pydantic writes JSON Schema; an API server wants a structural schema: no references, no `anyOf` with null, no
-`additionalProperties: false` (unknown fields are pruned, or refused with strict validation), a default on an object so
-that the defaults inside it apply. The conversion is one function over plain dictionaries.
+A model writes the structural schema of its fields; what stands here is what a kind adds to it, and the order in which
+the file reads like a page.
 """
 
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
-from kavka_operator.api.model import Column, Resource, rule_schema
+from kavka_operator.api.model import rule_schema
+from kavka_operator.api.resource import Column, Resource
 
 Schema = dict[str, Any]
-
-DROPPED = ("title", "$defs", "discriminator")
 
 
 def definition(kind: type[Resource]) -> Schema:
@@ -48,8 +46,7 @@ def definition(kind: type[Resource]) -> Schema:
 
 def resource_schema(kind: type[Resource]) -> Schema:
     """The structural schema of a kind."""
-    whole = kind.model_json_schema(by_alias=True)
-    properties = whole["properties"]
+    properties = kind.schema()["properties"]
     rules = {"x-kubernetes-validations": [rule_schema(rule) for rule in kind.transitions]} if kind.transitions else {}
     return {
         "type": "object",
@@ -59,74 +56,32 @@ def resource_schema(kind: type[Resource]) -> Schema:
             "apiVersion": {"type": "string", "description": "The version of this kind of resource."},
             "kind": {"type": "string", "description": "The kind of resource."},
             "metadata": {"type": "object"},
-            "spec": {**structural(properties["spec"], whole["$defs"]), "description": "What is wanted."},
-            "status": {**structural(properties["status"], whole["$defs"]), "description": "What is seen."},
+            "spec": {**structural(properties["spec"]), "description": "What is wanted."},
+            "status": {**structural(properties["status"]), "description": "What is seen."},
         },
         **rules,
     }
 
 
-def structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    """`schema` with its references resolved, in the form that an API server takes."""
-    if "$ref" in schema:
-        target = definitions[schema["$ref"].removeprefix("#/$defs/")]
-        return structural({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, definitions)
-    if "anyOf" in schema:
-        (only,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return structural({**only, **{key: value for key, value in schema.items() if key != "anyOf"}}, definitions)
-    result = {key: value for key, value in schema.items() if key not in DROPPED}
-    _convert_children(result, definitions)
-    _convert_bounds(result)
-    _convert_default(result)
-    if "const" in result:
-        result["enum"] = [result.pop("const")]
-    return dict(sorted(result.items(), key=_order))
-
-
-def _convert_children(result: Schema, definitions: dict[str, Schema]) -> None:
-    if "items" in result:
-        result["items"] = structural(result["items"], definitions)
-    if isinstance(result.get("additionalProperties"), dict):
-        result["additionalProperties"] = structural(result["additionalProperties"], definitions)
-    else:
-        result.pop("additionalProperties", None)
+def structural(schema: Schema) -> Schema:
+    """`schema` in the order in which a person reads it; an object is there by default if its fields have defaults."""
+    result = dict(schema)
+    for key in ("items", "additionalProperties"):
+        if key in result:
+            result[key] = structural(result[key])
     if "properties" in result:
         result["properties"] = {
-            name: _with_inner_defaults(structural(field, definitions)) for name, field in result["properties"].items()
+            name: _with_inner_defaults(structural(part)) for name, part in result["properties"].items()
         }
+    return dict(sorted(result.items(), key=_order))
 
 
 def _with_inner_defaults(schema: Schema) -> Schema:
     """An object whose fields have defaults is itself there by default, or they would not apply."""
     fields = schema.get("properties", {})
-    if schema.get("required") or "default" in schema or not any("default" in field for field in fields.values()):
+    if schema.get("required") or "default" in schema or not any("default" in part for part in fields.values()):
         return schema
     return dict(sorted({**schema, "default": {}}.items(), key=_order))
-
-
-def _convert_bounds(result: Schema) -> None:
-    """OpenAPI 3.0 says `exclusiveMinimum` with a boolean beside `minimum`."""
-    if "exclusiveMinimum" in result:
-        result["minimum"] = result["exclusiveMinimum"]
-        result["exclusiveMinimum"] = True
-
-
-def _convert_default(result: Schema) -> None:
-    if "default" not in result:
-        return
-    default = _without_nulls(result.pop("default"))
-    if default not in (None, [], {}):
-        result["default"] = default
-
-
-def _without_nulls(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-        case list() | tuple():
-            return [_without_nulls(part) for part in value]
-        case _:
-            return value
 
 
 def _column(column: Column) -> Schema:

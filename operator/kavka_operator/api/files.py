@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.complaints import complaints, nearest, shown
+from kavka_operator.api.complaints import nearest, shown
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.settings import broker_faults, topic_faults
+from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
 
@@ -154,9 +153,9 @@ def _declared(file: str, document: Document) -> Iterator[Declared | Fault]:
         return
     wanted = {key: field for key, field in value.items() if key != "status"}
     try:
-        yield Declared(model.model_validate(wanted), file, document)
-    except ValidationError as error:
-        for path, message in complaints(error, model):
+        yield Declared(model.decode(wanted), file, document)
+    except InvalidError as error:
+        for path, message in error.faults:
             yield Fault(file, document.line(path), subject, _field(path), message)
 
 

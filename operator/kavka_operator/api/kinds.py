@@ -1,8 +1,8 @@
 """The kinds there are, and every name that a person may call them by."""
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.model import Resource
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.resource import Resource
 from kavka_operator.api.topic import Topic
 
 KINDS: dict[str, type[KafkaCluster] | type[Topic] | type[ClientQuota]] = {

@@ -1,34 +1,77 @@
-"""What all models of resources share: strict fields in camelCase, rules that hold in both worlds, conditions.
+"""Models of resources: fields in camelCase that are read strictly, and rules that hold in both worlds.
+
+A model is a frozen dataclass whose annotations say what each field may hold (`shapes`). It reads itself from the
+plain values of YAML or JSON, writes itself back, and writes its part of a CRD; nothing says any of it a second time.
 
 A rule between fields is written once, as a `Rule`: a CEL expression for the API server and the same rule as a Python
 function for resource files. Both give the same message. The tests run a table of good and bad objects against the
 Python half; the API server's tests run the same table against the CEL half.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, ClassVar, Literal, Self
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    WithJsonSchema,
-    model_validator,
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
 )
-from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
-NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-NAME_LENGTH_MAX = 63
-CONDITIONS_MAX = 16
-MESSAGE_LENGTH_MAX = 32_768
-CONFIG_ENTRIES_MAX = 256
-CONFIG_VALUE_LENGTH_MAX = 4096
+from kavka_operator.api.complaints import not_fields, unknown_field
+from kavka_operator.api.shapes import (
+    SCALARS,
+    UNREADABLE,
+    Anything,
+    Bounded,
+    Bounds,
+    Choice,
+    Extended,
+    InvalidError,
+    Listing,
+    Mapped,
+    Optional,
+    Parsed,
+    Reading,
+    Schema,
+    Shape,
+)
+from kavka_operator.api.yaml_lines import Where
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extra:
+    """What the schema of a field says beyond its shape; annotations are hashed, and a schema is not."""
+
+    schema: Schema
+
+
+def field(
+    *,
+    description: str = "",
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+    key: str | None = None,
+    schema: Schema | None = None,
+    **bounds: Any,
+) -> Any:
+    """A field of a model. `key` is its name in a resource, where that is not its own in camelCase."""
+    metadata = {
+        "description": description,
+        "key": key,
+        "marks": [*([Bounds(**bounds)] if bounds else []), *([Extra(schema)] if schema else [])],
+    }
+    return dataclasses.field(default=default, default_factory=default_factory, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +104,77 @@ def rule_schema(rule: Rule | Transition) -> dict[str, str]:
     return {"rule": rule.cel, "message": rule.message, "reason": "FieldValueInvalid", **place}
 
 
-class BrokenRuleError(ValueError):
-    """A `Rule` does not hold; `path` is the field that the complaint is about."""
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A field of a model: its name here, its key in a resource, what it may hold, its value where it is left out."""
 
-    def __init__(self, rule: Rule, broken: object) -> None:
-        super().__init__(rule.message if rule.told is None else rule.told(broken))
-        self.path = rule.path
+    name: str
+    key: str
+    shape: Shape
+    description: str
+    default: Any
+    default_factory: Any
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is MISSING and self.default_factory is MISSING
+
+    def unset(self) -> Any:
+        """The value of a field that is left out."""
+        return self.default if self.default_factory is MISSING else self.default_factory()
+
+    def schema(self) -> Schema:
+        """The schema, with what the field is for and its default."""
+        schema = self.shape.schema()
+        if self.description:
+            schema["description"] = self.description
+        if self.default not in (MISSING, None, ()):
+            schema["default"] = plain(self.default)
+        return schema
 
 
-class Model(BaseModel):
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Model:
     """A part of a resource: no unknown fields, no silent conversions, never changed in place."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        extra="forbid",
-        frozen=True,
-        strict=True,
-    )
     rules: ClassVar[tuple[Rule, ...]] = ()
     transitions: ClassVar[tuple[Transition, ...]] = ()
 
-    @model_validator(mode="after")
-    def _keep_rules(self) -> Self:
-        for rule in self.rules:
-            if not rule.holds(self):
-                raise BrokenRuleError(rule, self)
-        return self
+    known_fields: ClassVar[tuple[Known, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+        hints = get_type_hints(cls, include_extras=True)
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        cls.known_fields = tuple(_known(part, hints[part.name]) for part in fields)
+
+    def __post_init__(self) -> None:
+        """Read what the fields were given. Raises InvalidError."""
+        reading = Reading()
+        for known in self.known_fields:
+            self.__dict__[known.name] = known.shape.read(self.__dict__[known.name], (known.key,), reading)
+        _raise_faults(reading)
+        if (broken := self._broken()) is not None:
+            raise InvalidError((broken,))
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema, with the rules beside it for the generator of CRDs."""
-        schema = handler.resolve_ref_schema(handler(core))
-        if validations := [*map(rule_schema, cls.rules), *map(rule_schema, cls.transitions)]:
-            schema["x-kubernetes-validations"] = validations
-        return schema
+    def decode(cls, value: object, *, is_strict: bool = True) -> Self:
+        """The model of plain values; unknown fields are left out unless `is_strict`. Raises InvalidError."""
+        reading = Reading(is_strict)
+        found = Part(cls).read(value, (), reading)
+        _raise_faults(reading)
+        assert isinstance(found, cls)
+        return found
+
+    @classmethod
+    def schema(cls) -> Schema:
+        """The structural schema, as an API server takes it."""
+        return Part(cls).schema()
+
+    def replaced(self, changes: Mapping[str, Any]) -> Self:
+        """A copy with other values of some fields, which are not read again."""
+        assert changes.keys() <= self.__dict__.keys(), changes
+        return _made(type(self), {**self.__dict__, **changes})
 
     def forbidden_changes(self, old: Self) -> Iterator[Transition]:
         """The rules that a change from `old` to this resource would break."""
@@ -104,174 +182,157 @@ class Model(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """The map for a resource: keys in camelCase, without fields that are unset."""
-        return self.model_dump(by_alias=True, exclude_none=True, mode="json")
+        pairs = ((known.key, self.__dict__[known.name]) for known in self.known_fields)
+        return {key: plain(value) for key, value in pairs if value is not None}
+
+    def _broken(self) -> tuple[Where, str] | None:
+        """The first rule that does not hold, as a fault."""
+        for rule in self.rules:
+            if not rule.holds(self):
+                place = tuple(rule.path.split(".", 1)) if rule.path else ()
+                return place, rule.message if rule.told is None else rule.told(self)
+        return None
 
 
-def _config_value(value: object) -> str:
-    """A setting as text. Raises ValueError."""
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
+def _raise_faults(reading: Reading) -> None:
+    if reading.faults:
+        raise InvalidError(tuple(reading.faults))
+
+
+def plain(value: Any) -> Any:
+    """A value of a model as JSON has it."""
     match value:
-        case bool():
-            raise ValueError(f'{str(value).lower()} is not text; write "{str(value).lower()}" in quotes')
-        case float():
-            raise ValueError(f'{value} is not text; write "{value}" in quotes')
-        case int() | str():
-            return str(value)
-        case _:
-            raise ValueError("is not a value; write text or a whole number")
-
-
-ConfigValue = Annotated[
-    str,
-    BeforeValidator(_config_value),
-    Field(max_length=CONFIG_VALUE_LENGTH_MAX),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": CONFIG_VALUE_LENGTH_MAX}),
-]
-KafkaConfig = Annotated[dict[str, ConfigValue], Field(max_length=CONFIG_ENTRIES_MAX)]
-"""Settings by Kafka's own names. Numbers may stand without quotes; true and false need them."""
-
-ResourceName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
-
-
-def _moment(value: object) -> datetime:
-    """A moment with a time zone, in UTC, from text (RFC 3339) or a datetime of YAML's. Raises ValueError."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            value = None
-    match value:
-        case datetime(tzinfo=None):
-            raise ValueError(f'has no time zone; write "{value.isoformat()}Z" for UTC')
+        case Model():
+            return value.to_dict()
         case datetime():
-            return value.astimezone(UTC)
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case dict():
+            return {key: plain(part) for key, part in value.items()}
         case _:
-            raise ValueError("is not a time; write it as 2026-11-21T13:00:00Z")
-
-
-Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-
-
-class Condition(Model):
-    """One observation about the resource (metav1.Condition)."""
-
-    type: str = Field(max_length=316, description="What is observed, such as Ready.")
-    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
-    reason: str = Field(
-        min_length=1,
-        max_length=1024,
-        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-        description="Why, in one CamelCase word.",
-    )
-    message: str = Field(
-        max_length=MESSAGE_LENGTH_MAX, description="Why, for a person: what, where, since when, what to do."
-    )
-    observed_generation: int | None = Field(
-        default=None,
-        ge=0,
-        json_schema_extra={"format": "int64"},
-        description="The generation of the resource that this was said of.",
-    )
-    last_transition_time: Moment = Field(description="When the status last changed.")
-
-
-Conditions = Annotated[
-    tuple[Condition, ...],
-    Field(
-        max_length=CONDITIONS_MAX,
-        strict=False,
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-    ),
-]
-
-
-class Status(Model):
-    """What every status begins with."""
-
-    observed_generation: int | None = Field(
-        default=None,
-        ge=0,
-        json_schema_extra={"format": "int64"},
-        description="The generation of the resource that this status was computed from.",
-    )
-    conditions: Conditions = Field(
-        default=(),
-        description="Ready always; Reconciling and Stalled while they are true; others as they apply.",
-    )
-
-    def condition(self, kind: str) -> Condition | None:
-        """The condition of this type, if it has been observed."""
-        return next((condition for condition in self.conditions if condition.type == kind), None)
-
-
-class Correction(Model):
-    """A change by somebody else that was put back."""
-
-    time: Moment = Field(description="When it was put back.")
-    message: str = Field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
-
-
-class Metadata(Model):
-    """The part of metadata that a file may carry or an API server sends."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
-
-    name: ResourceName
-    namespace: ResourceName = "default"
-    labels: dict[str, str] = Field(default_factory=dict)
-    annotations: dict[str, str] = Field(default_factory=dict)
-    uid: str = ""
-    generation: int = 1
-    creation_timestamp: Moment | None = None
-    deletion_timestamp: Moment | None = None
-    finalizers: list[str] = Field(default_factory=list)
-    resource_version: str | None = None
-    generate_name: str | None = None
-    self_link: str | None = None
-    deletion_grace_period_seconds: int | None = None
-    managed_fields: list[dict[str, Any]] = Field(default_factory=list)
-    owner_references: list[dict[str, Any]] = Field(default_factory=list)
+            return value
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column of `kubectl get` and `kavka get`. `priority` 1 shows with `-o wide` only."""
+class Part:
+    """A value that is a model of its own."""
 
-    name: str
-    path: str
-    kind: Literal["string", "integer", "number", "boolean", "date"] = "string"
-    priority: int = 0
+    model: type[Model]
+
+    def read(self, value: Any, path: Where, reading: Reading) -> Any:
+        """The model, made of a map or given as it is."""
+        if isinstance(value, self.model):
+            return value
+        if not isinstance(value, Mapping):
+            return reading.refuse(path, not_fields(value, self._keys()))
+        before = len(reading.faults)
+        found = {known.name: _value(known, value, path, reading) for known in self.model.known_fields}
+        if reading.is_strict:
+            self._refuse_unknown(value, path, reading)
+        if len(reading.faults) > before:
+            return UNREADABLE
+        return self._kept(_made(self.model, found), path, reading)
+
+    def _refuse_unknown(self, value: Mapping[str, Any], path: Where, reading: Reading) -> None:
+        known = self._keys()
+        for key in value:
+            if key not in known:
+                reading.refuse((*path, str(key)), unknown_field(str(key), known))
+
+    def _keys(self) -> list[str]:
+        return [known.key for known in self.model.known_fields]
+
+    def _kept(self, made: Model, path: Where, reading: Reading) -> Any:
+        """The model, unless it breaks one of its rules."""
+        if (broken := made._broken()) is None:
+            return made
+        return reading.refuse((*path, *broken[0]), broken[1])
+
+    def schema(self) -> Schema:
+        """The structural schema of the model, with its rules beside it."""
+        fields = self.model.known_fields
+        schema: Schema = {
+            "type": "object",
+            "description": inspect.cleandoc(self.model.__doc__ or ""),
+            "required": [known.key for known in fields if known.is_required],
+            "properties": {known.key: known.schema() for known in fields},
+            "x-kubernetes-validations": _rules(self.model),
+        }
+        return {name: part for name, part in schema.items() if part}
 
 
-READY_COLUMN = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
-REASON_COLUMN = Column("Reason", '.status.conditions[?(@.type=="Ready")].reason')
-MESSAGE_COLUMN = Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
-AGE_COLUMN = Column("Age", ".metadata.creationTimestamp", "date")
+def _made(model: type[AnyModel], values: Mapping[str, Any]) -> AnyModel:
+    """A model of values that were read already."""
+    made = object.__new__(model)
+    made.__dict__.update(values)
+    return made
 
 
-class Resource(Model):
-    """A custom resource: metadata, what is wanted, what is seen."""
+def _value(known: Known, given: Mapping[str, Any], path: Where, reading: Reading) -> Any:
+    """The value of a field, which may have been left out."""
+    where = (*path, known.key)
+    if known.key in given:
+        return known.shape.read(given[known.key], where, reading)
+    return reading.refuse(where, "is missing; add it") if known.is_required else known.unset()
 
-    kind_name: ClassVar[str]
-    plural: ClassVar[str]
-    short_name: ClassVar[str]
-    purpose: ClassVar[str]
-    columns: ClassVar[tuple[Column, ...]]
 
-    api_version: str
-    kind: str
-    metadata: Metadata
+def _rules(model: type[Model]) -> list[dict[str, str]]:
+    """The rules of a model, as they stand in a CRD."""
+    found: tuple[Rule | Transition, ...] = (*model.rules, *model.transitions)
+    return [dict(sorted(rule_schema(rule).items())) for rule in found]
 
-    @property
-    def name(self) -> str:
-        return self.metadata.name
 
-    @property
-    def identity(self) -> str:
-        """The resource as messages name it: `Topic "flights"`."""
-        return f'{self.kind_name} "{self.metadata.name}"'
+def _known(part: "dataclasses.Field[Any]", hint: Any) -> Known:
+    """A field of a model, of what its class says."""
+    key = part.metadata.get("key") or _camel(part.name)
+    shape = _marked(_shape(hint), part.metadata.get("marks", ()))
+    return Known(part.name, key, shape, part.metadata.get("description", ""), part.default, part.default_factory)
 
-    @property
-    def seniority(self) -> tuple[datetime, str, str]:
-        """Orders resources that claim the same thing: the smaller is older and wins."""
-        created = self.metadata.creation_timestamp or datetime.max.replace(tzinfo=UTC)
-        return created, self.metadata.namespace, self.metadata.name
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _shape(hint: Any) -> Shape:
+    """What an annotation allows."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _marked(_shape(arguments[0]), hint.__metadata__)
+    if origin in {Union, UnionType}:
+        (only,) = (argument for argument in arguments if argument is not NoneType)
+        return Optional(_shape(only))
+    if origin is Literal:
+        return Choice(arguments)
+    if origin in {tuple, list}:
+        return Listing(_shape(arguments[0]))
+    if origin is dict:
+        return Mapped(_shape(arguments[1]))
+    if isinstance(hint, type) and issubclass(hint, Model):
+        return Part(hint)
+    assert hint in {*SCALARS, Any, datetime}, f"a field cannot hold {hint}"
+    return SCALARS.get(hint, Anything())
+
+
+def _marked(shape: Shape, marks: Any) -> Shape:
+    """A shape with the limits, the spellings and the words of a schema that stand beside a type."""
+    for mark in marks:
+        match mark:
+            case Bounds():
+                shape = _bounded(shape, mark)
+            case Extra():
+                shape = Extended(shape, mark.schema)
+            case Parsed():
+                shape = mark
+            case other:
+                raise TypeError(f"{other!r} says nothing of a field")
+    return shape
+
+
+def _bounded(shape: Shape, bounds: Bounds) -> Shape:
+    """A shape with limits, which what may be nothing keeps only where it is something."""
+    return Optional(_bounded(shape.inner, bounds)) if isinstance(shape, Optional) else Bounded(shape, bounds)

@@ -9,7 +9,7 @@ import math
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from kavka_operator.api.shapes import Parsed
 
 SUFFIXES = {
     "": 1,
@@ -99,7 +99,6 @@ def _suffix(letter: str, binary: str) -> str:
 
 Quantity = Annotated[
     int,
-    BeforeValidator(parse),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": PATTERN, "maxLength": _TEXT_MAX}),
+    Parsed(parse, {"x-kubernetes-int-or-string": True, "pattern": PATTERN, "maxLength": _TEXT_MAX}),
 ]
 """A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi, or an exponent."""

@@ -8,11 +8,11 @@ for the whole cluster.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
-
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Part
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import (
+from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.resource import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
     READY_COLUMN,
@@ -20,15 +20,12 @@ from kavka_operator.api.model import (
     Column,
     Correction,
     Metadata,
-    Model,
     Moment,
     Resource,
     ResourceName,
-    Rule,
     Status,
-    Transition,
 )
-from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.shapes import Bounds
 
 ENTITY_NAME_LENGTH_MAX = 1024
 OVERRIDES_MAX = 32
@@ -39,7 +36,7 @@ KEYS_MAX = 32
 AnyEntity = Entity | IpEntity
 
 LIMIT_MAX = 1e12
-Positive = Annotated[float, Field(gt=0, le=LIMIT_MAX)]
+Positive = Annotated[float, Bounds(gt=0, le=LIMIT_MAX)]
 
 KAFKA_KEYS = {
     "producer_byte_rate": "producerByteRate",
@@ -62,16 +59,15 @@ class EntityPart(Model):
         ),
     )
 
-    name: str | None = Field(
+    name: str | None = field(
         default=None,
         min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX,
         description="The name, as the broker sees it.",
     )
-    default: Literal[True] | None = Field(
+    default: Literal[True] | None = field(
         default=None,
         description="True: whoever has no quota by name. Excludes name.",
-        json_schema_extra={"type": "boolean", "enum": [True]},
     )
 
 
@@ -93,9 +89,9 @@ class EntitySpec(Model):
         ),
     )
 
-    user: EntityPart | None = Field(default=None, description="The principal's name, without the User: prefix.")
-    client_id: EntityPart | None = Field(default=None, description="The client.id that clients give themselves.")
-    ip: EntityPart | None = Field(default=None, description="The address that connections come from.")
+    user: EntityPart | None = field(default=None, description="The principal's name, without the User: prefix.")
+    client_id: EntityPart | None = field(default=None, description="The client.id that clients give themselves.")
+    ip: EntityPart | None = field(default=None, description="The address that connections come from.")
 
 
 def entity_of(spec: EntitySpec) -> AnyEntity:
@@ -125,16 +121,16 @@ class Limits(Model):
         ),
     )
 
-    producer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may produce.")
-    consumer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may fetch.")
-    request_percentage: Positive | None = Field(
+    producer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that clients may produce.")
+    consumer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that clients may fetch.")
+    request_percentage: Positive | None = field(
         default=None,
         description="Share of the broker's request time, in per cent of one loop. May be above 100.",
     )
-    controller_mutation_rate: Positive | None = Field(
+    controller_mutation_rate: Positive | None = field(
         default=None, description="Partitions a second that clients may create or delete."
     )
-    connection_creation_rate: Positive | None = Field(
+    connection_creation_rate: Positive | None = field(
         default=None, description="Connections a second that an address may open. For ip only."
     )
 
@@ -156,10 +152,10 @@ class Override(Model):
         ),
     )
 
-    begin: Moment = Field(alias="from", description="When it begins.")
-    until: Moment = Field(description="When it ends, exclusive.")
-    limits: Limits = Field(description="The limits meanwhile; what is left out keeps the usual value.")
-    reason: str = Field(min_length=1, max_length=1024, description="Why, for who reads the status.")
+    begin: Moment = field(key="from", description="When it begins.")
+    until: Moment = field(description="When it ends, exclusive.")
+    limits: Limits = field(description="The limits meanwhile; what is left out keeps the usual value.")
+    reason: str = field(min_length=1, max_length=1024, description="Why, for who reads the status.")
 
 
 def _address_limits(spec: "ClientQuotaSpec") -> bool:
@@ -202,35 +198,34 @@ class ClientQuotaSpec(Model):
         ),
     )
 
-    cluster_name: ResourceName = Field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
-    entity: EntitySpec = Field(description="Whom it limits. Cannot be changed.")
-    limits: Limits = Field(description="How much they may do.")
-    scope: Literal["PerBroker", "Cluster"] = Field(
+    cluster_name: ResourceName = field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    entity: EntitySpec = field(description="Whom it limits. Cannot be changed.")
+    limits: Limits = field(description="How much they may do.")
+    scope: Literal["PerBroker", "Cluster"] = field(
         default="PerBroker",
         description="PerBroker: each broker allows the limits, as Kafka does. Cluster: they are divided evenly among"
         " the brokers.",
     )
-    mode: Literal["Enforce", "Observe"] = Field(
+    mode: Literal["Enforce", "Observe"] = field(
         default="Enforce",
         description="Enforce: brokers throttle. Observe: brokers measure the byte rates against the limits and throttle"
         " nobody; other limits are not set.",
     )
-    overrides: tuple[Override, ...] = Field(
+    overrides: tuple[Override, ...] = field(
         default=(),
         max_length=OVERRIDES_MAX,
-        strict=False,
         description="Other limits for a while; of several at once the last in the list wins. Brokers begin and end the"
         " one in force, or the next to begin, by themselves.",
-        json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        schema={"x-kubernetes-list-type": "atomic"},
     )
 
 
 class RelatedQuota(Model):
     """Another quota that meets the same clients."""
 
-    entity: str = Field(max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The other entity.")
-    keys: tuple[str, ...] = Field(max_length=8, strict=False, description="The limits that both set, by Kafka's keys.")
-    clients: Literal["All", "Some"] = Field(
+    entity: str = field(max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The other entity.")
+    keys: tuple[str, ...] = field(max_length=8, description="The limits that both set, by Kafka's keys.")
+    clients: Literal["All", "Some"] = field(
         description="All: every client of the one that loses. Some: those that both entities meet."
     )
 
@@ -238,16 +233,16 @@ class RelatedQuota(Model):
 class BrokerUsage(Model):
     """What the entity's clients used of one broker, rounded so that the status rests when they do."""
 
-    broker: int = Field(ge=0, description="The broker's id.")
-    producer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second produced.")
-    consumer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second fetched.")
-    throttled_seconds: int | None = Field(
+    broker: int = field(ge=0, description="The broker's id.")
+    producer_byte_rate: int | None = field(default=None, ge=0, description="Bytes a second produced.")
+    consumer_byte_rate: int | None = field(default=None, ge=0, description="Bytes a second fetched.")
+    throttled_seconds: int | None = field(
         default=None,
         ge=0,
         description="Seconds in which at least one connection was held back since the broker started; those of"
         " producing and those of fetching are added.",
     )
-    observed_seconds: int | None = Field(
+    observed_seconds: int | None = field(
         default=None,
         ge=0,
         description="Seconds in which an observed limit would have held somebody back, likewise.",
@@ -257,51 +252,48 @@ class BrokerUsage(Model):
 class ClientQuotaStatus(Status):
     """What is seen of a quota."""
 
-    entity: str | None = Field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
-    level: int | None = Field(
+    entity: str | None = field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
+    level: int | None = field(
         default=None,
         ge=1,
         le=8,
         description="How specific the entity is: 1, user and client id by name, to 8, the default client id.",
     )
-    applied: dict[str, float] = Field(
+    applied: dict[str, float] = field(
         default_factory=dict,
         max_length=KEYS_MAX,
         description="The values in Kafka, per broker, by its keys; kavka_ is before those of overrides and observing.",
     )
-    applied_time: Moment | None = Field(default=None, description="When they were last changed.")
-    unmanaged: dict[str, float] = Field(
+    applied_time: Moment | None = field(default=None, description="When they were last changed.")
+    unmanaged: dict[str, float] = field(
         default_factory=dict,
         max_length=KEYS_MAX,
         description="Values of the entity in Kafka that this resource has not set, by Kafka's keys; they hold too.",
     )
-    last_correction: Correction | None = Field(
+    last_correction: Correction | None = field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )
-    override: str | None = Field(default=None, max_length=1024, description="The reason of the override in force.")
-    shadowed_by: tuple[RelatedQuota, ...] = Field(
+    override: str | None = field(default=None, max_length=1024, description="The reason of the override in force.")
+    shadowed_by: tuple[RelatedQuota, ...] = field(
         default=(),
         max_length=RELATED_MAX,
-        strict=False,
         description="Quotas that win over this one for clients that both meet.",
     )
-    shadows: tuple[RelatedQuota, ...] = Field(
+    shadows: tuple[RelatedQuota, ...] = field(
         default=(),
         max_length=RELATED_MAX,
-        strict=False,
         description="Quotas that this one wins over for clients that both meet.",
     )
-    used: str | None = Field(
+    used: str | None = field(
         default=None,
         max_length=16,
         description="How much of its limit the client uses that is nearest to it; 100% is at the limit.",
     )
-    usage: tuple[BrokerUsage, ...] = Field(
+    usage: tuple[BrokerUsage, ...] = field(
         default=(),
         max_length=BROKERS_MAX,
-        strict=False,
         description="Usage, a line a broker.",
-        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
     )
 
 
@@ -334,4 +326,4 @@ class ClientQuota(Resource):
     kind: Literal["ClientQuota"] = "ClientQuota"
     metadata: Metadata
     spec: ClientQuotaSpec
-    status: ClientQuotaStatus = Field(default_factory=ClientQuotaStatus)
+    status: ClientQuotaStatus = field(default_factory=ClientQuotaStatus)

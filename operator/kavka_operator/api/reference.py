@@ -6,7 +6,7 @@ from typing import Any
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.crd import resource_schema
 from kavka_operator.api.kinds import KINDS, names_of
-from kavka_operator.api.model import Resource
+from kavka_operator.api.resource import Resource
 
 HEAD = f"""# The resources
 

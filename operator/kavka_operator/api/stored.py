@@ -8,10 +8,9 @@ that one resource is left alone until somebody mends it.
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
-from kavka_operator.api.complaints import complaints
 from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.shapes import InvalidError
+from kavka_operator.api.yaml_lines import Where
 
 STATUS_FIELDS_MAX = 64
 
@@ -29,15 +28,15 @@ def resource_from(value: Mapping[str, Any]) -> AnyResource:
     status = dict(value["status"]) if isinstance(value.get("status"), Mapping) else {}
     for _ in range(STATUS_FIELDS_MAX):
         try:
-            return model.model_validate({**wanted, "status": status}, extra="ignore")
-        except ValidationError as error:
-            faults = [fault["loc"] for fault in error.errors()]
-            if any(loc[0] != "status" for loc in faults):
-                raise UnreadableError(_in_words(error, model)) from None
-            status = {key: field for key, field in status.items() if key not in {loc[1] for loc in faults if loc[1:]}}
+            return model.decode({**wanted, "status": status}, is_strict=False)
+        except InvalidError as error:
+            faults = [path for path, _ in error.faults]
+            if any(path[0] != "status" for path in faults):
+                raise UnreadableError(_in_words(error.faults)) from None
+            status = {key: part for key, part in status.items() if key not in {path[1] for path in faults if path[1:]}}
     raise UnreadableError("status: cannot be understood")
 
 
-def _in_words(error: ValidationError, model: type[AnyResource]) -> str:
-    found = [fault for fault in complaints(error, model) if fault[0][:1] != ("status",)]
+def _in_words(faults: tuple[tuple[Where, str], ...]) -> str:
+    found = [fault for fault in faults if fault[0][:1] != ("status",)]
     return "; ".join(f"{'.'.join(map(str, path))}: {message}" for path, message in found)

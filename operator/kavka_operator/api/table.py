@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from kavka_operator.api.model import Column, Resource
+from kavka_operator.api.resource import Column, Resource
 
 GAP = "   "
 NONE = "<none>"

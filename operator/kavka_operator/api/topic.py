@@ -7,10 +7,9 @@ resource unless `deletionPolicy` says otherwise, and the guards stop changes tha
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import (
+from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.resource import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
     READY_COLUMN,
@@ -19,12 +18,9 @@ from kavka_operator.api.model import (
     Correction,
     KafkaConfig,
     Metadata,
-    Model,
     Resource,
     ResourceName,
-    Rule,
     Status,
-    Transition,
 )
 
 PARTITIONS_MAX = 100_000
@@ -41,12 +37,12 @@ Permission = Literal["Refuse", "Allow"]
 class Guards(Model):
     """Changes that lose or misplace records are refused until somebody allows them here."""
 
-    compacted_growth: Permission = Field(
+    compacted_growth: Permission = field(
         default="Refuse",
         description="Adding partitions to a compacted topic. Keys move to other partitions, so that the newest value"
         " of a key may stand in two of them.",
     )
-    retention_cut: Permission = Field(
+    retention_cut: Permission = field(
         default="Refuse",
         description="Lowering retention.ms or retention.bytes of a topic that holds records, which may delete some.",
     )
@@ -90,66 +86,64 @@ class TopicSpec(Model):
         ),
     )
 
-    cluster_name: ResourceName = Field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
-    topic_name: str | None = Field(
+    cluster_name: ResourceName = field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    topic_name: str | None = field(
         default=None,
         min_length=1,
         max_length=TOPIC_NAME_LENGTH_MAX,
         pattern=TOPIC_NAME_PATTERN,
         description="The name in Kafka, where it differs from the resource's name. Cannot be changed.",
     )
-    partitions: int | None = Field(
+    partitions: int | None = field(
         default=None,
         ge=1,
         le=PARTITIONS_MAX,
         description="The number of partitions; never fewer than there are. Left out: num.partitions of the cluster.",
     )
-    replication_factor: int | None = Field(
+    replication_factor: int | None = field(
         default=None,
         ge=1,
         le=REPLICATION_FACTOR_MAX,
         description="The number of replicas of each partition. Left out: default.replication.factor of the cluster.",
     )
-    config: KafkaConfig = Field(
+    config: KafkaConfig = field(
         default_factory=dict,
         description="Settings of the topic, by Kafka's names. What is not named here is left as it is.",
     )
-    deletion_policy: DeletionPolicy = Field(
+    deletion_policy: DeletionPolicy = field(
         default="Retain",
         description="What happens to the topic when the resource is deleted: Retain keeps it, Delete deletes it with"
         " its records, DeleteIfEmpty deletes it only when it holds none.",
     )
-    guards: Guards = Field(default_factory=Guards, description="What must be allowed by name before it is done.")
+    guards: Guards = field(default_factory=Guards, description="What must be allowed by name before it is done.")
 
 
 class TopicStatus(Status):
     """What is seen of a topic."""
 
-    topic_name: str | None = Field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
-    topic_id: str | None = Field(
+    topic_name: str | None = field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
+    topic_id: str | None = field(
         default=None,
         max_length=22,
         description="Kafka's id of the topic that this resource created or adopted.",
     )
-    partitions: int | None = Field(default=None, ge=0, description="Partitions that exist.")
-    replication_factor: int | None = Field(default=None, ge=0, description="Replicas of each partition that exist.")
-    under_replicated: int | None = Field(
+    partitions: int | None = field(default=None, ge=0, description="Partitions that exist.")
+    replication_factor: int | None = field(default=None, ge=0, description="Replicas of each partition that exist.")
+    under_replicated: int | None = field(
         default=None, ge=0, description="Partitions with fewer replicas in sync than they have."
     )
-    offline: int | None = Field(default=None, ge=0, description="Partitions without a leader.")
-    managed_config: tuple[str, ...] = Field(
+    offline: int | None = field(default=None, ge=0, description="Partitions without a leader.")
+    managed_config: tuple[str, ...] = field(
         default=(),
         max_length=256,
-        strict=False,
         description="Settings that this resource has set, so that one taken out of it goes back to its default.",
     )
-    unmanaged_config: tuple[str, ...] = Field(
+    unmanaged_config: tuple[str, ...] = field(
         default=(),
         max_length=UNMANAGED_MAX,
-        strict=False,
         description="Settings of the topic in Kafka that this resource has not set, with their values.",
     )
-    last_correction: Correction | None = Field(
+    last_correction: Correction | None = field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )
 
@@ -188,7 +182,7 @@ class Topic(Resource):
     kind: Literal["Topic"] = "Topic"
     metadata: Metadata
     spec: TopicSpec
-    status: TopicStatus = Field(default_factory=TopicStatus)
+    status: TopicStatus = field(default_factory=TopicStatus)
 
     @property
     def topic_name(self) -> str:

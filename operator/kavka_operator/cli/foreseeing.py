@@ -91,8 +91,8 @@ def _resources(
     for key, document in changed.items():
         resources[key] = resource_from({**document, "status": documents.get(key, {}).get("status", {})})
     for key in deleted:
-        metadata = resources[key].metadata.model_copy(update={"deletion_timestamp": datetime.now(UTC)})
-        resources[key] = resources[key].model_copy(update={"metadata": metadata})
+        metadata = resources[key].metadata.replaced({"deletion_timestamp": datetime.now(UTC)})
+        resources[key] = resources[key].replaced({"metadata": metadata})
     return resources, [unread.topic_name for unread in unreadable if unread.topic_name and unread.key not in changed]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.model import Condition
+from kavka_operator.api.resource import Condition
 
 NO_LONGER_SEEN = ("activeController", "readyNodes", "rollout")
 NO_LONGER_SEEN_OF_A_NODE = ("leaders", "underReplicated")

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
 from kavka_operator.api.cluster import RolloutStatus
-from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
+from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.words import counted, some
 

@@ -280,10 +280,10 @@ def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster,
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)
         update: dict[str, object] = {"managed_config": owned, "last_correction": last}
-        return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
+        return resource.replaced({"status": resource.status.replaced(update)})
     target = quotas.target_values(resource, seen.brokers_to_be, now)
     update = {"applied": target, "applied_time": now, "last_correction": last}
-    return resource.model_copy(update={"status": resource.status.model_copy(update=update)})
+    return resource.replaced({"status": resource.status.replaced(update)})
 
 
 def _outcome(

@@ -7,9 +7,9 @@ resource is the same, is somebody else's doing.
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from kavka_operator.api.model import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import ClientQuota, entity_of
+from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import AlterQuota, AlterTopic, KafkaPlan
 from kavka_operator.domain.seen import SeenCluster

@@ -37,7 +37,7 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
         known = None
     conflict = any(word.reason == "Conflict" for word in words)
     if seen is None or conflict:
-        return topic.status.model_copy(update={**common, "topic_name": topic.topic_name, "topic_id": known})
+        return topic.status.replaced({**common, "topic_name": topic.topic_name, "topic_id": known})
     owned = {*topic.status.managed_config, *topic.spec.config}
     return TopicStatus(
         **common,
@@ -57,7 +57,7 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
 
 def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> Status:
     """The status as it was, with other conditions."""
-    return resource.status.model_copy(update=_common(resource, words, now))
+    return resource.status.replaced(_common(resource, words, now))
 
 
 def quota_status(

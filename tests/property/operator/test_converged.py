@@ -67,7 +67,7 @@ def resources(draw: st.DrawFn) -> list[Topic | ClientQuota]:
 def next_state(wanted: list[Topic | ClientQuota], outcome: Any) -> list[Topic | ClientQuota]:
     """The resources as they are after their statuses were written and the deleted ones are gone."""
     return [
-        each.model_copy(update={"status": outcome.statuses.get(key_of(each), each.status)})
+        each.replaced({"status": outcome.statuses.get(key_of(each), each.status)})
         for each in wanted
         if key_of(each) not in outcome.released
     ]
@@ -86,7 +86,7 @@ def test_the_second_look_writes_nothing(wanted: list[Topic | ClientQuota], there
     writes = len(kafka.writes)
     outcome = converge(state, kafka, NOW)
     assert kafka.writes[writes:] == []
-    assert [each.model_copy(update={"status": outcome.statuses[key_of(each)]}) for each in state] == state
+    assert [each.replaced({"status": outcome.statuses[key_of(each)]}) for each in state] == state
 
 
 @settings(max_examples=150)

@@ -105,7 +105,7 @@ class World:
         seen = {node.id: SeenNode(node.id, node.state, node.fingerprint) for node in self.nodes.values()}
         brokers = {n.id: SeenBroker(n.id, "a:1") for n in self.nodes.values() if "broker" in n.roles and n.serves}
         resource = cluster()
-        resource = resource.model_copy(update={"status": resource.status.model_copy(update={"rollout": self.status})})
+        resource = resource.replaced({"status": resource.status.replaced({"rollout": self.status})})
         if not is_on(resource, wanted, seen):
             return None
         survey = Survey(tuple(self.partitions), self.quorum())

@@ -141,7 +141,7 @@ def topic(
     **spec: Any,
 ) -> Topic:
     """A Topic of the cluster "main"."""
-    return Topic.model_validate(
+    return Topic.decode(
         {
             "metadata": _metadata(name, metadata or {}),
             "spec": {"clusterName": "main", **spec},
@@ -160,7 +160,7 @@ def quota(
     **spec: Any,
 ) -> ClientQuota:
     """A ClientQuota of the cluster "main"; of client id "etl" and 1Mi a second unless said otherwise."""
-    return ClientQuota.model_validate(
+    return ClientQuota.decode(
         {
             "metadata": _metadata(name, metadata or {}),
             "spec": {
@@ -176,6 +176,6 @@ def quota(
 
 def cluster(name: str = "main", *, metadata: Mapping[str, Any] | None = None, **spec: Any) -> KafkaCluster:
     """A KafkaCluster of one node unless said otherwise."""
-    return KafkaCluster.model_validate(
+    return KafkaCluster.decode(
         {"metadata": _metadata(name, metadata or {}), "spec": {"nodePools": [{"name": "nodes"}], **spec}}
     )

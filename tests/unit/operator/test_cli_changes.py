@@ -214,7 +214,7 @@ def test_a_server_dry_run_of_a_deletion_says_what_becomes_of_the_topic(person: P
     person.types("apply", "-f", person.file(FILE.replace("partitions: 3", "partitions: 3, deletionPolicy: Delete")))
     there = kafka.make("orders", partitions=3)
     (topic,) = (each for each in store(person).all() if each.name == "orders")
-    store(person).set_status(topic, topic.status.model_copy(update={"topic_id": there.topic_id}))
+    store(person).set_status(topic, topic.status.replaced({"topic_id": there.topic_id}))
     assert person.types("delete", "kt", "orders", "--dry-run=server") == (
         0,
         'topic.kavka.dev/orders deleted (server dry run)\n  delete topic "orders"\n',

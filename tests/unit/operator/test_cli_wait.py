@@ -49,7 +49,7 @@ def say(store: Store, name: str, words: tuple[Word, ...], generation: int = 1) -
     """What `kavka up` would have written of a resource."""
     (one,) = (each for each in store.all() if each.name == name)
     update = {"conditions": dated(words, (), generation, NOW), "observed_generation": generation}
-    store.set_status(one, one.status.model_copy(update=update))
+    store.set_status(one, one.status.replaced(update))
 
 
 def test_ready_resources_are_not_waited_for(person: Person, store: Store) -> None:

@@ -271,9 +271,7 @@ def test_dynamic_settings_are_altered_and_not_written_into_properties() -> None:
 
 def test_an_altered_setting_that_is_taken_out_goes_back_to_its_default() -> None:
     wanted = cluster()
-    wanted = wanted.model_copy(
-        update={"status": wanted.status.model_copy(update={"managed_config": ("log.retention.ms",)})}
-    )
+    wanted = wanted.replaced({"status": wanted.status.replaced({"managed_config": ("log.retention.ms",)})})
     live = SeenCluster("id", 0, {}, config={"log.segment.bytes": "9", "log.retention.ms": "5"})
     assert brokers_config(wanted, live).actions == (AlterBrokers({}, ("log.retention.ms",)),)
     assert managed_after(wanted, live) == ("log.retention.ms",)

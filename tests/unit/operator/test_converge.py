@@ -23,12 +23,12 @@ R = TypeVar("R", Topic, ClientQuota, Topic | ClientQuota)
 
 def after(resource: R, outcome: Outcome) -> R:
     """The resource with the status that it was given."""
-    return resource.model_copy(update={"status": outcome.statuses[key_of(resource)]})
+    return resource.replaced({"status": outcome.statuses[key_of(resource)]})
 
 
 def deleted(resource: R) -> R:
     """The resource as it is once somebody has asked for its deletion."""
-    return resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": NOW})})
+    return resource.replaced({"metadata": resource.metadata.replaced({"deletion_timestamp": NOW})})
 
 
 def ready(status: object) -> tuple[str, str]:
@@ -69,7 +69,7 @@ def test_a_setting_removed_later_goes_back_to_its_default() -> None:
     wanted = topic("a", config={"segment.ms": 5})
     made = after(wanted, converge([wanted], kafka, NOW))
     kafka.topics["a"] = kafka.topics["a"]
-    bare = topic("a").model_copy(update={"status": made.status})
+    bare = topic("a").replaced({"status": made.status})
     outcome = converge([bare], kafka, NOW)
     assert kafka.topics["a"].overrides == {}
     assert after(bare, outcome).status.managed_config == ()
@@ -107,7 +107,7 @@ def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited(
     heir = topic("heir", topicName="t", deletionPolicy="Delete", metadata=younger)
     first = converge([owner, heir], kafka, NOW)
     owner, heir = after(owner, first), after(heir, first)
-    kept = topic("heir", topicName="t", metadata=younger).model_copy(update={"status": heir.status})
+    kept = topic("heir", topicName="t", metadata=younger).replaced({"status": heir.status})
     assert converge([deleted(owner), deleted(kept)], kafka, NOW).done == []
     assert [str(each) for each in converge([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
 
@@ -278,10 +278,10 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
     made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
-    limits = made[1].spec.model_copy(update={"limits": Limits(producer_byte_rate=7)})
-    spec = made[0].spec.model_copy(update={"config": {"retention.ms": "2000"}})
+    limits = made[1].spec.replaced({"limits": Limits(producer_byte_rate=7)})
+    spec = made[0].spec.replaced({"config": {"retention.ms": "2000"}})
     newer = [
-        each.model_copy(update={"spec": other, "metadata": each.metadata.model_copy(update={"generation": 2})})
+        each.replaced({"spec": other, "metadata": each.metadata.replaced({"generation": 2})})
         for each, other in zip(made, (spec, limits), strict=True)
     ]
 

@@ -10,7 +10,7 @@ import yaml
 from kavka_operator.api.crd import definition
 from kavka_operator.api.generate import drifted
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.api.model import Resource
+from kavka_operator.api.resource import Resource
 
 ROOT = Path(__file__).parents[3]
 Schema = dict[str, Any]

@@ -85,7 +85,7 @@ def test_statuses_are_written_only_when_they_say_something_new(store: Store) -> 
     apply(store)
     made = store.all()[1]
     assert isinstance(made, Topic)
-    status = made.status.model_copy(update={"topic_id": "x", "partitions": 3})
+    status = made.status.replaced({"topic_id": "x", "partitions": 3})
     stamp = store.stamp()
     assert store.set_status(made, status)
     assert not store.set_status(store.all()[1], status)
@@ -99,7 +99,7 @@ def test_files_that_are_the_same_are_not_read_again(store: Store) -> None:
     assert all(one is other for one, other in zip(first, store.all(), strict=True))
     made = first[1]
     assert isinstance(made, Topic)
-    store.set_status(made, made.status.model_copy(update={"partitions": 3}))
+    store.set_status(made, made.status.replaced({"partitions": 3}))
     again = store.all()
     assert (again[0] is first[0], again[1].status != made.status) == (True, True)
     apply(store, FILE.replace("partitions: 3", "partitions: 4"))

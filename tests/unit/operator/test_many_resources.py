@@ -71,7 +71,7 @@ def test_each_file_is_parsed_once_and_a_status_alone_when_it_is_new(layout: Layo
     assert (len(every), len(parses)) == (21, 21)
     for each in every:
         if isinstance(each, Topic):
-            store.set_status(each, each.status.model_copy(update={"partitions": 3}))
+            store.set_status(each, each.status.replaced({"partitions": 3}))
     again = store.all()
     assert [each.status.partitions for each in again if isinstance(each, Topic)] == [3] * 20
     assert len(parses) == 41, "the 20 statuses; what is wanted is the same"
@@ -139,7 +139,7 @@ def test_apply_reads_files_again_only_when_one_has_changed(layout: Layout, monke
 def write_ready(store: Store, name: str) -> None:
     (one,) = (each for each in store.all() if isinstance(each, Topic) and each.name == name)
     ready = dated((Word("Ready", "True", "Ready", "as wanted"),), (), 1, NOW)
-    store.set_status(one, one.status.model_copy(update={"conditions": ready, "observed_generation": 1}))
+    store.set_status(one, one.status.replaced({"conditions": ready, "observed_generation": 1}))
 
 
 def test_a_text_that_is_right_is_never_read_by_the_slow_parser(monkeypatch: pytest.MonkeyPatch) -> None:

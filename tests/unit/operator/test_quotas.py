@@ -114,7 +114,7 @@ def test_an_override_begins_and_ends_by_itself() -> None:
     during = reconcile(wanted, beside, 1, NOW)
     assert not during.actions
     assert during.words[0].message == "override until 2026-11-21T13:00:00Z: backfill of October"
-    over = wanted.model_copy(update={"status": wanted.status.model_copy(update={"applied": beside})})
+    over = wanted.replaced({"status": wanted.status.replaced({"applied": beside})})
     assert reconcile(over, beside, 1, NOW + timedelta(hours=1)).actions == (
         AlterQuota(ETL, {}, tuple(sorted(beside.keys() - usual.keys()))),
     )

@@ -57,7 +57,7 @@ def rolling(
     status: RolloutStatus | None = None, *, metadata: dict[str, Any] | None = None, **rollout: Any
 ) -> KafkaCluster:
     made = cluster(metadata=metadata, rollout=rollout)
-    return made.model_copy(update={"status": made.status.model_copy(update={"rollout": status})})
+    return made.replaced({"status": made.status.replaced({"rollout": status})})
 
 
 def step(
@@ -222,7 +222,7 @@ def test_the_last_roll_is_remembered_when_it_is_over() -> None:
     assert rolled == LastRolloutStatus(plan="4711", nodes=3, end_time=NOW)
     assert after(rolling(done), waits) is None, "it is not known to be over"
     assert after(rolling(RolloutStatus(plan="4711", total=3)), ready) is None, "it never began"
-    later = rolling().model_copy(update={"status": rolling().status.model_copy(update={"last_rollout": rolled})})
+    later = rolling().replaced({"status": rolling().status.replaced({"last_rollout": rolled})})
     assert after(later, ready, NOW + timedelta(hours=1)) == rolled
 
 
@@ -254,18 +254,18 @@ def test_a_person_can_hold_and_approve_it() -> None:
 
 def test_a_pause_after_each_node() -> None:
     begun = RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,))
-    first = step(nodes("old", "new", "old"), wanted=rolling(begun, delay_seconds=60))
+    first = step(nodes("old", "new", "old"), wanted=rolling(begun, delaySeconds=60))
     assert (first.actions, words(first)[-55:]) == (
         (),
         "; waits (since 12:00:00Z): until 12:01:00Z (spec.rollout.delaySeconds)"[-55:],
     )
     second = step(
-        nodes("old", "new", "old"), wanted=rolling(first.rollout, delay_seconds=60), now=NOW + timedelta(seconds=59)
+        nodes("old", "new", "old"), wanted=rolling(first.rollout, delaySeconds=60), now=NOW + timedelta(seconds=59)
     )
     assert second.actions == ()
     assert second.rollout is not None
     third = step(
-        nodes("old", "new", "old"), wanted=rolling(second.rollout, delay_seconds=60), now=NOW + timedelta(seconds=60)
+        nodes("old", "new", "old"), wanted=rolling(second.rollout, delaySeconds=60), now=NOW + timedelta(seconds=60)
     )
     assert third.actions == (RestartNode(2, "num.partitions has changed"),)
 
@@ -285,7 +285,7 @@ def test_windows() -> None:
 
 
 def test_several_at_a_time_only_where_they_share_nothing() -> None:
-    wide = rolling(max_concurrent=2)
+    wide = rolling(maxConcurrent=2)
     apart = survey(partition(replicas=(1, 0), isr=(1, 0), leader=1, in_sync_min=1), quorum=SeenQuorum(9, (9,), {}))
     actions = step(nodes("old", "old", "old"), apart, wide).actions
     assert [action.node for action in actions if isinstance(action, RestartNode)] == [0, 2]

@@ -9,10 +9,10 @@ import zlib
 from typing import Any, Final
 
 import cramjam
-import lz4.frame
 import pytest
 
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.records import zstd
 from kavka_broker.protocol.records.compression import Compression, compress
 from kavka_broker.protocol.records.unpacking import FED_BYTES, PIECE_BYTES, unpack
 
@@ -43,14 +43,14 @@ class Counting:
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The size of what each call was given."""
-    zipped, framed = zlib.decompressobj, lz4.frame.LZ4FrameDecompressor
+    zipped, framed = zlib.decompressobj, zstd.ZstdDecompressor
     monkeypatch.setattr(zlib, "decompressobj", lambda **how: Counting(zipped(**how)))
-    monkeypatch.setattr(lz4.frame, "LZ4FrameDecompressor", lambda: Counting(framed()))
+    monkeypatch.setattr(zstd, "ZstdDecompressor", lambda: Counting(framed()))
     Counting.given = []
     return Counting.given
 
 
-@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4], ids=lambda codec: codec.name)
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.ZSTD], ids=lambda codec: codec.name)
 @pytest.mark.parametrize("content", CONTENTS)
 def test_a_decompressor_is_given_little_at_a_time(content: str, codec: Compression, given: list[int]) -> None:
     packed = compress(codec, CONTENTS[content])

@@ -6,16 +6,17 @@ search by time, its own internal topics. A small batch can unpack to gigabytes, 
 - gzip: one or more members one after the other.
 - snappy: the framing of the Java library (a header of 16 bytes, then blocks with a length each), or, as librdkafka
   writes it, one plain snappy block without any framing. Both are read; framing is written.
-- lz4: the frame format. zstd: frames.
+- lz4: frames of independent blocks (`lz4_frames`). zstd: frames.
 """
 
 import zlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.records.lz4_frames import Lz4Packer, lz4_blocks
 
 Buffer = bytes | bytearray | memoryview
 
@@ -150,16 +151,19 @@ def _unpack_snappy_block(block: memoryview, room: int) -> memoryview:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    import lz4.frame
-
-    packed: bytes = lz4.frame.compress(bytes(data), compression_level=level or 0, block_linked=False)
-    return packed
+    packer = Lz4Packer(level or 0)
+    return packer.compress(data) + packer.flush()
 
 
 def _decompress_lz4(data: Buffer, size_bytes_max: int) -> bytes:
-    import lz4.frame
-
-    return _decompress_frames("lz4", lz4.frame.LZ4FrameDecompressor, RuntimeError, data, size_bytes_max)
+    pieces: list[memoryview] = []
+    room = size_bytes_max
+    for block in lz4_blocks(memoryview(data)):
+        pieces.append(block)
+        room -= len(block)
+        if room < 0:
+            raise _too_large(size_bytes_max)
+    return b"".join(pieces)
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:
@@ -169,27 +173,21 @@ def _compress_zstd(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_zstd(data: Buffer, size_bytes_max: int) -> bytes:
+    """Decompress one or more frames. Raises ProtocolViolation, also where the last frame is cut."""
     from kavka_broker.protocol.records import zstd
 
-    return _decompress_frames("zstd", zstd.ZstdDecompressor, zstd.ZstdError, data, size_bytes_max)
-
-
-def _decompress_frames(
-    name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: Buffer, size_bytes_max: int
-) -> bytes:
-    """Decompress one or more frames. Raises ProtocolViolation, also where the last frame is cut."""
     pieces: list[bytes] = []
     room, rest = size_bytes_max, bytes(data)
     while rest:
-        unpacker = unpacker_of_a_frame()
+        unpacker = zstd.ZstdDecompressor()
         try:
             piece = unpacker.decompress(rest, max_length=room + 1)
-        except error as problem:
-            raise ProtocolViolation(f"{name}: {problem}") from None
+        except zstd.ZstdError as problem:
+            raise ProtocolViolation(f"zstd: {problem}") from None
         if len(piece) > room:
             raise _too_large(size_bytes_max)
         if not unpacker.eof:
-            raise ProtocolViolation(f"{name}: the frame is cut")
+            raise ProtocolViolation("zstd: the frame is cut")
         pieces.append(piece)
         room, rest = room - len(piece), unpacker.unused_data or b""
     return b"".join(pieces)

@@ -16,6 +16,7 @@ from kavka_broker.protocol.records.compression import (
     Compression,
     compress,
 )
+from kavka_broker.protocol.records.lz4_frames import Lz4Packer
 
 
 class Packer(Protocol):
@@ -65,24 +66,6 @@ class _Snappy:
         return packed[SNAPPY_FRAME_BYTES:] if framing else packed
 
 
-class _Lz4:
-    def __init__(self) -> None:
-        import lz4.frame
-
-        # Kafka reads frames of independent blocks only.
-        self._compressor = lz4.frame.LZ4FrameCompressor(block_linked=False)
-        self._begin: bytes = self._compressor.begin()
-
-    def compress(self, data: Buffer) -> bytes:
-        begin, self._begin = self._begin, b""
-        packed: bytes = self._compressor.compress(data)
-        return begin + packed
-
-    def flush(self) -> bytes:
-        packed: bytes = self._compressor.flush()
-        return self._begin + packed
-
-
 def _zstd() -> Packer:
     from kavka_broker.protocol.records import zstd
 
@@ -93,6 +76,6 @@ _PACKERS: Final[dict[Compression, Callable[[], Packer]]] = {
     Compression.NONE: _Plain,
     Compression.GZIP: lambda: zlib.compressobj(wbits=31),
     Compression.SNAPPY: _Snappy,
-    Compression.LZ4: _Lz4,
+    Compression.LZ4: Lz4Packer,
     Compression.ZSTD: _zstd,
 }

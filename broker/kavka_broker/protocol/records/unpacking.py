@@ -1,13 +1,14 @@
 """What a batch's records unpack to, piece by piece.
 
 A small batch can unpack to gigabytes. Who only looks for something takes a piece of at most `PIECE_BYTES` at a time,
-and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy gives a whole
-block at once, which is at most some twenty times as large as what was sent (the format allows no more).
+and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy and lz4
+give a whole block at once: of snappy at most some twenty times as large as what was sent (the format allows no more),
+of lz4 at most 4 MiB.
 """
 
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.compression import (
@@ -17,6 +18,7 @@ from kavka_broker.protocol.records.compression import (
     TooLarge,
     snappy_blocks,
 )
+from kavka_broker.protocol.records.lz4_frames import lz4_blocks
 
 PIECE_BYTES: Final = 16 * 1024
 #: The bytes handed at a time to a decompressor that copies its unused input.
@@ -68,24 +70,18 @@ def _snappy(data: memoryview, size_bytes_max: int) -> Iterator[bytes]:
 
 
 def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
-    import lz4.frame
-
-    return _frames("lz4", lz4.frame.LZ4FrameDecompressor, RuntimeError, data)
+    for block in lz4_blocks(data):
+        for start in range(0, len(block), PIECE_BYTES):
+            yield bytes(block[start : start + PIECE_BYTES])
 
 
 def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
+    """Unpack one or more frames in pieces. Raises ProtocolViolation."""
     from kavka_broker.protocol.records import zstd
 
-    return _frames("zstd", zstd.ZstdDecompressor, zstd.ZstdError, data)
-
-
-def _frames(
-    name: str, unpacker_of_a_frame: Callable[[], Any], error: type[Exception], data: memoryview
-) -> Iterator[bytes]:
-    """Unpack one or more frames in pieces. Raises ProtocolViolation."""
     position, size = 0, len(data)
     while position < size:
-        unpacker = unpacker_of_a_frame()
+        unpacker = zstd.ZstdDecompressor()
         try:
             while not unpacker.eof:
                 fed = b""
@@ -93,12 +89,12 @@ def _frames(
                     fed = bytes(data[position : position + FED_BYTES])
                     position += len(fed)
                     if not fed:
-                        raise ProtocolViolation(f"{name}: the frame is cut")
+                        raise ProtocolViolation("zstd: the frame is cut")
                 piece = unpacker.decompress(fed, max_length=PIECE_BYTES)
                 if piece:
                     yield piece
-        except error as problem:
-            raise ProtocolViolation(f"{name}: {problem}") from None
+        except zstd.ZstdError as problem:
+            raise ProtocolViolation(f"zstd: {problem}") from None
         position -= len(unpacker.unused_data or b"")
 
 

@@ -108,11 +108,11 @@ def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listene
     """The listeners that the node opens, with its own ports; the controllers' lies `CONTROLLER_PORT_STEP` higher."""
     declared = {listener.name: listener for listener in cluster.spec.listeners}
     clients = [listener for name, listener in declared.items() if name != CONTROLLER]
-    controller = declared.get(CONTROLLER) or clients[0].model_copy(
-        update={"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP, "advertised": None}
+    controller = declared.get(CONTROLLER) or clients[0].replaced(
+        {"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP, "advertised": None}
     )
     wanted = (clients if node.is_broker else []) + ([controller] if node.is_controller else [])
-    return [listener.model_copy(update={"port": listener.port + offset}) for listener in wanted]
+    return [listener.replaced({"port": listener.port + offset}) for listener in wanted]
 
 
 def _next_offset(cluster: KafkaCluster, node: Node, taken: set[int], is_free: Callable[[int], bool]) -> int:

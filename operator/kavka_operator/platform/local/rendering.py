@@ -55,7 +55,7 @@ def former_node(layout: Layout, number: int) -> LocalNode | None:
         return None
     roles = tuple(settings["process.roles"].split(","))
     volumes = [{"name": Path(path).name} for path in settings["log.dirs"].split(",")]
-    pool = NodePool.model_validate({"name": "former", "roles": roles, "storage": {"volumes": volumes}})
+    pool = NodePool.decode({"name": "former", "roles": roles, "storage": {"volumes": volumes}})
     host, _, port = listeners[0]
     metrics = settings.get("kavka.admin.listener")
     ports = [int(port) for _, _, port in listeners] + ([int(metrics.rpartition(":")[2])] if metrics else [])
@@ -107,7 +107,7 @@ def _advertised(listener: Listener, node: Node) -> Listener:
     host, _, port = (
         listener.advertised.replace("{id}", str(node.id)).replace("{port}", str(listener.port)).rpartition(":")
     )
-    return listener.model_copy(update={"host": host, "port": int(port)})
+    return listener.replaced({"host": host, "port": int(port)})
 
 
 def _directories(layout: Layout, node: Node, metadata: str | None) -> dict[str, str]:

@@ -43,12 +43,14 @@ def quotas(history: History) -> Sheet:
     if limits is None:
         return Sheet("quotas", COLUMNS, (), 5, "this cluster does not tell its quotas")
     near = Neighbours(limits)
-    rows = [_row(history, near, entity, key) for entity, values in limits.items() for key in _amounts(values)]
+    rows = [
+        _row(history, near, entity, key, values[key]) for entity, values in limits.items() for key in _amounts(values)
+    ]
     return Sheet("quotas", COLUMNS, tuple(rows), 5, "" if history.now.pages else cells.NO_PAGES)
 
 
-def _row(history: History, near: Neighbours, entity: AnyEntity, key: str) -> Row:
-    text, level, limit = units.printable(entity_text(entity)), level_of(entity), near.limits[entity][key]
+def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit: float) -> Row:
+    text, level = units.printable(entity_text(entity)), level_of(entity)
     hidden = [other for other in shadowed_by(entity, near) if key in other.keys and other.clients == "All"]
     return Row(
         f"{text}\0{key}",

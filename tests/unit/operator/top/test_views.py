@@ -106,7 +106,11 @@ def test_the_lag_of_a_group_and_whether_it_grows() -> None:
 
 def test_a_quota_that_others_hide_says_by_which() -> None:
     quotas = {
-        Entity(None, "etl"): {"producer_byte_rate": 1000.0, "kavka_override_until_ms": 1.7e12},
+        Entity(None, "etl"): {
+            "producer_byte_rate": 1000.0,
+            "kavka_override_until_ms": 1.7e12,
+            "kavka_observed_consumer_byte_rate": 9.0,
+        },
         Entity(DEFAULT, None): {"producer_byte_rate": 2.0**20},
         IpEntity("10.0.0.1"): {"connection_creation_rate": 7.0},
     }
@@ -118,7 +122,8 @@ def test_a_quota_that_others_hide_says_by_which() -> None:
     assert found["user=<default>\0producer_byte_rate"]["HIDDEN BY"] == ""
     ip = found["ip=10.0.0.1\0connection_creation_rate"]
     assert (ip["LEVEL"], ip["LIMIT"], ip["USED"]) == ("", "7/s", "not told")
-    assert len(found) == 3, "a moment is no limit"
+    assert len(found) == 4, "a moment is no limit"
+    assert found["client-id=etl\0kavka_observed_consumer_byte_rate"]["LIMITS"] == "observed consumer byte rate"
     assert "does not tell" in VIEWS["quotas"](history(look(1.0))).note
 
 

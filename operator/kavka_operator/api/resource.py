@@ -1,0 +1,179 @@
+"""What all resources share: names, settings, moments, conditions, metadata, and how a kind says what it is."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from kavka_operator.api.complaints import NAME_PATTERN
+from kavka_operator.api.model import Extra, Model, field
+from kavka_operator.api.shapes import Bounds, Parsed
+
+NAME_LENGTH_MAX = 63
+CONDITIONS_MAX = 16
+MESSAGE_LENGTH_MAX = 32_768
+CONFIG_ENTRIES_MAX = 256
+CONFIG_VALUE_LENGTH_MAX = 4096
+
+
+def _config_value(value: object) -> str:
+    """A setting as text. Raises ValueError."""
+    match value:
+        case bool():
+            raise ValueError(f'{str(value).lower()} is not text; write "{str(value).lower()}" in quotes')
+        case float():
+            raise ValueError(f'{value} is not text; write "{value}" in quotes')
+        case int() | str():
+            return str(value)
+        case _:
+            raise ValueError("is not a value; write text or a whole number")
+
+
+ConfigValue = Annotated[
+    str,
+    Parsed(_config_value, {"x-kubernetes-int-or-string": True}),
+    Bounds(max_length=CONFIG_VALUE_LENGTH_MAX),
+]
+KafkaConfig = Annotated[dict[str, ConfigValue], Bounds(max_length=CONFIG_ENTRIES_MAX)]
+"""Settings by Kafka's own names. Numbers may stand without quotes; true and false need them."""
+
+ResourceName = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
+
+
+def _moment(value: object) -> datetime:
+    """A moment with a time zone, in UTC, from text (RFC 3339) or a datetime of YAML's. Raises ValueError."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            value = None
+    match value:
+        case datetime(tzinfo=None):
+            raise ValueError(f'has no time zone; write "{value.isoformat()}Z" for UTC')
+        case datetime():
+            return value.astimezone(UTC)
+        case _:
+            raise ValueError("is not a time; write it as 2026-11-21T13:00:00Z")
+
+
+Moment = Annotated[datetime, Parsed(_moment, {"type": "string", "format": "date-time"})]
+
+
+class Condition(Model):
+    """One observation about the resource (metav1.Condition)."""
+
+    type: str = field(max_length=316, description="What is observed, such as Ready.")
+    status: Literal["True", "False", "Unknown"] = field(description="Whether it is so.")
+    reason: str = field(
+        min_length=1,
+        max_length=1024,
+        pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+        description="Why, in one CamelCase word.",
+    )
+    message: str = field(
+        max_length=MESSAGE_LENGTH_MAX, description="Why, for a person: what, where, since when, what to do."
+    )
+    observed_generation: int | None = field(
+        default=None,
+        ge=0,
+        schema={"format": "int64"},
+        description="The generation of the resource that this was said of.",
+    )
+    last_transition_time: Moment = field(description="When the status last changed.")
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    Bounds(max_length=CONDITIONS_MAX),
+    Extra({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+]
+
+
+class Status(Model):
+    """What every status begins with."""
+
+    observed_generation: int | None = field(
+        default=None,
+        ge=0,
+        schema={"format": "int64"},
+        description="The generation of the resource that this status was computed from.",
+    )
+    conditions: Conditions = field(
+        default=(),
+        description="Ready always; Reconciling and Stalled while they are true; others as they apply.",
+    )
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type, if it has been observed."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
+
+
+class Correction(Model):
+    """A change by somebody else that was put back."""
+
+    time: Moment = field(description="When it was put back.")
+    message: str = field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
+
+
+class Metadata(Model):
+    """The part of metadata that a file may carry or an API server sends."""
+
+    name: ResourceName
+    namespace: ResourceName = "default"
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    uid: str = ""
+    generation: int = 1
+    creation_timestamp: Moment | None = None
+    deletion_timestamp: Moment | None = None
+    finalizers: tuple[str, ...] = ()
+    resource_version: str | None = None
+    generate_name: str | None = None
+    self_link: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    managed_fields: tuple[dict[str, Any], ...] = ()
+    owner_references: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get` and `kavka get`. `priority` 1 shows with `-o wide` only."""
+
+    name: str
+    path: str
+    kind: Literal["string", "integer", "number", "boolean", "date"] = "string"
+    priority: int = 0
+
+
+READY_COLUMN = Column("Ready", '.status.conditions[?(@.type=="Ready")].status')
+REASON_COLUMN = Column("Reason", '.status.conditions[?(@.type=="Ready")].reason')
+MESSAGE_COLUMN = Column("Message", '.status.conditions[?(@.type=="Ready")].message', priority=1)
+AGE_COLUMN = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class Resource(Model):
+    """A custom resource: metadata, what is wanted, what is seen."""
+
+    kind_name: ClassVar[str]
+    plural: ClassVar[str]
+    short_name: ClassVar[str]
+    purpose: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]]
+
+    api_version: str
+    kind: str
+    metadata: Metadata
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def identity(self) -> str:
+        """The resource as messages name it: `Topic "flights"`."""
+        return f'{self.kind_name} "{self.metadata.name}"'
+
+    @property
+    def seniority(self) -> tuple[datetime, str, str]:
+        """Orders resources that claim the same thing: the smaller is older and wins."""
+        created = self.metadata.creation_timestamp or datetime.max.replace(tzinfo=UTC)
+        return created, self.metadata.namespace, self.metadata.name

@@ -1,0 +1,148 @@
+"""Models read strictly, find all faults at once, and write what they read."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.api.model import Model, field
+from kavka_operator.api.quota import ClientQuota, EntityPart, Limits, Override
+from kavka_operator.api.resource import Condition, Metadata
+from kavka_operator.api.shapes import InvalidError
+from kavka_operator.api.topic import Topic, TopicSpec
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SPEC = {"clusterName": "main"}
+
+
+def faults(model: type[Model], value: object) -> dict[str, str]:
+    with pytest.raises(InvalidError) as refused:
+        model.decode(value)
+    return {".".join(map(str, path)): words for path, words in refused.value.faults}
+
+
+def test_all_faults_are_found_at_once() -> None:
+    spec = {
+        "partitions": "3",
+        "replicationFactor": 0,
+        "config": {"a": True},
+        "guards": {"retentionCut": "Alow"},
+        "x": 1,
+    }
+    assert faults(Topic, {"metadata": {"name": "A"}, "spec": spec}) == {
+        "metadata.name": '"A" is not a name (lower-case letters, digits and "-"); write "a"',
+        "spec.clusterName": "is missing; add it",
+        "spec.partitions": '"3" is not a whole number; write 3',
+        "spec.replicationFactor": "0 is out of range; write a number from 1",
+        "spec.config.a": 'true is not text; write "true" in quotes',
+        "spec.guards.retentionCut": '"Alow" is not one of Refuse, Allow; did you mean "Allow"?',
+        "spec.x": "there is no such field; take it out, or use one of clusterName, topicName, partitions,"
+        " replicationFactor, config, deletionPolicy, guards",
+    }
+
+
+@pytest.mark.parametrize("value", [True, 3.0, "3", [3], {"a": 3}])
+def test_nothing_else_is_a_whole_number(value: object) -> None:
+    assert list(faults(TopicSpec, {**SPEC, "partitions": value})) == ["partitions"]
+
+
+def test_a_whole_number_is_a_number_and_true_is_not() -> None:
+    assert Limits.decode({"requestPercentage": 12}).request_percentage == 12.0
+    assert list(faults(Limits, {"requestPercentage": True})) == ["requestPercentage"]
+    assert list(faults(Limits, {"requestPercentage": float("nan")})) == ["requestPercentage"]
+
+
+def test_a_name_ends_where_its_line_ends() -> None:
+    assert list(faults(Metadata, {"name": "orders\n"})) == ["name"]
+
+
+def test_a_field_is_known_by_its_name_in_a_resource_only() -> None:
+    assert faults(TopicSpec, {"cluster_name": "main"}) == {
+        "clusterName": "is missing; add it",
+        "cluster_name": 'there is no such field; did you mean "clusterName"?',
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("alice", '"alice" is not a map of fields; write {name: alice}'),
+        (["alice"], "a list is not a map of fields; write a map of fields"),
+        ({"name": "a", "default": True}, "needs either a name or the default; write {name: NAME} or {default: true}"),
+        ({"default": False}, "false makes no sense here; write true or leave it out"),
+    ],
+)
+def test_words_for_a_part(value: object, words: str) -> None:
+    assert list(faults(EntityPart, value).values()) == [words]
+
+
+def test_a_rule_complains_of_its_field_where_the_part_stands() -> None:
+    override = {"from": "2026-11-21T13:00:00Z", "until": "2026-11-21T12:00:00Z", "limits": {}, "reason": "sale"}
+    found = faults(ClientQuota, {"metadata": {"name": "q"}, "spec": {"overrides": [override]}})
+    assert found["spec.overrides.0.limits"].startswith("limits nothing; set at least one of")
+    override["limits"] = {"producerByteRate": 1}
+    found = faults(ClientQuota, {"metadata": {"name": "q"}, "spec": {"overrides": [override]}})
+    assert found["spec.overrides.0.until"] == "ends before it begins; let until be later than from"
+
+
+def test_what_is_made_by_hand_is_read_as_well() -> None:
+    with pytest.raises(InvalidError, match="producerByteRate: 0 is out of range"):
+        Limits(producer_byte_rate=0)
+    with pytest.raises(InvalidError, match="limits nothing"):
+        Limits()
+    assert (
+        Override(begin=NOON, until=NOON.replace(hour=13), limits=Limits(producer_byte_rate=1), reason="x").begin == NOON
+    )
+
+
+def test_a_model_writes_what_it_read() -> None:
+    value: dict[str, Any] = {
+        "apiVersion": "kavka.dev/v1alpha1",
+        "kind": "ClientQuota",
+        "metadata": {"name": "etl", "creationTimestamp": "2026-11-21T12:00:00.250000Z", "finalizers": ["a"]},
+        "spec": {
+            "clusterName": "main",
+            "entity": {"user": {"default": True}},
+            "limits": {"producerByteRate": "10Mi"},
+            "overrides": [
+                {"from": NOON, "until": "2026-11-21T15:00:00+02:00", "limits": {"consumerByteRate": 1}, "reason": "x"}
+            ],
+        },
+    }
+    made = ClientQuota.decode(value)
+    written = made.to_dict()
+    assert ClientQuota.decode(written) == made
+    assert written["metadata"]["creationTimestamp"] == "2026-11-21T12:00:00.250000Z"
+    assert written["spec"]["overrides"][0] == {
+        "from": "2026-11-21T12:00:00Z",
+        "until": "2026-11-21T13:00:00Z",
+        "limits": {"consumerByteRate": 1},
+        "reason": "x",
+    }
+    assert written["spec"]["limits"] == {"producerByteRate": 10 * 2**20}
+
+
+def test_models_are_values() -> None:
+    made = Topic.decode({"metadata": {"name": "t"}, "spec": SPEC})
+    later = made.replaced({"status": made.status.replaced({"partitions": 3})})
+    assert (made.status.partitions, later.status.partitions) == (None, 3)
+    assert later.replaced({"status": made.status}) == made
+    with pytest.raises(AttributeError):
+        made.kind = "Topic"  # type: ignore[misc]
+    with pytest.raises(AssertionError):
+        made.replaced({"stauts": made.status})
+    with pytest.raises(TypeError):
+        Condition(typ="Ready")  # type: ignore[call-arg]
+
+
+def test_a_field_of_a_type_that_cannot_be_read_is_refused_where_it_is_written() -> None:
+    with pytest.raises(AssertionError, match="cannot hold"):
+        type("Odd", (Model,), {"__annotations__": {"part": bytes}, "part": field(default=None)})
+
+
+def test_a_schema_is_made_afresh_each_time() -> None:
+    """PyYAML writes an object that stands twice as an anchor, which no reader of a CRD expects."""
+    for kind in KINDS.values():
+        kind.schema()["properties"]["spec"]["properties"].clear()
+        assert kind.schema()["properties"]["spec"]["properties"]
