@@ -15,7 +15,8 @@ LOOKED_AGAIN_MS_MAX: Final = 60_000
 class QuotaTerms:
     """Keeps what is enforced at what the metadata says for now."""
 
-    def __init__(self, quotas: ClientQuotas, metadata: Metadata, clock: Clock, timers: Timers) -> None:
+    def __init__(self, quotas: ClientQuotas, metadata: Metadata, clock: Clock, timers: Timers, node_id: int) -> None:
+        self._node_id = node_id
         self._quotas = quotas
         self._metadata = metadata
         self._clock = clock
@@ -25,7 +26,7 @@ class QuotaTerms:
     def apply(self) -> None:
         """Take over the limits that hold now, and come back when an override begins or ends."""
         limits, now_ms = self._metadata.quotas.limits, self._clock.now_ms()
-        self._quotas.update(in_force(limits, now_ms), observed(limits))
+        self._quotas.update(in_force(limits, now_ms, self._node_id), observed(limits))
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

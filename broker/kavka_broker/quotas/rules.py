@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from kavka_broker.core.quota.entity import Entity
+from kavka_broker.core.quota.entity import Entity, Prefix
 from kavka_broker.core.quota.resolve import Effective, Share, resolve, share_of
 
 
@@ -31,12 +31,15 @@ class KafkaRule:
 
     def __init__(self) -> None:
         self._limits: Mapping[Entity, float] = {}
+        self._prefix_lengths: tuple[int, ...] = ()
 
     def find(self, user: str, client_id: str) -> Standing:
-        effective = resolve(self._limits, user, client_id)
+        effective = resolve(self._limits, user, client_id, self._prefix_lengths)
         return Standing(
             effective, Share(user, client_id) if effective is None else share_of(effective, user, client_id)
         )
 
     def update(self, limits: Mapping[Entity, float]) -> None:
         self._limits = limits
+        lengths = {len(entity.client_id.text) for entity in limits if isinstance(entity.client_id, Prefix)}
+        self._prefix_lengths = tuple(sorted(lengths, reverse=True))

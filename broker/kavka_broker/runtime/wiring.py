@@ -158,7 +158,7 @@ class Wiring:
 
     def follow_quotas(self, broker: Broker) -> None:
         """Hold clients to their quotas from now on: controllers count what they decide, brokers the rest."""
-        terms = QuotaTerms(broker.quotas, broker.metadata, broker.clock, self._timers)
+        terms = QuotaTerms(broker.quotas, broker.metadata, broker.clock, self._timers, broker.node_id)
 
         def limit(records: Sequence[Message]) -> None:
             if ClientQuotaRecord in {type(record) for record in records}:

@@ -65,6 +65,13 @@ def test_an_observed_limit_holds_nobody_back(speak: Speak) -> None:
     assert speak("observed").produce() == 0
 
 
+def test_client_ids_of_one_prefix_share_an_allowance(speak: Speak) -> None:
+    set_on(speak, "family-", producer_byte_rate=LIMIT * 10, kavka_prefix=1)
+    assert speak("family-a").produce() == 0
+    assert speak("family-b").produce() > 0
+    assert speak("strangers").produce() == 0
+
+
 @pytest.mark.java
 @pytest.mark.slow
 def test_kafkas_tool_shows_and_leaves_them(kavka: Server, speak: Speak) -> None:

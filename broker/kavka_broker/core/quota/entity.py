@@ -23,6 +23,33 @@ class Default(Enum):
         return "DEFAULT"
 
 
+class Prefix(str):
+    """The beginning that many client ids have in common, with a star behind it (`core.quota.terms`).
+
+    It stands where a name stands, and equals none: a client may well be called "etl-*".
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, text: str) -> "Prefix":
+        return cls(f"{text}*")
+
+    @property
+    def text(self) -> str:
+        """The beginning itself."""
+        return self[:-1]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prefix) and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Prefix, str.__hash__(self)))
+
+
 DEFAULT: Final = Default.DEFAULT
 Part = str | Default | None  # a name, the default, or not part of the entity
 
@@ -83,5 +110,7 @@ def described(noun: str, part: Part) -> str:
             return ""
         case Default():
             return f"default {noun}"
+        case Prefix():
+            return f'{noun} that begins with "{part.text}"'
         case name:
             return f'{noun} "{name}"'

@@ -18,10 +18,10 @@ Clients that share a quota share its allowance: everybody of one user under leve
 under 7 and 8. A default is not one pot for all, it gives each name its own. `share_of` says who counts together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Prefix
 
 LEVELS = {
     1: "user and client id",
@@ -76,9 +76,21 @@ def candidates(user: str, client_id: str) -> tuple[Entity, ...]:
     )
 
 
-def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effective | None:
-    """The quota that applies, or None where nothing limits this client."""
+def resolve(
+    limits: Mapping[Entity, float], user: str, client_id: str, prefix_lengths: Iterable[int] = ()
+) -> Effective | None:
+    """The quota that applies, or None where nothing limits this client.
+
+    `prefix_lengths` are the lengths that prefixes among the limits have, the longest first. A quota on a prefix stands
+    behind one on the whole client id, of the same level.
+    """
     found = [(level, entity) for level, entity in enumerate(candidates(user, client_id), 1) if entity in limits]
+    prefixes = [Prefix.of(client_id[:length]) for length in prefix_lengths if length <= len(client_id)]
+    if prefixes:
+        users = ((1, user), (4, DEFAULT), (7, None))
+        entities = [(level, Entity(part, prefix)) for level, part in users for prefix in prefixes]
+        found += [(level, entity) for level, entity in entities if entity in limits]
+        found.sort(key=lambda one: one[0])  # keeps the order within a level
     if not found:
         return None
     (level, winner), *rest = found
@@ -88,8 +100,10 @@ def resolve(limits: Mapping[Entity, float], user: str, client_id: str) -> Effect
 def is_shadowed(limits: Mapping[Entity, float], entity: Entity) -> bool:
     """Whether another entity wins for every client of this one, so that its quota has no effect."""
     user = entity.user if isinstance(entity.user, str) else _STRANGER
-    client_id = entity.client_id if isinstance(entity.client_id, str) else _STRANGER
-    effective = resolve(limits, user, client_id)
+    prefix = entity.client_id if isinstance(entity.client_id, Prefix) else None
+    name = entity.client_id if isinstance(entity.client_id, str) else _STRANGER
+    client_id = name if prefix is None else prefix.text + _STRANGER
+    effective = resolve(limits, user, client_id, () if prefix is None else (len(prefix.text),))
     return effective is not None and effective.entity != entity
 
 
@@ -103,7 +117,8 @@ def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
 
 def share_of(effective: Effective, user: str, client_id: str) -> Share:
     """The clients that draw on the same allowance as this one, given the quota that applies to it."""
+    of_client = effective.entity.client_id
     return Share(
         None if effective.entity.user is None else user,
-        None if effective.entity.client_id is None else client_id,
+        None if of_client is None else of_client if isinstance(of_client, Prefix) else client_id,
     )

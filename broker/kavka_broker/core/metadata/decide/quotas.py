@@ -8,7 +8,7 @@ from typing import Final
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.quotas import CLIENT_ID, IP, TYPES, USER, AnyEntity, Quotas, entity_data
 from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, Default, Entity, IpEntity
-from kavka_broker.core.quota.terms import OWN_CLIENT_KEYS, OWN_IP_KEYS, greatest
+from kavka_broker.core.quota.terms import PREFIX, greatest, is_own
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 
@@ -28,15 +28,21 @@ def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
     """Set and take away limits of one entity. Raises BrokerError with INVALID_REQUEST."""
     entity = entity_of(alteration.parts)
     allowed = IP_KEYS if isinstance(entity, IpEntity) else CLIENT_KEYS
-    own = OWN_IP_KEYS if isinstance(entity, IpEntity) else OWN_CLIENT_KEYS
     records = []
     keys = [key for key, _ in alteration.limits]
     if len(set(keys)) < len(keys):
         raise _invalid(f"a quota of {entity} is named twice; send each key once")
     for key, limit in alteration.limits:
-        if key not in allowed and key not in own and limit is not None:
+        is_known = key in allowed or is_own(key, of_address=isinstance(entity, IpEntity))
+        if not is_known and limit is not None:
             words = ", ".join(sorted(allowed))
             raise _invalid(f'"{key}" is not a quota of {entity}; it can have {words}')
+        if (
+            key == PREFIX
+            and limit is not None
+            and not (isinstance(entity, Entity) and isinstance(entity.client_id, str))
+        ):
+            raise _invalid(f"{key} needs a client-id by name, which is the prefix; {entity} has none")
         if limit is None:
             if entity in quotas.limits.get(key, ()):
                 records.append(ClientQuotaRecord(entity_data(entity), key, 0.0, remove=True))

@@ -7,7 +7,7 @@ string (see `core.quota.entity`); on the wire the default is a null name.
 from collections.abc import Iterator
 from typing import Final
 
-from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity
+from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Prefix
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord, EntityData
 
 USER: Final = "user"
@@ -69,6 +69,7 @@ def _replayed_entity(record: ClientQuotaRecord) -> AnyEntity:
 
 
 def _name(part: str | Default) -> str | None:
+    assert not isinstance(part, Prefix), f"{part} is a name and a mark in the metadata"
     return None if isinstance(part, Default) else part
 
 
