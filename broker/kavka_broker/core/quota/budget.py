@@ -1,8 +1,8 @@
 """How a budget of the whole cluster is divided among its brokers: by where the traffic is.
 
 `divide` says what each broker should have. Every broker keeps a little, so that traffic that begins there is served,
-and seen; the rest goes to where it is asked for. No broker gets more than it asks for while another is short of it. What
-nobody asks for is divided like the demand, so that each may grow.
+and seen; the rest goes to where it is asked for. No broker gets more than it asks for while another is short of it.
+What nobody asks for is divided like the demand, so that each may grow.
 
 `step` goes there without ever allowing more than the budget: it lowers at once, and raises by what has been free
 before. A broker hears of a change a moment later than another, so what is lowered now may be given away in the next

@@ -90,7 +90,7 @@ def resolve(
         users = ((1, user), (4, DEFAULT), (7, None))
         entities = [(level, Entity(part, prefix)) for level, part in users for prefix in prefixes]
         found += [(level, entity) for level, entity in entities if entity in limits]
-        found.sort(key=lambda one: one[0])  # keeps the order within a level
+        found.sort(key=lambda pair: pair[0])  # keeps the order within a level
     if not found:
         return None
     (level, winner), *rest = found
