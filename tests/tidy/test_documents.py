@@ -8,6 +8,7 @@ import pytest
 
 from kavka_operator.cli.app import parser
 from tests.tidy.tree import MARKDOWN, PYTHON, ROOT, relative
+from tools.ktool import CLASSES
 
 ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -106,6 +107,12 @@ def test_what_a_page_has_one_type_is_a_command(page: Path) -> None:
     """Each `kavka ...` that a block shows has the commands and options of the program."""
     shown = re.findall(r"^\.venv/bin/kavka (.+)", "".join(BLOCK.findall(page.read_text())), re.MULTILINE)
     assert not [line for line in shown if not is_command(line)]
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=relative)
+def test_the_tools_of_kafka_that_a_page_has_one_run_are_there(page: Path) -> None:
+    shown = re.findall(r"-m tools\.ktool ([a-z-]+)", "".join(BLOCK.findall(page.read_text())))
+    assert not set(shown) - CLASSES.keys()
 
 
 def is_command(line: str) -> bool:

@@ -111,6 +111,15 @@ CONFIGURED: Final = Row(
             "Bps",
         ),
         Panel(
+            "Time on the loop: usage and limit",
+            "Percent of the one thread that serves all requests (request_percentage).",
+            (
+                Query(f'kavka_quota_usage{{{QUOTAS}, quota_type="request"}}', "used: {{entity}} on {{instance}}"),
+                Query(f'kavka_quota_limit{{{QUOTAS}, quota_type="request"}}', "limit: {{entity}} on {{instance}}"),
+            ),
+            "percent",
+        ),
+        Panel(
             "Partitions created and deleted: usage and limit",
             "Partitions a second, on the active controller (controller_mutation_rate).",
             (
@@ -145,6 +154,18 @@ BUSY: Final = Row(
     (
         Panel("Produce: most bytes", "With a quota or without.", (used_most("produce"),), "Bps", width=12),
         Panel("Fetch: most bytes", "With a quota or without.", (used_most("fetch"),), "Bps", width=12),
+        Panel(
+            "Most time on the loop",
+            "How much of the thread that serves all requests each client has; 1 is all of one broker.",
+            (
+                Query(
+                    "topk(10, sum by (user, client_id) "
+                    f"(rate(kavka_client_loop_seconds_total{{{CLIENTS}}}[$__rate_interval])))",
+                    CLIENT,
+                ),
+            ),
+            "percentunit",
+        ),
         Panel(
             "Held back",
             "Seconds a second that connections of a client wait; above 1 several of them wait at once.",

@@ -16,6 +16,7 @@ from kavka_broker.protocol.messages.alter_client_quotas_request import (
     OpData,
 )
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from tests.conformance.observability.watching import (
     DASHBOARDS,
     Prometheus,
@@ -33,11 +34,13 @@ from tests.support.topics import create_topic
 pytestmark = pytest.mark.promtool
 
 NAME = re.compile(r"[a-zA-Z_:][\w:]*")
+DOCS = Path(__file__).parents[3] / "docs"
 TOPIC = "watched"
 ALONE = {"enable.auto.commit": False}  # the offsets topic wants three brokers
 LIMITS = {
     "producer_byte_rate": 20_000,
     "consumer_byte_rate": 20_000,
+    "request_percentage": 50,
     "controller_mutation_rate": 100,
     "kavka_observed_producer_byte_rate": 10_000,
 }
@@ -95,7 +98,9 @@ def busy(bootstrap: str) -> Iterator[None]:
 
 
 def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> None:
-    with cluster(tmp_path, combined(2), started=False) as nodes:
+    collector = f"http://127.0.0.1:{free_port()}/v1/metrics"  # nobody is there
+    settings = {"kavka.metrics.names": "confluent,strimzi", "kavka.telemetry.otlp.endpoint": collector}
+    with cluster(tmp_path, combined(2), settings, started=False) as nodes:
         targets = admin_ports(nodes)
         nodes.start()
         configure(nodes)
@@ -103,14 +108,21 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
             wait("both nodes are read", lambda: not watching.is_up(2))
             wait("names that no /metrics has", lambda: unknown_names(watching))
             wait("queries without data", lambda: unanswered(watching))
-            for alert in alerts().values():
-                watching.series(alert["expr"])
+            for expression in (*(alert["expr"] for alert in alerts().values()), *documented()):
+                watching.series(expression)  # raises where Prometheus does not understand it
 
 
 def asked() -> dict[str, str]:
     """Every query of the dashboards, and the names of what is recorded."""
     shown = {f"{path.name}: {title}: {query}": query for path in DASHBOARDS for title, query in queries(path)}
     return {**shown, **{name: name for name in recorded()}}
+
+
+def documented() -> list[str]:
+    """The queries that the documents show; a line that begins with spaces goes on with the one above it."""
+    pages = [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
+    blocks = [block for page in pages for block in re.findall(r"^```promql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
+    return [query for block in blocks for query in re.sub(r"\n +", " ", block).splitlines()]
 
 
 def unanswered(watching: Prometheus) -> list[str]:
@@ -121,4 +133,5 @@ def unknown_names(watching: Prometheus) -> list[str]:
     """What rules and dashboards name that neither a broker nor a rule gives."""
     expressions = [*asked().values(), *recorded().values(), *(alert["expr"] for alert in alerts().values())]
     wanted = {name for one in expressions for name in NAME.findall(one) if name.startswith(("kavka_", "kafka_"))}
+    wanted |= {family.name for family in DASHBOARD_FAMILIES}
     return sorted(wanted - watching.names())

@@ -39,6 +39,21 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         30,
         {f'kavka_client_label_overflow_total{{{NODE}, quota_type="produce"}}': "7x40"},
     ),
+    "KavkaTelemetryOmitted": (
+        {f"kavka_telemetry_values_omitted_total{{{NODE}}}": "0+1x40"},
+        30,
+        {f"kavka_telemetry_values_omitted_total{{{NODE}}}": "7x40"},
+    ),
+    "KavkaTelemetryNotForwarded": (
+        {f'kavka_telemetry_forwarded_total{{{NODE}, result="dropped"}}': "0+1x40"},
+        30,
+        {f'kavka_telemetry_forwarded_total{{{NODE}, result="sent"}}': "0+1x40"},
+    ),
+    "KavkaQuotaCallbackFails": (
+        {f"kavka_quota_callback_failures_total{{{NODE}}}": "0+1x40"},
+        20,
+        {f"kavka_quota_callback_failures_total{{{NODE}}}": "3x40"},
+    ),
     "KavkaSeriesOmitted": (
         {f'kavka_series_omitted{{{NODE}, family="topic"}}': "3x20"},
         16,
