@@ -62,9 +62,9 @@ class Prometheus:
 
 @contextmanager
 def prometheus(directory: Path, targets: Sequence[str]) -> Iterator[Prometheus]:
-    """Start one that reads the targets twice a second, with the rules of examples/monitoring; ended at the end."""
+    """Start one that reads the targets each second, with the rules of examples/monitoring; ended at the end."""
     config: dict[str, Any] = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
-    config["global"] = {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
+    config["global"] = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
     config["rule_files"] = [str(hasty(path, directory)) for path in RULES]
     config["scrape_configs"][0]["static_configs"] = [{"targets": list(targets), "labels": {"cluster": CLUSTER}}]
     path, address = directory / "prometheus.yml", f"127.0.0.1:{free_port()}"
