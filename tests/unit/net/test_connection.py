@@ -42,8 +42,8 @@ class Handlers:
         self.waiting: dict[bytes, asyncio.Future[None]] = {}
         self.begun_at: dict[bytes, float] = {}
         self.clients: dict[bytes, Requester] = {}
-        self.held = HeldTime()
-        self.holding = Holding(self.held, HeldTime())
+        self.held, self.of_entity = HeldTime(), HeldTime()
+        self.holding = Holding(self.held, self.of_entity)
         self.connections: dict[Connection, None] = {}  # the listener's
 
     def begin(self, frame: memoryview, peer: object, keep: object) -> Any:
@@ -243,6 +243,32 @@ def test_held_time_is_what_goes_by_and_not_the_sum_of_the_delays() -> None:
             now_ms = int(clock.monotonic_ms())
             assert THROTTLE_MS - 1 <= handlers.held.total_ms(now_ms) <= now_ms - before_ms + 1
             assert handlers.held.total_ms(now_ms + HOUR_MS) == handlers.held.total_ms(now_ms), "nobody is held now"
+
+    asyncio.run(scenario())
+
+
+def test_two_held_connections_make_one_held_second_of_their_quota_and_two_of_their_share() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            clients = [await connect(), await connect()]
+            before_ms = SystemClock().monotonic_ms()
+            for index, client in enumerate(clients):
+                client.send(f"h{index}")
+            await until(lambda: len(handlers.clients) == 2)
+            for requester in handlers.clients.values():
+                requester.throttle(HOUR_MS, handlers.holding)
+                requester.let_go()
+            assert handlers.of_entity.connections == 2
+            now_ms = int(SystemClock().monotonic_ms()) + HOUR_MS
+            assert HOUR_MS <= handlers.of_entity.any_ms(now_ms) <= now_ms - before_ms + 1
+            assert 2 * HOUR_MS <= handlers.held.total_ms(now_ms) <= 2 * (now_ms - before_ms) + 1
+            for connection in list(handlers.connections):
+                connection.abort()
+            await until(lambda: not handlers.connections)
+            ended_ms = int(SystemClock().monotonic_ms())
+            assert handlers.of_entity.any_ms(ended_ms) == handlers.of_entity.any_ms(ended_ms + HOUR_MS), (
+                "nobody is held"
+            )
 
     asyncio.run(scenario())
 
