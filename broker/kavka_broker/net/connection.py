@@ -24,7 +24,7 @@ from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.quotas.sensor import Holding
+from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
@@ -127,6 +127,15 @@ class Connection(asyncio.BufferedProtocol):
         """Close at once, and say why in one line."""
         self._listener.refused(self, reason)
         self._transport.abort()
+
+    def close_after(self, delay_ms: int, reason: str) -> None:
+        """Hear nothing of the client any more, and close when the delay is over."""
+        self._end_mute()
+        self._held = Holding(HeldTime(), HeldTime())
+        self._held.begin(int(self._listener.clock.monotonic_ms()))
+        self._mute = self._listener.timers.after(delay_ms, partial(self.close, reason))
+        # A transport that is new begins to read in this turn, even if it is told not to.
+        asyncio.get_running_loop().call_soon(self._read_or_pause)
 
     def abort(self) -> None:
         self._transport.abort()

@@ -1,4 +1,4 @@
-"""How many connections the listeners of one role hold, together and each (KIP-402 and KIP-612, without the rates).
+"""How many connections the listeners of one role hold, together and each (KIP-402); `rates` says how fast (KIP-612).
 
 `max.connections` counts the connections of all listeners, `listener.name.X.max.connections` those of one, which is else
 bound by `max.connections` too. Where either is reached the listener takes no more; who comes waits in the kernel's
@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.net.connection_rates import ConnectionRates
 
 INT_MAX: Final = 2**31 - 1
 
@@ -52,7 +55,10 @@ class _Listening:
 class ConnectionQuotas:
     """Counts for all listeners of a role. `protected` names the one through which brokers talk to each other."""
 
-    def __init__(self, bounds: ConnectionBounds | None = None, protected: str = "") -> None:
+    def __init__(
+        self, bounds: ConnectionBounds | None = None, protected: str = "", window: SampleWindow | None = None
+    ) -> None:
+        self.rates = ConnectionRates(window, protected)
         self._bounds = bounds or ConnectionBounds()
         self._protected = protected
         self._listeners: dict[str, _Listening] = {}
@@ -66,6 +72,7 @@ class ConnectionQuotas:
     def join(self, listener: str, connections: Iterable[Closable], tell: Callable[[], None]) -> None:
         """Count a listener's connections too; `tell` is called whenever there may be room again."""
         self._listeners[listener] = _Listening(0, connections, tell)
+        self.rates.join(listener)
 
     def alter(self, bounds: ConnectionBounds) -> None:
         """Hold to other bounds from now on. As in Apache Kafka, those that are there end only if all are too many."""

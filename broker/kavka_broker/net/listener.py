@@ -13,6 +13,7 @@ from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.connection_quotas import ConnectionQuotas
+from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.net.limits import Limits
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
@@ -20,6 +21,8 @@ from kavka_broker.timers import Timer, Timers
 log = get("net")
 
 SWEEP_MS_MAX = 30_000
+HELD_MAX = 1_000
+"""Connections above the rate of their address that are held until their delay is over; more are closed at once."""
 
 
 class Listener:
@@ -49,6 +52,13 @@ class Listener:
         self._acceptor = acceptor(self)
         self._quotas.join(name, self.connections, self._acceptor.look_again)
         self._sweep: Timer | None = None
+        self._pause: Timer | None = None  # until it may take the next connection
+        self._held: dict[Connection, None] = {}  # those above the rate of their address
+
+    @property
+    def rates(self) -> ConnectionRates:
+        """Return how fast connections come, to the other listeners of the role too."""
+        return self._quotas.rates
 
     @property
     def sent_bytes(self) -> int:
@@ -65,8 +75,9 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening and close every connection."""
-        if self._sweep is not None:
-            self._sweep.cancel()
+        for timer in (self._sweep, self._pause):
+            if timer is not None:
+                timer.cancel()
         await self._acceptor.close()
         for connection in list(self.connections):
             connection.abort()
@@ -76,16 +87,23 @@ class Listener:
     @property
     def has_room(self) -> bool:
         """Whether one more connection may be made."""
-        return self._quotas.has_room(self.name)
+        return self._pause is None and self._quotas.has_room(self.name)
 
     def admit(self) -> Connection:
         """The protocol of a connection that is made now, which counts from now on."""
         self._quotas.take(self.name)
+        delay_ms = self._quotas.rates.take(self.name, int(self.clock.monotonic_ms()))
+        if delay_ms and self._pause is None:
+            self._pause = self.timers.after(delay_ms, self._end_pause)
         return Connection(self)
 
     def give_back(self) -> None:
         """A connection that was admitted could not be made."""
         self._quotas.give_back(self.name)
+
+    def _end_pause(self) -> None:
+        self._pause = None
+        self._acceptor.look_again()
 
     # --- what a connection tells --------------------------------------------------------------------------------
 
@@ -96,11 +114,24 @@ class Listener:
         address = connection.peer.address
         if not self._quotas.admits(connection, address):
             connection.close(f"more than max.connections.per.ip={self._quotas.bounds.of_address(address)}")
-        elif self._sweep is None:
+            return
+        if self._sweep is None:
             self._schedule_sweep()
+        if delay_ms := self._quotas.rates.admit(self.name, address, int(self.clock.monotonic_ms())):
+            self._hold(connection, delay_ms)
+
+    def _hold(self, connection: Connection, delay_ms: int) -> None:
+        """Hold a connection above the rate of its address for a while, so that the next does not come at once."""
+        reason = f"its address is above its connection_creation_rate; it has been held for {delay_ms} ms"
+        if len(self._held) >= HELD_MAX:
+            connection.close(f"its address is above its connection_creation_rate, and {HELD_MAX} are held")
+            return
+        self._held[connection] = None
+        connection.close_after(delay_ms, reason)
 
     def closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
+        self._held.pop(connection, None)
         self._closed_sent_bytes += connection.outbox.sent_bytes
         self._quotas.release(self.name, connection, connection.peer.address)
 

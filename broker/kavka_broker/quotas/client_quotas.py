@@ -14,7 +14,7 @@ which does not wait by itself waits all the same. The connection counts in `held
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -49,6 +49,8 @@ class ClientQuotas:
     ) -> None:
         window = window or SampleWindow()
         self.calls: Final = calls
+        # Told of the limits of addresses: connections are counted where they are accepted.
+        self.limit_addresses: Callable[[Mapping[Entity | IpEntity, float]], None] = lambda _: None
         self.requests: Final = RequestQuota(window, sensors_max)
         self.mutations: Final = MutationQuota(controller_window or SampleWindow(), sensors_max)
         self._produce = self._quota(PRODUCE, window, sensors_max)
@@ -104,6 +106,7 @@ class ClientQuotas:
         """Take over the metadata's limits from the next request on, and those that are only observed."""
         for key, quota in self.by_key.items():
             quota.update(limits.get(key, {}))
+        self.limit_addresses(limits.get(QuotaKey.CONNECTION_CREATION_RATE, {}))
         self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
         self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)
 

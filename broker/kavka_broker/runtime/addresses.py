@@ -1,6 +1,6 @@
 """The addresses of a node: what it listens on, by whom it is served there, and what it tells others of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
@@ -8,6 +8,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, without_effect
+from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas
@@ -42,8 +44,10 @@ class Addresses:
         self._timers = timers
         self._acceptor = acceptor
         # As in Apache Kafka connections of controllers are counted apart, and bound by the configuration file.
-        self._bounding_brokers = Bounding(ConnectionQuotas(protected=config.inter_broker_listener_name), timers)
-        self._bounding_controllers = Bounding(ConnectionQuotas(), timers)
+        window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
+        protected = config.inter_broker_listener_name
+        self._bounding_brokers = Bounding(ConnectionQuotas(protected=protected, window=window), timers)
+        self._bounding_controllers = Bounding(ConnectionQuotas(window=window), timers)
         self.of_brokers: list[Listener] = []
         self.of_controllers: list[Listener] = []
         self.advertised: tuple[Address, ...] = ()
@@ -98,6 +102,10 @@ class Addresses:
     def limit_brokers(self, config: BrokerConfig) -> None:
         """Take over the bound of connections of the brokers' listeners."""
         self._bounding_brokers.follow(config)
+
+    def limit_addresses(self, limits: Mapping[Entity | IpEntity, float]) -> None:
+        """Take over the rates at which addresses may connect to the brokers' listeners."""
+        self._bounding_brokers.quotas.rates.limit_addresses(limits)
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:

@@ -1,4 +1,4 @@
-"""How many connections a configuration allows, told to who counts them; names of hosts are resolved for that.
+"""How many connections a configuration allows and how fast they may come; names of hosts are resolved for that.
 
 `max.connections.per.ip.overrides` may name hosts. They are asked for off the loop, when the configuration begins to
 name them; a name that cannot be resolved binds nobody until it can, and is asked for again a while later.
@@ -14,6 +14,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import split_list
 from kavka_broker.logs import get
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
+from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.timers import Timer, Timers
 
 log = get("runtime")
@@ -50,6 +51,7 @@ class Bounding:
 
     def _alter(self) -> None:
         assert self._config is not None
+        self.quotas.rates.alter(rates_of(self._config))
         self.quotas.alter(bounds_of(self._config, self._addresses))
 
     def _ask(self) -> None:
@@ -81,10 +83,15 @@ def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) ->
         per_address |= dict.fromkeys(addresses.get(host, ()) if address is None else (address,), count)
     return ConnectionBounds(
         connections_max=config["max.connections"],
-        per_listener=config.connections_per_listener,
+        per_listener=config.per_listener("max.connections"),
         per_ip_max=config["max.connections.per.ip"],
         per_address=per_address,
     )
+
+
+def rates_of(config: BrokerConfig) -> RateBounds:
+    """Return the bounds of a configuration on the rates of new connections."""
+    return RateBounds(config["max.connection.creation.rate"], config.per_listener("max.connection.creation.rate"))
 
 
 def overrides_of(config: BrokerConfig) -> dict[str, int]:

@@ -247,6 +247,24 @@ FAMILIES = tuple(
         ("kavka_connections_throttled", Kind.GAUGE, ("listener",), "Connections muted because of a quota, now."),
         ("kavka_connections_accepted_total", Kind.COUNTER, ("listener",), "Connections that came in."),
         (
+            "kafka_server_socket_server_metrics_connection_accept_rate",
+            Kind.GAUGE,
+            ("listener",),
+            "Connections a second, as max.connection.creation.rate of the listener measures them.",
+        ),
+        (
+            "kafka_server_socket_server_metrics_broker_connection_accept_rate",
+            Kind.GAUGE,
+            (),
+            "Connections a second, as max.connection.creation.rate of the broker measures them.",
+        ),
+        (
+            "kavka_address_connection_rate",
+            Kind.GAUGE,
+            ("ip",),
+            "Connections a second of addresses under connection_creation_rate, of the last to come.",
+        ),
+        (
             "kavka_connections_refused_total",
             Kind.COUNTER,
             ("listener",),

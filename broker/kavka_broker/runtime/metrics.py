@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 SAMPLES_PER_TURN: Final = 250
 """Written in a millisecond or two."""
+ADDRESSES_SHOWN_MAX: Final = 50
 HEAD_LINES: Final = 2
 """Of a family's page: its help and its type."""
 
@@ -130,6 +131,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     for listener in sources.listeners:
         found += listener_samples(listener)
         yield
+    found += rate_samples(list(sources.listeners), int(sources.clock.monotonic_ms()))
     found += yield from partition_samples(list(sources.partitions))
     found += directory_samples(sources.logs)
     if sources.cleaner is not None:
@@ -222,6 +224,21 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield "kavka_connections_refused_total", label, listener.refused_count
     yield "kavka_network_received_bytes_total", label, listener.received_bytes
     yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
+
+
+def rate_samples(listeners: Sequence[Listener], now_ms: int) -> Iterator[Sample]:
+    """Yield how fast connections come. The first listener is a broker's, if this node is one."""
+    for listener in listeners:
+        rate = listener.rates.of_listener(listener.name, now_ms)
+        yield "kafka_server_socket_server_metrics_connection_accept_rate", (listener.name,), rate
+    for listener in listeners[:1]:
+        yield (
+            "kafka_server_socket_server_metrics_broker_connection_accept_rate",
+            (),
+            listener.rates.of_broker(now_ms),
+        )
+        for address, rate in listener.rates.of_addresses(ADDRESSES_SHOWN_MAX, now_ms):
+            yield "kavka_address_connection_rate", (address,), rate
 
 
 def directory_samples(logs: LogManager) -> Iterator[Sample]:

@@ -158,6 +158,7 @@ class Wiring:
 
     def follow_quotas(self, broker: Broker) -> None:
         """Hold clients to their quotas from now on: controllers count what they decide, brokers the rest."""
+        broker.quotas.limit_addresses = self._addresses.limit_addresses
         terms = QuotaTerms(broker.quotas, broker.metadata, broker.clock, self._timers, broker.node_id)
 
         def limit(records: Sequence[Message]) -> None:

@@ -10,7 +10,7 @@ while one of them is away and when it is back.
 from collections.abc import Mapping
 from datetime import datetime
 
-from kavka_broker.core.quota.entity import ENFORCED, WHOLE_KEYS
+from kavka_broker.core.quota.entity import WHOLE_KEYS
 from kavka_broker.core.quota.terms import OBSERVABLE, OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
@@ -118,10 +118,6 @@ def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: in
         fields = ", ".join(f"{KAFKA_KEYS[key]} {spell(limits[key])}" for key in small)
         words = f"{fields} is less than 1 for each of {brokers} brokers; write at least {brokers}, or scope: PerBroker"
         return stalled("TooSmallToDivide", words)
-    if idle := [key for key in limits if key not in ENFORCED]:
-        fields = ", ".join(KAFKA_KEYS[key] for key in idle)
-        words = f"{fields}: kept in Kafka, and no broker of this version enforces it; those that are enforced:"
-        return stalled("NotEnforced", f"{words} {', '.join(KAFKA_KEYS[key] for key in ENFORCED)}")
     if (override := active_override(wanted, now)) is not None:
         return ready(f"override until {override.until:%Y-%m-%dT%H:%M:%SZ}: {override.reason}", "Overridden")
     return ready(f"in force on every broker{_division(wanted, target, limits, brokers)}")

@@ -9,8 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.net import acceptor
+from kavka_broker.net import listener as listening
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
+from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.runtime.clock import SystemClock
@@ -247,3 +250,49 @@ def test_nobody_goes_for_one_that_is_refused() -> None:
         assert quotas.admits(cast(Any, one), "10.0.0.1") is is_admitted
     quotas.take("B")
     assert not made[0].reason
+
+
+def test_a_listener_takes_no_more_until_the_delay_is_over() -> None:
+    async def scenario() -> None:
+        async with two_listeners() as ports:
+            ports.quotas.rates.alter(RateBounds(of_listener={"A": 1}))
+            for _ in range(11):
+                await ports.served("A")  # ten seconds' worth, and one more
+            waiting = await ports.connect("A")
+            await ports.served("B")
+            assert ports.listeners["A"].accepted_count == 11
+            await answered(waiting)  # when the delay is over
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed() -> None:
+    async def scenario() -> None:
+        async with two_listeners() as ports:
+            ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 1.0})
+            served = [await ports.served("A") for _ in range(10)]
+            refused = await ports.connect("A")
+            await serves(served[0])
+            held = list(ports.listeners["A"].connections)[-1]
+            assert held.is_muted
+            async with asyncio.timeout(20):
+                assert await refused.is_closed()
+            assert ports.listeners["A"].refused_count == 1
+            await serves(served[9])
+
+    asyncio.run(scenario())
+
+
+def test_connections_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "HELD_MAX", 1)
+
+    async def scenario() -> None:
+        async with two_listeners() as ports:
+            ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 0.0})
+            held, refused = await ports.connect("A"), await ports.connect("A")
+            async with asyncio.timeout(20):
+                assert await refused.is_closed()
+            assert [one.is_muted for one in ports.listeners["A"].connections] == [True]
+            held.writer.close()
+
+    asyncio.run(scenario())

@@ -71,17 +71,14 @@ def test_a_limit_too_small_to_be_divided_is_refused_in_words() -> None:
     assert words.message.startswith("producerByteRate 2 is less than 1 for each of 3 brokers; write at least 3")
 
 
-@pytest.mark.parametrize("field", ["connectionCreationRate"])
-def test_a_limit_that_nothing_enforces_is_not_called_in_force(field: str) -> None:
+@pytest.mark.parametrize("field", ["requestPercentage", "controllerMutationRate", "connectionCreationRate"])
+def test_every_limit_that_is_set_is_in_force(field: str) -> None:
     entity = {"ip": {"name": "10.0.0.1"}} if field == "connectionCreationRate" else None
     wanted = quota(entity=entity, limits={field: 5.0})
     (action,) = reconcile(wanted, {}, 1, NOW).actions
     assert isinstance(action, AlterQuota)
     words = reconcile(wanted, action.set, 1, NOW).words[0]
-    assert (words.status, words.reason) == ("False", "NotEnforced")
-    assert words.message.startswith(f"{field}: kept in Kafka, and no broker of this version enforces it")
-    watching = quota(entity=entity, limits={field: 5.0}, mode="Observe")
-    assert reconcile(watching, {}, 1, NOW).words[0].reason == "Observed"
+    assert (words.status, words.message) == ("True", "in force on every broker")
 
 
 def test_observing_takes_back_the_limit_and_has_it_measured() -> None:

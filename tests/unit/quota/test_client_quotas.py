@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kavka_broker.core.quota.entity import DEFAULT, ENFORCED, Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import ByteQuota
@@ -245,9 +245,13 @@ def test_counters_of_the_others_never_fall() -> None:
     assert {(line.client_id, line.used_total) for line in at_once(quota.usages(10))} == {("c", 7), (OTHER, 400)}
 
 
-def test_a_key_that_is_called_enforced_is_enforced() -> None:
+def test_each_key_is_enforced() -> None:
     quotas = ClientQuotas()
-    assert tuple(quotas.by_key) == ENFORCED
+    assert {*quotas.by_key, QuotaKey.CONNECTION_CREATION_RATE} == set(QuotaKey)
+    addresses: dict[Entity | IpEntity, float] = {}
+    quotas.limit_addresses = addresses.update
+    quotas.update({QuotaKey.CONNECTION_CREATION_RATE: {IpEntity("192.0.2.7"): 5.0}})
+    assert addresses == {IpEntity("192.0.2.7"): 5.0}
     quotas.update({key: {Entity("alice"): 1000.0} for key in QuotaKey})
     assert quotas.produce("alice", "", 100_000, 0) > 0
     assert [quotas.fetch("alice", "", 100_000, 0) > 0 for _ in range(2)][-1]

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
+from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.health import STARTING, Health
@@ -24,6 +26,17 @@ class StoppedClock:
 
     def monotonic_ms(self) -> float:
         return 5000.0
+
+
+def rates() -> ConnectionRates:
+    """Five connections of one address have come at the stopped time."""
+    made = ConnectionRates()
+    made.join("PLAINTEXT")
+    made.limit_addresses({IpEntity("192.0.2.7"): 10.0})
+    for _ in range(5):
+        made.take("PLAINTEXT", 5000)
+        made.admit("PLAINTEXT", "192.0.2.7", 5000)
+    return made
 
 
 def partition(topic: str, index: int, isr: Sequence[int] = (1,), replicas: Sequence[int] = (1,)) -> Any:
@@ -76,6 +89,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         refused_count=1,
         received_bytes=1000,
         sent_bytes=2000,
+        rates=rates(),
     )
     topic = SimpleNamespace(
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}

@@ -168,6 +168,10 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, "kavka_connections", listener="PLAINTEXT") == 2
     assert value(found, "kavka_connections_throttled", listener="PLAINTEXT") == 1
     assert value(found, "kavka_connections_refused_total", listener="PLAINTEXT") == 1
+    name = "kafka_server_socket_server_metrics"
+    assert value(found, f"{name}_connection_accept_rate", listener="PLAINTEXT") == 0.5
+    assert value(found, f"{name}_broker_connection_accept_rate") == 0.5
+    assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
 
 
 def test_names_that_clients_choose_cannot_break_the_page() -> None:

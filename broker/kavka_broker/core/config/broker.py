@@ -102,7 +102,7 @@ assert all(KEYS.keys() >= {name, *units} for name, units in SYNONYMS.items()), "
 
 OF_A_LISTENER: Final = "listener.name."
 #: Keys that may be set for one listener alone, and that this version reads there.
-LISTENER_KEYS: Final = ("max.connections",)
+LISTENER_KEYS: Final = ("max.connections", "max.connection.creation.rate")
 assert KEYS.keys() >= set(LISTENER_KEYS), "a listener has a key that no broker has"
 
 
@@ -270,11 +270,10 @@ class BrokerConfig:
         name = self["inter.broker.listener.name"]
         return name.upper() if name else self["security.inter.broker.protocol"]
 
-    @cached_property
-    def connections_per_listener(self) -> dict[str, int]:
-        """Connection limits that `listener.name.X.max.connections` sets, by listener."""
-        said = ((listener_key(name), value) for name, value in self._values.items())
-        return {key[0]: int(value) for key, value in said if key is not None and key[1] == "max.connections"}
+    def per_listener(self, name: str) -> dict[str, int]:
+        """What `listener.name.X.` with this key sets, by listener."""
+        said = ((listener_key(key), value) for key, value in self._values.items())
+        return {key[0]: int(value) for key, value in said if key is not None and key[1] == name}
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""

@@ -158,7 +158,7 @@ BROKER_KEYS: Final = by_name(
         Definition("log.roll.ms", LONG, None, HIGH, mode=CLUSTER_WIDE, served=True),
         Definition("log.segment.bytes", INT, 1_073_741_824, HIGH, Range(1_048_576), CLUSTER_WIDE, served=True),
         Definition("log.segment.delete.delay.ms", LONG, 60_000, HIGH, Range(0), CLUSTER_WIDE, served=True),
-        Definition("max.connection.creation.rate", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE),
+        Definition("max.connection.creation.rate", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("max.connections", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("max.connections.per.ip", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition(

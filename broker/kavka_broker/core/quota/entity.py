@@ -64,13 +64,6 @@ class QuotaKey(StrEnum):
     CONNECTION_CREATION_RATE = "connection_creation_rate"
 
 
-#: Keys that brokers enforce. Limits of the other keys are kept and not enforced, and code that shows them says so.
-ENFORCED: Final = (
-    QuotaKey.PRODUCER_BYTE_RATE,
-    QuotaKey.CONSUMER_BYTE_RATE,
-    QuotaKey.REQUEST_PERCENTAGE,
-    QuotaKey.CONTROLLER_MUTATION_RATE,
-)
 #: Keys whose limits are whole numbers, with the greatest that Kafka can hold.
 WHOLE_KEYS: Final[Mapping[str, int]] = {
     QuotaKey.PRODUCER_BYTE_RATE: 2**63 - 1,

@@ -108,7 +108,7 @@ def is_shadowed(limits: Mapping[Entity, float], entity: Entity) -> bool:
 
 
 def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
-    """The connection rate that applies to an address, or None where it has no limit. Nothing enforces it yet."""
+    """The connection rate that applies to an address, or None where it has no limit."""
     for entity in (IpEntity(ip), IpEntity(DEFAULT)):
         if entity in limits:
             return limits[entity]

@@ -1,0 +1,109 @@
+"""How fast connections may come (KIP-612): who waits, who is held and closed, and what counts where."""
+
+import pytest
+
+from kavka_broker.core.quota.entity import DEFAULT, IpEntity
+from kavka_broker.net import connection_rates
+from kavka_broker.net.connection_rates import ConnectionRates, RateBounds
+
+SAMPLE_MS = 1000
+AT_ONCE = 10  # seconds' worth that may come at once
+INSIDE, OUTSIDE = "INSIDE", "OUTSIDE"
+ADDRESS = "192.0.2.7"
+
+
+def rates(of_broker: int = 10**9, protected: str = "", **of_listener: int) -> ConnectionRates:
+    made = ConnectionRates(protected=protected)
+    made.join(INSIDE)
+    made.join(OUTSIDE)
+    made.alter(RateBounds(of_broker, of_listener))
+    return made
+
+
+def taken_at_once(of: ConnectionRates, listener: str, now_ms: int = 0) -> int:
+    """How many connections the listener takes until it has to wait, the last included."""
+    taken = 1
+    while not of.take(listener, now_ms):
+        taken += 1
+    return taken
+
+
+def test_the_listener_waits_after_the_connection_that_is_too_fast() -> None:
+    limited = rates(OUTSIDE=5)
+    assert taken_at_once(limited, OUTSIDE) == 5 * AT_ONCE + 1
+    assert all(not limited.take(INSIDE, 0) for _ in range(1000))
+
+
+def test_a_delay_is_at_most_one_sample_long() -> None:
+    limited = rates(OUTSIDE=1)
+    assert [limited.take(OUTSIDE, 0) for _ in range(100)][-1] == SAMPLE_MS
+
+
+def test_the_brokers_rate_binds_all_listeners_but_the_protected() -> None:
+    limited = rates(5, protected=INSIDE)
+    assert all(not limited.take(INSIDE, 0) for _ in range(1000))
+    assert taken_at_once(limited, OUTSIDE) == 5 * AT_ONCE + 1
+
+
+def test_a_protected_listener_that_is_the_only_one_is_bound() -> None:
+    alone = ConnectionRates(protected=INSIDE)
+    alone.join(INSIDE)
+    alone.alter(RateBounds(1))
+    assert taken_at_once(alone, INSIDE) == AT_ONCE + 1
+
+
+def test_a_listeners_own_rate_binds_the_protected_one() -> None:
+    assert taken_at_once(rates(protected=INSIDE, INSIDE=2), INSIDE) == 2 * AT_ONCE + 1
+
+
+def test_an_address_above_its_rate_counts_nowhere() -> None:
+    limited = rates(1000)
+    limited.limit_addresses({IpEntity(ADDRESS): 1.0})
+    for _ in range(AT_ONCE):
+        limited.take(OUTSIDE, 0)
+        assert limited.admit(OUTSIDE, ADDRESS, 0) == 0
+    for _ in range(1000):
+        limited.take(OUTSIDE, 0)
+        assert limited.admit(OUTSIDE, ADDRESS, 0) == SAMPLE_MS
+    assert (limited.of_listener(OUTSIDE, 0), limited.of_broker(0)) == (1.0, 1.0)
+    assert list(limited.of_addresses(5, 0)) == [(ADDRESS, 1.0)]
+
+
+def test_the_default_gives_each_address_its_own_rate_and_a_name_wins() -> None:
+    limited = rates()
+    limited.limit_addresses({IpEntity(DEFAULT): 1.0, IpEntity(ADDRESS): 2.0})
+
+    def admitted(address: str) -> int:
+        return sum(not limited.admit(OUTSIDE, address, 0) for _ in range(100))
+
+    assert [admitted(one) for one in (ADDRESS, "192.0.2.8", "192.0.2.9")] == [2 * AT_ONCE, AT_ONCE, AT_ONCE]
+
+
+def test_other_limits_hold_at_once_and_what_was_measured_stays() -> None:
+    limited = rates(OUTSIDE=1)
+    assert taken_at_once(limited, OUTSIDE) == AT_ONCE + 1
+    limited.alter(RateBounds(of_listener={OUTSIDE: 2}))
+    assert taken_at_once(limited, OUTSIDE) == AT_ONCE
+    limited.limit_addresses({IpEntity(ADDRESS): 1.0})
+    limited.limit_addresses({})
+    assert not any(limited.admit(OUTSIDE, ADDRESS, 0) for _ in range(100))
+
+
+def test_addresses_are_bounded_and_those_beyond_share_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_rates, "ADDRESSES_MAX", 3)
+    limited = rates()
+    limited.limit_addresses({IpEntity(DEFAULT): 1.0})
+    for number in range(3):
+        limited.admit(OUTSIDE, f"192.0.2.{number}", 0)
+    late = [limited.admit(OUTSIDE, f"198.51.100.{number}", 1) for number in range(AT_ONCE + 2)]
+    assert [delay_ms > 0 for delay_ms in late] == [False] * AT_ONCE + [True] * 2
+    assert limited.admit(OUTSIDE, "203.0.113.1", limited.window.span_ms) == 0, "nobody has come for a window"
+    assert len(list(limited.of_addresses(9, 0))) <= 4
+
+
+def test_the_long_run_rate_is_the_limit() -> None:
+    limited, now_ms, taken = rates(OUTSIDE=20), 0, 0
+    while now_ms < 300_000:
+        now_ms += 1 + limited.take(OUTSIDE, now_ms)
+        taken += 1
+    assert 20 * 300 <= taken <= 20 * (300 + AT_ONCE) * 1.01 + 1
