@@ -208,12 +208,12 @@ def _add_explain(commands: Any) -> None:
         subjects,
         "quota",
         _explain_quota,
-        "Say which of the eight levels of quotas wins for a client, and what it hides.",
+        "Say which of the eight levels of quotas wins for a client, what it hides, and how much of it is used.",
     )
-    quota.add_argument("--user", default="ANONYMOUS", help="The principal's name (%(default)s).")
-    quota.add_argument("--client-id", default="", help="The client.id.")
-    quota.add_argument("--cluster", help="The cluster; not needed while only one runs.")
-    _add_namespace(quota)
+    quota.add_argument("--user", help="The principal's name (ANONYMOUS).")
+    quota.add_argument("--client-id", help="The client.id (empty).")
+    quota.add_argument("--ip", help="An address: which limit on new connections holds for it.")
+    _add_target(quota)
 
 
 def _up(options: Options) -> int:
@@ -279,7 +279,7 @@ def _wait(options: Options) -> int:
 def _explain_quota(options: Options) -> int:
     from kavka_operator.cli.explaining import explain_quota
 
-    return explain_quota(options.user, options.client_id, options.cluster, options.namespace, options.state_dir)
+    return explain_quota(_asked(options), options.user, options.client_id, options.ip)
 
 
 def _top(options: Options) -> int:

@@ -5,14 +5,18 @@ usually called, so that another broker's page tells what it can. What a page doe
 """
 
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.client import HTTPException
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from kavka_broker.core.quota.entity import QuotaKey
+
 TIMEOUT_SECONDS = 2.0
 PAGE_BYTES_MAX = 16 * 1024 * 1024
+PAGES_AT_ONCE_MAX = 8
 
 PRODUCE, FETCH = "produce", "fetch"
 RATES = {"kafka_server_produce_byte_rate": PRODUCE, "kafka_server_fetch_byte_rate": FETCH}
@@ -26,6 +30,13 @@ CONNECTIONS, WAITING = "kavka_connections", "kavka_connections_throttled"
 BROKER = "kavka_broker_info"
 QUOTA_LIMIT, QUOTA_USAGE = "kavka_quota_limit", "kavka_quota_usage"
 QUOTA_SHARES, QUOTA_HELD = "kavka_quota_shares", "kavka_quota_throttled_seconds_total"
+QUOTA_TYPES: Mapping[str, str] = {  # of Kafka's keys, as the pages call them
+    QuotaKey.PRODUCER_BYTE_RATE: PRODUCE,
+    QuotaKey.CONSUMER_BYTE_RATE: FETCH,
+    QuotaKey.REQUEST_PERCENTAGE: "request",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "controller_mutation",
+    QuotaKey.CONNECTION_CREATION_RATE: "connection_creation",
+}
 OF_QUOTA = (QUOTA_LIMIT, QUOTA_USAGE, QUOTA_SHARES, QUOTA_HELD)
 WANTED = (
     *(*RATES, BYTES, LIMIT, THROTTLED),
@@ -90,6 +101,15 @@ def fetch_page(url: str) -> Page | None:
         return read_page(text.decode(errors="replace"))
     except (OSError, HTTPException, ValueError):
         return None
+
+
+def read_pages(urls: Sequence[str], read: Callable[[str], Page | None] = fetch_page) -> dict[str, Page]:
+    """The metrics pages that answer, by the id of their broker, or by their URL where they do not tell it."""
+    if not urls:
+        return {}
+    with ThreadPoolExecutor(min(len(urls), PAGES_AT_ONCE_MAX)) as pool:
+        found = zip(urls, pool.map(read, urls), strict=True)
+        return {str(page.node) if page.node is not None else url: page for url, page in found if page is not None}
 
 
 def url_of(address: str) -> str:

@@ -7,13 +7,12 @@ client id.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
-from kavka_broker.core.quota.resolve import LEVELS, Effective, candidates, resolve
+from kavka_broker.core.quota.resolve import candidates
 from kavka_operator.api.quota import KAFKA_KEYS, RELATED_MAX, AnyEntity, RelatedQuota
 from kavka_operator.domain.entities import entity_text
 
@@ -21,18 +20,6 @@ Limits = Mapping[AnyEntity, Mapping[str, float]]
 
 LEVELS_KEPT_MAX = 65_536
 _STRANGER = "\0"  # stands for a name that no quota has
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """The limit that applies to one client for one key.
-
-    `order` are all levels, most specific first, with what each would allow.
-    """
-
-    key: str
-    effective: Effective | None
-    order: tuple[tuple[int, Entity, float | None], ...]
 
 
 class Neighbours:
@@ -86,19 +73,6 @@ def shadows(entity: AnyEntity, limits: Limits | Neighbours) -> tuple[RelatedQuot
     return _related(entity, limits if isinstance(limits, Neighbours) else Neighbours(limits), winners=False)
 
 
-def explain(limits: Limits, user: str, client_id: str) -> list[Explanation]:
-    """An explanation for each key that limits this client: the winner and all eight levels."""
-    clients = {entity: of_kafka(values) for entity, values in limits.items() if isinstance(entity, Entity)}
-    keys = sorted({key for values in clients.values() for key in values})
-    return [_explain(clients, key, user, client_id) for key in keys]
-
-
-def _explain(limits: Mapping[Entity, Mapping[str, float]], key: str, user: str, client_id: str) -> Explanation:
-    of_key = {entity: values[key] for entity, values in limits.items() if key in values}
-    order = tuple((level, entity, of_key.get(entity)) for level, entity in enumerate(candidates(user, client_id), 1))
-    return Explanation(key, resolve(of_key, user, client_id), order)
-
-
 def _related(entity: AnyEntity, near: Neighbours, *, winners: bool) -> tuple[RelatedQuota, ...]:
     level, own = level_of(entity), near.limits.get(entity, {})
     if level is None or not isinstance(entity, Entity):
@@ -137,8 +111,3 @@ def _part_covers(wide: Part, narrow: Part) -> bool:
 
 def _example(part: Part) -> str:
     return part if isinstance(part, str) else _STRANGER
-
-
-def level_words(level: int) -> str:
-    """A level in words."""
-    return LEVELS[level]

@@ -2,19 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Protocol, TypeVar
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import Page, fetch_page
+from kavka_operator.kafka.figures import Page, fetch_page, read_pages
 from kavka_operator.kafka.onlooking import LogDirs, Members, Onlooker
 from kavka_operator.top.model import Look
 
 T = TypeVar("T")
 
 PARTITIONS_MAX = 20_000
-PAGES_AT_ONCE_MAX = 8
 
 
 class Source(Protocol):
@@ -95,12 +93,3 @@ class ClusterSource:
             self._refused.append(str(error))
             self._is_stale |= error.retriable
             return None
-
-
-def read_pages(urls: Sequence[str], read: Callable[[str], Page | None] = fetch_page) -> dict[str, Page]:
-    """The metrics pages that answer, by the id of their broker, or by their URL where they do not tell it."""
-    if not urls:
-        return {}
-    with ThreadPoolExecutor(min(len(urls), PAGES_AT_ONCE_MAX)) as pool:
-        found = zip(urls, pool.map(read, urls), strict=True)
-        return {str(page.node) if page.node is not None else url: page for url, page in found if page is not None}

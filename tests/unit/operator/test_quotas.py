@@ -9,7 +9,7 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import AnyEntity, RelatedQuota, entity_of
 from kavka_operator.domain.entities import entity_text, from_wire, to_wire
 from kavka_operator.domain.plan import AlterQuota
-from kavka_operator.quota.shadows import explain, level_of, shadowed_by, shadows
+from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
 from kavka_operator.reconcile.quotas import reconcile, retire, target_values, unmanaged
 from tests.unit.operator.fakes import NOW, quota
 
@@ -230,14 +230,3 @@ def test_other_keys_hide_nothing() -> None:
         Entity(DEFAULT): {"consumer_byte_rate": 1.0},
     }
     assert shadowed_by(ETL, limits) == ()
-
-
-def test_explaining_names_winner_and_hidden() -> None:
-    limits: dict[AnyEntity, dict[str, float]] = {
-        ETL: {"producer_byte_rate": 1.0},
-        Entity(DEFAULT): {"producer_byte_rate": 2.0},
-    }
-    (only,) = explain(limits, "alice", "etl")
-    assert only.effective is not None
-    assert (only.effective.level, only.effective.limit, only.effective.shadows) == (6, 2.0, (ETL,))
-    assert [limit for _, _, limit in only.order] == [None, None, None, None, None, 2.0, 1.0, None]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from kavka_broker.core.quota.entity import QuotaKey
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import entity_text
+from kavka_operator.kafka.figures import QUOTA_TYPES
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
 from kavka_operator.top import units
 from kavka_operator.top.model import History, greatest
@@ -23,13 +24,6 @@ COLUMNS = (
     Column("HIDDEN BY", rank=2, is_flexible=True),
 )
 RATES = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
-TYPES: Mapping[str, str] = {  # what the metrics pages call them
-    QuotaKey.PRODUCER_BYTE_RATE: "produce",
-    QuotaKey.CONSUMER_BYTE_RATE: "fetch",
-    QuotaKey.REQUEST_PERCENTAGE: "request",
-    QuotaKey.CONTROLLER_MUTATION_RATE: "controller_mutation",
-    QuotaKey.CONNECTION_CREATION_RATE: "connection_creation",
-}
 UNITS: Mapping[str, str] = {
     QuotaKey.REQUEST_PERCENTAGE: " %",
     QuotaKey.CONTROLLER_MUTATION_RATE: "/s",
@@ -71,7 +65,7 @@ def _amounts(values: Mapping[str, float]) -> list[str]:
 
 
 def _words(key: str) -> str:
-    return TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
+    return QUOTA_TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
 
 
 def _amount(key: str, amount: float) -> str:
@@ -80,7 +74,7 @@ def _amount(key: str, amount: float) -> str:
 
 def _usage(history: History, entity: AnyEntity, key: str) -> tuple[Cell, ...]:
     """Usage, used, held and clients, as the metrics pages tell them."""
-    name = str(entity), TYPES.get(key, key)
+    name = str(entity), QUOTA_TYPES.get(key, key)
     now = {node: page.quotas[name] for node, page in history.now.pages.items() if name in page.quotas}
     used = greatest(quota.usage / quota.limit for quota in now.values() if quota.usage is not None and quota.limit)
     usage = greatest(quota.usage for quota in now.values())

@@ -1,0 +1,85 @@
+"""Which quota holds, and why others do not: the explanation, and the words for it."""
+
+import pytest
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_operator.api.quota import AnyEntity
+from kavka_operator.cli.explaining import of_address, of_client
+from kavka_operator.cli.targets import Target
+from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
+from kavka_operator.quota.explaining import explain, explain_address, unlimited
+
+ETL, USERS, ALICE = Entity(None, "etl"), Entity(DEFAULT), Entity("alice")
+NOW_MS = 1_000_000
+PRODUCE = "producer_byte_rate"
+
+
+def test_the_winner_holds_and_the_others_say_why_they_do_not() -> None:
+    (only,) = explain({ETL: {PRODUCE: 1.0}, USERS: {PRODUCE: 2.0}}, "alice", "etl", NOW_MS)
+    assert (only.winner.entity, only.winner.limit, only.hidden) == (USERS, 2.0, (ETL,))
+    assert [choice.why for choice in only.choices] == [*["not set"] * 5, "holds", "hidden by level 6", "not set"]
+    assert unlimited([only]) == ["consumer_byte_rate", "controller_mutation_rate", "request_percentage"]
+
+
+def test_an_override_holds_for_its_time_and_what_is_observed_holds_nobody() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        ETL: {
+            PRODUCE: 1.0,
+            "kavka_override_producer_byte_rate": 5.0,
+            "kavka_override_until_ms": NOW_MS + 1.0,
+            "kavka_observed_consumer_byte_rate": 7.0,
+        }
+    }
+    during, watched = explain(limits, "alice", "etl", NOW_MS)
+    after, _ = explain(limits, "alice", "etl", NOW_MS + 1)
+    assert (during.winner.limit, after.winner.limit) == (5.0, 1.0)
+    assert (watched.key, watched.is_observed, watched.winner.why) == ("consumer_byte_rate", True, "is observed")
+    assert "consumer_byte_rate" in unlimited([during, watched])
+
+
+@pytest.mark.parametrize(
+    ("limits", "whys"),
+    [
+        ({IpEntity("10.0.0.1"): 5.0, IpEntity(DEFAULT): 5.0}, ["holds", "hidden by the address"]),
+        ({IpEntity(DEFAULT): 0.0}, ["not set", "holds"]),
+        ({IpEntity("10.0.0.2"): 5.0}, None),
+    ],
+)
+def test_an_address_has_its_own_limit_or_the_default(limits: dict[AnyEntity, float], whys: list[str] | None) -> None:
+    rates = {entity: {"connection_creation_rate": limit} for entity, limit in limits.items()}
+    found = explain_address(rates, "10.0.0.1", NOW_MS)
+    assert (found and [choice.why for choice in found.choices]) == whys
+
+
+def words(target: Target, pages: dict[str, Page], limits: dict[AnyEntity, dict[str, float]]) -> list[str]:
+    found = explain(limits, "alice", "etl", NOW_MS)
+    return "\n".join(of_client(target, pages, ("alice", "etl"), found)).splitlines()
+
+
+def test_each_broker_tells_its_limit_and_what_the_client_uses_of_it() -> None:
+    pages = {
+        "0": Page(0, {ClientKey("alice", "", "produce"): ClientFigures(1024.0, 2048.0, 3, "", None, 12.4)}),
+        "1": Page(1, {ClientKey("alice", "etl", "produce"): ClientFigures(9.0)}),  # another who counts by both
+    }
+    target = Target("here", "a:1", ("http://a", "http://b", "http://c"), {ALICE: "of-alice"})
+    lines = words(target, pages, {ALICE: {PRODUCE: 2048.0}})
+    assert lines[:3] == [
+        'user "alice", client id "etl", on each broker of here:',
+        "",
+        "producer_byte_rate 2Ki: level 3, user",
+    ]
+    assert lines[6].split() == ["->", "3", "user", "user=alice", "2Ki", "of-alice", "holds"]
+    assert [line.split() for line in lines[13:17]] == [
+        ["BROKER", "LIMIT", "USES", "USED", "HELD"],
+        ["0", "2Ki", "1.0", "KiB/s", "50%", "12s"],
+        ["1", "not", "told", "not", "seen"],
+        ["metrics", "pages", "that", "do", "not", "answer:", "1"],
+    ]
+    assert lines[-1] == "no limit: consumer_byte_rate, controller_mutation_rate, request_percentage"
+
+
+def test_without_metrics_pages_usage_is_not_told_and_nothing_is_no_limit() -> None:
+    target = Target("here", "a:1")
+    assert any("name the brokers' metrics pages" in line for line in words(target, {}, {ALICE: {PRODUCE: 1.0}}))
+    assert words(target, {}, {Entity("bob"): {PRODUCE: 1.0}})[1:] == ["  nothing limits this client"]
+    assert list(of_address(target, "10.0.0.1", None))[1:] == ["  nothing limits this address"]
