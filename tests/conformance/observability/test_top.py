@@ -1,5 +1,5 @@
-"""What `kavka top` sees of Kavka and Apache Kafka side by side: the same, but for what only a metrics page tells, which
-of Apache Kafka is "not told".
+"""What `kavka top` and `kavka explain quota` see of Kavka and Apache Kafka side by side: the same, but for what only
+a metrics page tells, which of Apache Kafka is "not told".
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from kavka_operator.top.views import VIEWS
 from tests.support.both import Both, running_both
 from tests.support.screens import seen
 from tests.support.servers import Server, free_port
+from tests.unit.operator.person import run
 
 pytestmark = [pytest.mark.java]
 
@@ -126,3 +127,15 @@ def test_the_screen_shows_a_real_broker(both: Both, pages: str) -> None:
     lines = asyncio.run(play())
     assert any(line.startswith(" client-id=etl") and "39.1 KiB/s" in line for line in lines), lines
     assert not any("not told" in line for line in lines if "produce" in line), lines
+
+
+def test_both_are_explained_alike(both: Both, pages: str) -> None:
+    ours, theirs = (run("explain", "quota", "--bootstrap", server.bootstrap, "--client-id", "etl") for server in both)
+    assert ours[0] == theirs[0] == 0
+    assert ours[1].replace(both.kavka.bootstrap, both.kafka.bootstrap) == theirs[1]
+    assert "consumer_byte_rate 1Gi: level 6, default user, hides client-id=etl" in theirs[1]
+    assert "producer_byte_rate 40k: level 7, client id" in theirs[1]
+    assert "not told by Kafka's API" in theirs[1]
+    told = run("explain", "quota", "--bootstrap", both.kavka.bootstrap, "--metrics", pages, "--client-id", "etl")[1]
+    (line,) = (line for line in told.splitlines() if line.startswith("  1 ") and " 40k " in line)
+    assert "KiB/s" in line or "B/s" in line, told
