@@ -76,6 +76,12 @@ def looked(server: Server, urls: tuple[str, ...] = ()) -> History:
     return history
 
 
+@pytest.fixture(scope="module")
+def histories(both: Both, pages: str) -> tuple[History, History]:
+    """Of Kavka and of Apache Kafka, at the same moments."""
+    return looked(both.kavka, (f"http://{pages}/metrics",)), looked(both.kafka)
+
+
 def shown(history: History, view: str, *, without: set[str]) -> dict[str, dict[str, str]]:
     sheet = VIEWS[view](history)
     titles = [column.title for column in sheet.columns]
@@ -85,8 +91,8 @@ def shown(history: History, view: str, *, without: set[str]) -> dict[str, dict[s
     }
 
 
-def test_both_are_seen_alike_and_only_metrics_pages_tell_usage(both: Both, pages: str) -> None:
-    kavka, kafka = looked(both.kavka, (f"http://{pages}/metrics",)), looked(both.kafka)
+def test_both_are_seen_alike_and_only_metrics_pages_tell_usage(histories: tuple[History, History]) -> None:
+    kavka, kafka = histories
     for view in ("topics", "groups", "quotas", "nodes"):
         ours, theirs = (shown(history, view, without=OWN | ONLY_ON_PAGES) for history in (kavka, kafka))
         ours.pop("__consumer_offsets", None)
@@ -102,8 +108,8 @@ def test_both_are_seen_alike_and_only_metrics_pages_tell_usage(both: Both, pages
         assert told == {"not told"}, (view, title)
 
 
-def test_a_throttled_client_of_kavka_is_seen_with_its_limit_and_held(both: Both, pages: str) -> None:
-    rows = shown(looked(both.kavka, (f"http://{pages}/metrics",)), "clients", without=set())
+def test_a_throttled_client_of_kavka_is_seen_with_its_limit_and_held(histories: tuple[History, History]) -> None:
+    rows = shown(histories[0], "clients", without=set())
     etl = rows["\0etl\0produce"]
     assert (etl["LIMIT"], etl["LEVEL"], etl["BROKERS"]) == ("39.1 KiB/s", "7", "1")
     assert etl["RATE"] not in {"0 B/s", "not told"}
