@@ -4,9 +4,9 @@ Limits are what the running cluster describes; what each broker lets the client 
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from kavka_broker.core.quota.resolve import Share
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.table import aligned
@@ -23,40 +23,49 @@ ANYBODY = "ANONYMOUS"
 NOT_TOLD = "not told"
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a cluster told: its limits, its brokers, and their metrics pages, as far as they are known and answer."""
+
+    limits: Limits
+    brokers: tuple[int, ...]
+    pages: Mapping[str, Page]
+
+
 def explain_quota(asked: Asked, user: str | None, client_id: str | None, ip: str | None) -> int:
     """Print which quotas hold for a client, for an address, or both; the exit code."""
     try:
         found = target(asked)
-        limits, pages = _ask(found)
+        told = _ask(found)
     except (CommandError, AdminError) as error:
         return complain(error)
     now_ms = int(time.time() * 1000)
     if ip is None or user is not None or client_id is not None:
-        who = ANYBODY if user is None else user, client_id or ""
-        say("\n".join(of_client(found, pages, who, explain(limits, *who, now_ms))))
+        say("\n".join(of_client(found, told, ANYBODY if user is None else user, client_id or "", now_ms)))
     if ip is not None:
-        say("\n".join(of_address(found, ip, explain_address(limits, ip, now_ms))))
+        say("\n".join(of_address(found, told, ip, now_ms)))
     return 0
 
 
-def of_client(
-    found: Target, pages: Mapping[str, Page], who: tuple[str, str], explanations: list[Explanation]
-) -> Iterator[str]:
+def of_client(found: Target, told: Told, user: str, client_id: str, now_ms: int) -> Iterator[str]:
     """The lines about a client."""
-    user, client_id = who
+    by_broker = {broker: explain(told.limits, user, client_id, now_ms, broker) for broker in told.brokers}
+    explanations = next(iter(by_broker.values()), [])
     yield f'user "{user}", client id "{client_id}", on each broker of {found.name}:'
     if not any(not explanation.is_observed for explanation in explanations):
         yield "  nothing limits this client"
     for explanation in explanations:
         yield "\n" + explained(explanation, found.owners)
         if not explanation.is_observed:
-            yield from _indented(_usage(explanation, found, pages))
+            held = {broker: limit_of(of_broker, explanation.key) for broker, of_broker in by_broker.items()}
+            yield from _indented(_usage(explanation, held, found, told.pages))
     if explanations and (free := unlimited(explanations)):
         yield f"\nno limit: {', '.join(free)}"
 
 
-def of_address(found: Target, ip: str, explanation: Explanation | None) -> Iterator[str]:
+def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]:
     """The lines about an address."""
+    explanation = explain_address(told.limits, ip, now_ms, min(told.brokers, default=0))
     yield f"address {ip}, on each broker of {found.name}:"
     yield "  nothing limits this address" if explanation is None else "\n" + explained(explanation, found.owners)
 
@@ -86,23 +95,32 @@ def _indented(lines: list[str]) -> Iterator[str]:
     return (f"  {line}".rstrip() for line in lines)
 
 
-def _usage(explanation: Explanation, found: Target, pages: Mapping[str, Page]) -> list[str]:
-    """What the client uses of the limit at each broker, as far as the metrics pages tell."""
-    if not found.urls:
-        return ["", "its usage is not told by Kafka's API; name the brokers' metrics pages with --metrics"]
+def limit_of(explanations: Sequence[Explanation], key: str) -> float | None:
+    """The limit that holds for a key; None where none does."""
+    limits = (explanation.winner.limit for explanation in explanations if explanation.key == key)
+    return next(limits, None)
+
+
+def _usage(
+    explanation: Explanation, held: Mapping[int, float | None], found: Target, pages: Mapping[str, Page]
+) -> list[str]:
+    """The limit at each broker and what the client uses of it, as far as the metrics pages tell."""
     rows = [["BROKER", "LIMIT", "USES", "USED", "HELD"]]
-    for broker, page in sorted(pages.items()):
-        rows.append([broker, *_cells(explanation, page)])
-    silent = len(found.urls) - len(pages)
-    return ["", *aligned(rows).splitlines(), *([f"metrics pages that do not answer: {silent}"] if silent else [])]
+    for broker, limit in sorted(held.items()):
+        rows.append([str(broker), *_cells(explanation, limit, pages.get(str(broker)))])
+    unseen = [] if found.urls else ["Kafka's API does not tell usage; name the brokers' metrics pages with --metrics"]
+    return ["", *aligned(rows).splitlines(), *unseen]
 
 
-def _cells(explanation: Explanation, page: Page) -> list[str]:
+def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> list[str]:
     """The limit on a broker, what the client uses of it, and for how long it was held since the broker started."""
-    kind = QUOTA_TYPES[explanation.key]
-    figures = page.clients.get(_key(explanation.share, kind))
-    limit = _limit(explanation, page, kind) if figures is None or figures.limit is None else figures.limit
-    allowed = spell(limit) if limit is not None else NOT_TOLD
+    share = explanation.share
+    assert share is not None, "clients share what limits them"
+    key = ClientKey(str(share.user or ""), str(share.client_id or ""), QUOTA_TYPES[explanation.key])
+    allowed = spell(limit) if limit is not None else "-"
+    if page is None:
+        return [allowed, NOT_TOLD, NOT_TOLD, NOT_TOLD]
+    figures = page.clients.get(key)
     if figures is None:
         return [allowed, "not seen", "", ""]
     uses = rate(figures.rate) if figures.rate is not None else NOT_TOLD
@@ -111,19 +129,9 @@ def _cells(explanation: Explanation, page: Page) -> list[str]:
     return [allowed, uses, used, held]
 
 
-def _limit(explanation: Explanation, page: Page, kind: str) -> float | None:
-    quota = page.quotas.get((str(explanation.winner.entity), kind))
-    return quota.limit if quota is not None else None
-
-
-def _key(counted: Share | None, kind: str) -> ClientKey:
-    assert counted is not None, "clients share what limits them"
-    return ClientKey(counted.user or "", counted.client_id or "", kind)
-
-
-def _ask(found: Target) -> tuple[Limits, Mapping[str, Page]]:
+def _ask(found: Target) -> Told:
     admin = Onlooker(found.bootstrap)
     try:
-        return admin.quotas(), read_pages(found.urls)
+        return Told(admin.quotas(), tuple(sorted(admin.members().brokers)), read_pages(found.urls))
     finally:
         admin.close()

@@ -3,11 +3,11 @@
 Which one wins is the broker's own rule (`kavka_broker.core.quota`); this asks it and puts the answer in words.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, Entity, IpEntity, Prefix, QuotaKey
 from kavka_broker.core.quota.resolve import LEVELS, Share, candidates, resolve, resolve_ip, share_of
 from kavka_broker.core.quota.terms import in_force, observed
 from kavka_operator.api.quota import AnyEntity
@@ -45,18 +45,18 @@ class Explanation:
         return tuple(choice.entity for choice in self.choices if choice.limit is not None and choice is not self.winner)
 
 
-def explain(limits: Limits, user: str, client_id: str, now_ms: int) -> list[Explanation]:
-    """An explanation for each key that limits the client, then for each that is observed."""
+def explain(limits: Limits, user: str, client_id: str, now_ms: int, node_id: int) -> list[Explanation]:
+    """An explanation for each key that limits the client on a node, then for each that is observed."""
     by_key = turned(limits)
-    held, watched = in_force(by_key, now_ms), observed(by_key)
+    held, watched = in_force(by_key, now_ms, node_id), observed(by_key)
     found = [_explain(key, _of_clients(held[key]), user, client_id) for key in sorted(held)]
     seen = [_explain(key, _of_clients(watched[key]), user, client_id, is_observed=True) for key in sorted(watched)]
     return [explanation for explanation in (*found, *seen) if explanation is not None]
 
 
-def explain_address(limits: Limits, ip: str, now_ms: int) -> Explanation | None:
+def explain_address(limits: Limits, ip: str, now_ms: int, node_id: int) -> Explanation | None:
     """An explanation of the limit on an address; None where nothing limits it."""
-    rates = in_force(turned(limits), now_ms).get(QuotaKey.CONNECTION_CREATION_RATE, {})
+    rates = in_force(turned(limits), now_ms, node_id).get(QuotaKey.CONNECTION_CREATION_RATE, {})
     of_addresses = {entity: rate for entity, rate in rates.items() if isinstance(entity, IpEntity)}
     limit = resolve_ip(of_addresses, ip)
     if limit is None:
@@ -88,12 +88,27 @@ def _of_clients(limits: Mapping[AnyEntity, float]) -> dict[Entity, float]:
 def _explain(
     key: str, limits: Mapping[Entity, float], user: str, client_id: str, *, is_observed: bool = False
 ) -> Explanation | None:
-    effective = resolve(limits, user, client_id)
+    prefixes = {entity.client_id for entity in limits if isinstance(entity.client_id, Prefix)}
+    lengths = sorted({len(prefix.text) for prefix in prefixes}, reverse=True)
+    effective = resolve(limits, user, client_id, lengths)
     if effective is None:
         return None
-    named = {entity: f"{level} {LEVELS[level]}" for level, entity in enumerate(candidates(user, client_id), 1)}
+    named = _named(limits, user, client_id, lengths)
     chosen = _chosen(key, named, limits, effective.entity, is_observed=is_observed)
     return replace(chosen, share=share_of(effective, user, client_id))
+
+
+def _named(limits: Mapping[Entity, float], user: str, client_id: str, lengths: Sequence[int]) -> dict[Entity, str]:
+    """The entities that could win, with their levels in words; prefixes that are set stand behind the whole name."""
+    named: dict[Entity, str] = {}
+    for level, entity in enumerate(candidates(user, client_id), 1):
+        named[entity] = f"{level} {LEVELS[level]}"
+        if entity.client_id == client_id:
+            shorter = [
+                Entity(entity.user, Prefix.of(client_id[:length])) for length in lengths if length <= len(client_id)
+            ]
+            named |= {prefix: f"{level} {LEVELS[level]}, by prefix" for prefix in shorter if prefix in limits}
+    return named
 
 
 def _chosen(

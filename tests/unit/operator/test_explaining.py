@@ -3,8 +3,9 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.core.quota.terms import share_key
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.cli.explaining import of_address, of_client
+from kavka_operator.cli.explaining import Told, of_address, of_client
 from kavka_operator.cli.targets import Target
 from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
 from kavka_operator.quota.explaining import explain, explain_address, unlimited
@@ -15,7 +16,7 @@ PRODUCE = "producer_byte_rate"
 
 
 def test_the_winner_holds_and_the_others_say_why_they_do_not() -> None:
-    (only,) = explain({ETL: {PRODUCE: 1.0}, USERS: {PRODUCE: 2.0}}, "alice", "etl", NOW_MS)
+    (only,) = explain({ETL: {PRODUCE: 1.0}, USERS: {PRODUCE: 2.0}}, "alice", "etl", NOW_MS, 0)
     assert (only.winner.entity, only.winner.limit, only.hidden) == (USERS, 2.0, (ETL,))
     assert [choice.why for choice in only.choices] == [*["not set"] * 5, "holds", "hidden by level 6", "not set"]
     assert unlimited([only]) == ["consumer_byte_rate", "controller_mutation_rate", "request_percentage"]
@@ -30,8 +31,8 @@ def test_an_override_holds_for_its_time_and_what_is_observed_holds_nobody() -> N
             "kavka_observed_consumer_byte_rate": 7.0,
         }
     }
-    during, watched = explain(limits, "alice", "etl", NOW_MS)
-    after, _ = explain(limits, "alice", "etl", NOW_MS + 1)
+    during, watched = explain(limits, "alice", "etl", NOW_MS, 0)
+    after, _ = explain(limits, "alice", "etl", NOW_MS + 1, 0)
     assert (during.winner.limit, after.winner.limit) == (5.0, 1.0)
     assert (watched.key, watched.is_observed, watched.winner.why) == ("consumer_byte_rate", True, "is observed")
     assert "consumer_byte_rate" in unlimited([during, watched])
@@ -47,13 +48,13 @@ def test_an_override_holds_for_its_time_and_what_is_observed_holds_nobody() -> N
 )
 def test_an_address_has_its_own_limit_or_the_default(limits: dict[AnyEntity, float], whys: list[str] | None) -> None:
     rates = {entity: {"connection_creation_rate": limit} for entity, limit in limits.items()}
-    found = explain_address(rates, "10.0.0.1", NOW_MS)
+    found = explain_address(rates, "10.0.0.1", NOW_MS, 0)
     assert (found and [choice.why for choice in found.choices]) == whys
 
 
 def words(target: Target, pages: dict[str, Page], limits: dict[AnyEntity, dict[str, float]]) -> list[str]:
-    found = explain(limits, "alice", "etl", NOW_MS)
-    return "\n".join(of_client(target, pages, ("alice", "etl"), found)).splitlines()
+    told = Told(limits, (0, 1), pages)
+    return "\n".join(of_client(target, told, "alice", "etl", NOW_MS)).splitlines()
 
 
 def test_each_broker_tells_its_limit_and_what_the_client_uses_of_it() -> None:
@@ -69,11 +70,10 @@ def test_each_broker_tells_its_limit_and_what_the_client_uses_of_it() -> None:
         "producer_byte_rate 2Ki: level 3, user",
     ]
     assert lines[6].split() == ["->", "3", "user", "user=alice", "2Ki", "of-alice", "holds"]
-    assert [line.split() for line in lines[13:17]] == [
+    assert [line.split() for line in lines[13:16]] == [
         ["BROKER", "LIMIT", "USES", "USED", "HELD"],
         ["0", "2Ki", "1.0", "KiB/s", "50%", "12s"],
-        ["1", "not", "told", "not", "seen"],
-        ["metrics", "pages", "that", "do", "not", "answer:", "1"],
+        ["1", "2Ki", "not", "seen"],
     ]
     assert lines[-1] == "no limit: consumer_byte_rate, controller_mutation_rate, request_percentage"
 
@@ -82,4 +82,36 @@ def test_without_metrics_pages_usage_is_not_told_and_nothing_is_no_limit() -> No
     target = Target("here", "a:1")
     assert any("name the brokers' metrics pages" in line for line in words(target, {}, {ALICE: {PRODUCE: 1.0}}))
     assert words(target, {}, {Entity("bob"): {PRODUCE: 1.0}})[1:] == ["  nothing limits this client"]
-    assert list(of_address(target, "10.0.0.1", None))[1:] == ["  nothing limits this address"]
+    assert list(of_address(target, Told({}, (0,), {}), "10.0.0.1", NOW_MS))[1:] == ["  nothing limits this address"]
+
+
+def test_each_broker_has_its_share_of_a_budget() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        ALICE: {
+            "kavka_cluster_producer_byte_rate": 3000.0,
+            share_key(0, PRODUCE): 1000.0,
+            share_key(1, PRODUCE): 2000.0,
+        }
+    }
+    lines = words(Target("here", "a:1"), {}, limits)
+    assert [line.split()[:2] for line in lines[14:16]] == [["0", "1k"], ["1", "2k"]]
+
+
+def test_a_prefix_stands_behind_the_whole_name_and_counts_its_clients_together() -> None:
+    limits: dict[AnyEntity, dict[str, float]] = {
+        Entity(None, "et"): {PRODUCE: 5.0, "kavka_prefix": 1.0},
+        Entity(None, "e"): {PRODUCE: 6.0, "kavka_prefix": 1.0},
+        Entity(None, DEFAULT): {PRODUCE: 7.0},
+    }
+    (found,) = explain(limits, "alice", "etl", NOW_MS, 0)
+    assert [(choice.limit, choice.why) for choice in found.choices[6:]] == [
+        (None, "not set"),
+        (5.0, "holds"),
+        (6.0, "hidden by level 7"),
+        (7.0, "hidden by level 7"),
+    ]
+    assert found.winner.level == "7 client id, by prefix"
+    page = Page(0, {ClientKey("", "et*", "produce"): ClientFigures(2.0, 5.0, 7)})
+    assert any(
+        line.split()[:3] == ["0", "5", "2"] for line in words(Target("here", "a:1", ("u",)), {"0": page}, limits)
+    )
