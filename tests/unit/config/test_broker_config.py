@@ -4,8 +4,9 @@ import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
-from kavka_broker.core.config.listeners import Listener
+from kavka_broker.core.config.listeners import Listener, protocol_map
 from kavka_broker.core.config.topic import check_topic_config, with_overrides
+from kavka_broker.core.raft.voters import static_voters
 from tests.support.cluster import PROPERTIES
 
 HOUR_MS = 3_600_000
@@ -185,3 +186,25 @@ def test_a_session_has_room_for_two_heartbeats() -> None:
     BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "500"})
     with pytest.raises(ConfigError, match="no second chance"):
         BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "501"})
+
+
+@pytest.mark.parametrize("item", ["PLAINTEXT", "INSIDE:NOTHING", "INSIDE:"])
+def test_a_mapping_of_listeners_names_a_protocol(item: str) -> None:
+    with pytest.raises(ConfigError, match="write NAME:PROTOCOL"):
+        protocol_map("listener.security.protocol.map", ["inside:plaintext", item])
+    assert protocol_map("listener.security.protocol.map", ["inside:plaintext"]) == {"INSIDE": "PLAINTEXT"}
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        (["1@a:9093", "1@b:9093"], "node 1 is named twice"),
+        (["1:9093"], "write ID@HOST:PORT"),
+        (["one@a:9093"], "write ID@HOST:PORT"),
+        (["1@a"], "write ID@HOST:PORT"),
+        (["1@a:http"], "write ID@HOST:PORT"),
+    ],
+)
+def test_voters_of_a_file_that_cannot_be(items: list[str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        static_voters(items, "CONTROLLER")

@@ -52,6 +52,7 @@ def test_a_refusal_names_the_key_the_value_and_the_fix(kind: ConfigType, text: s
     with pytest.raises(ConfigError) as refusal:
         Definition("some.key", kind, None).parse(text)
     assert str(refusal.value) == words
+    assert f"{refusal.value.name}: {refusal.value.problem}" == words
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,13 @@ def test_a_secret_is_never_shown() -> None:
         (None, None),
         (True, "true"),
         (0.5, "0.5"),
+        (0.001, "0.001"),
         (0.0001, "1.0E-4"),
+        (9999999.0, "9999999.0"),
+        (10000000.0, "1.0E7"),
+        (-0.001, "-0.001"),
+        (0.0, "0.0"),
+        (Secret("sesame"), "sesame"),
         (1.7976931348623157e308, "1.7976931348623157E308"),
         (2147483647.0, "2.147483647E9"),
         (("a", "b"), "a,b"),

@@ -1,7 +1,9 @@
 """Rules of groups that no scenario comes upon, or not at their bound."""
 
+import pytest
+
 from kavka_broker.core.group import membership
-from kavka_broker.core.group.deletion import check_offset_deletion
+from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Stop, TimerKind, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.persistence import restore_member
@@ -10,8 +12,10 @@ from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.core.group.subscription import subscribed_topics
 from kavka_broker.core.group.sync import persisted
-from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from tests.unit.group.world import World
 
 
@@ -159,3 +163,21 @@ def test_a_sync_that_waits_is_a_sign_of_life() -> None:
     assert session in world.timers
     world.sync(follower, {})
     assert session not in world.timers
+
+
+def test_a_group_that_is_gone_cannot_be_deleted() -> None:
+    group = ClassicGroup("g")
+    assert [record.value for record in delete_group(group, {})] == [None]
+    group.move_to(GroupState.DEAD, 0)
+    with pytest.raises(BrokerError) as refused:
+        delete_group(group, {})
+    assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_offsets_whose_group_has_no_record_make_a_group() -> None:
+    image = GroupImage()
+    image.replay(OffsetCommitKey("g", "t", 0), OffsetCommitValue(7))
+    image.replay(group_tombstone("g").key, None)
+    assert not image.groups
+    list(image.finish_loading())
+    assert (list(image.groups), image.groups["g"].state) == (["g"], GroupState.EMPTY)

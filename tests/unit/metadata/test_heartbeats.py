@@ -104,6 +104,13 @@ def test_a_broker_without_anything_to_hand_over_may_stop_at_once() -> None:
     assert decision.records == [BrokerRegistrationChangeRecord(3, epoch_of(metadata, 3), fenced=FENCE)]
 
 
+def test_a_broker_that_leads_nothing_and_is_in_sync_still_waits() -> None:
+    metadata = replicated(1, 2, 3)
+    assert state(metadata).leader == 1
+    assert not told(metadata, 2, wants_shutdown=True, handover_seen=False).should_shut_down
+    assert state(metadata).isr == (1, 3)
+
+
 def test_the_only_broker_may_stop_at_once_and_stays_eligible() -> None:
     metadata = replicated(1, min_insync=1)
     assert told(metadata, 1, wants_shutdown=True).should_shut_down

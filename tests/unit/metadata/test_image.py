@@ -25,6 +25,7 @@ from kavka_broker.protocol.messages.metadata.broker_registration_change_record i
     BrokerRegistrationChangeRecord,
 )
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
+from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord, EntityData
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
@@ -245,6 +246,7 @@ def test_a_copy_has_all_and_changes_alone() -> None:
         ("kept", AccessControlEntryRecord(id=uuid(5), resource_name="t", principal="User:a", host="*")),
         ("producer_ids", ProducerIdsRecord(1, 0, 1000)),
         ("topics", TopicRecord("new", uuid(9))),
+        ("quotas", ClientQuotaRecord([EntityData("user", "a")], "producer_byte_rate", 5.0)),
     ],
 )
 def test_a_part_is_equal_to_what_says_the_same(part: str, record: Message) -> None:

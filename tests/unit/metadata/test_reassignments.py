@@ -8,10 +8,12 @@ import pytest
 from kavka_broker.core.metadata.decide.heartbeats import leave
 from kavka_broker.core.metadata.decide.reassignments import Reassign, is_moving, reassign
 from kavka_broker.core.metadata.decide.registrations import register
+from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.brokers import TOPIC_ID, propose, replicated, state, told
@@ -173,6 +175,20 @@ def test_to_cancel_without_eligible_replicas_elects_only_replicas_that_stay() ->
     after = state(metadata)
     assert set(after.isr) <= set(after.replicas)
     assert after.leader in (*after.replicas, NO_LEADER)
+
+
+def test_to_cancel_elects_nobody_unclean_where_no_record_is_lost() -> None:
+    # Broker 2 was last in sync, and is away; its records are not given up for what broker 1 has, which is there.
+    metadata = replicated(1, 2, others=(3,), min_insync=1)
+    for broker_id in (3, 1, 2):
+        enact(metadata, leave(metadata, broker_id))
+    assert moved(metadata, 1, 2, 3) is ErrorCode.NONE
+    told(metadata, 1)
+    assert (state(metadata).leader, state(metadata).isr, state(metadata).elr) == (NO_LEADER, (), (2,))
+    metadata.replay(ConfigRecord(ResourceType.TOPIC, "t", "unclean.leader.election.enable", "true"))
+    assert cancelled(metadata) is ErrorCode.NONE
+    after = state(metadata)
+    assert (after.replicas, after.leader, after.isr, after.elr) == ((1, 2), NO_LEADER, (), (2,))
 
 
 def test_to_cancel_loses_records_where_the_topic_allows_it() -> None:

@@ -203,6 +203,9 @@ def test_controllers_say_themselves_once() -> None:
     record = RegisterControllerRecord(7, uuid(7), features=[ControllerFeature("group.version", 0, 1)])
     enact(metadata, register_controller(metadata, record))
     assert register_controller(metadata, record).records == []
+    for level in (0, 1):
+        metadata.replay(FeatureLevelRecord("group.version", level))
+        assert register_controller(metadata, record).records == []
     metadata.replay(FeatureLevelRecord("group.version", 2))
     with pytest.raises(BrokerError, match="controller 7 supports 0 to 1"):
         register_controller(metadata, record)
@@ -218,3 +221,26 @@ def test_a_broker_that_is_too_new_says_how_to_raise_the_cluster() -> None:
     older = replace(introduction(2), features={METADATA_VERSION: (21, 29)})
     with pytest.raises(BrokerError, match=r"broker 2 supports 21 to 29$"):
         register(metadata, older)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, 25))
+    for least, most in ((25, 30), (21, 25)):
+        assert register(metadata, replace(introduction(2), features={METADATA_VERSION: (least, most)})).records
+
+
+def test_a_broker_need_not_name_the_level_of_the_quorum() -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord("kraft.version", 1))
+    named = dict(introduction(2).features)
+    named.pop("kraft.version", None)
+    assert register(metadata, replace(introduction(2), features=named)).records
+    metadata.replay(FeatureLevelRecord("group.version", 1))
+    named.pop("group.version", None)
+    with pytest.raises(BrokerError, match=r"group\.version"):
+        register(metadata, replace(introduction(2), features=named))
+
+
+def test_what_leaves_is_the_incarnation_that_is_registered() -> None:
+    metadata = cluster(1)
+    with pytest.raises(AssertionError):
+        metadata.brokers.replay(UnregisterBrokerRecord(1, epoch_of(metadata, 1) + 1))
+    metadata.brokers.replay(UnregisterBrokerRecord(1, epoch_of(metadata, 1)))
+    assert metadata.brokers.get(1) is None

@@ -249,6 +249,13 @@ def test_too_many_partitions_of_new_topics_are_refused_before_any_is_placed(monk
     assert refused(wanted) is ErrorCode.POLICY_VIOLATION
 
 
+def test_as_many_new_partitions_as_a_request_may_have_are_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decide_topics, "place", refuse_to_place)
+    with pytest.raises(AssertionError, match="something was placed"):
+        refused(CreateTopic("t", uuid(9), PARTITIONS_PER_REQUEST_MAX, 1))
+    assert refused(CreateTopic("t", uuid(9), PARTITIONS_PER_REQUEST_MAX + 1, 1)) is ErrorCode.POLICY_VIOLATION
+
+
 def test_the_leaders_of_topics_of_one_request_spread() -> None:
     metadata = cluster(1, 2, 3)
     commands = [CreateTopic(f"t{number}", uuid(number), 1, 1) for number in range(3)]

@@ -1,0 +1,59 @@
+"""What a node of the quorum leaves behind as it goes from one role to another, and the bounds of its intervals."""
+
+import pytest
+
+from kavka_broker.core.raft import follower, leader, transitions, voter_changes
+from kavka_broker.core.raft.effects import Later, NodeAddress, Respond, Send
+from kavka_broker.core.raft.log_view import SnapshotId
+from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.roles import Download, Fetching, Follower, LeaderAt
+from kavka_broker.core.raft.settings import Settings
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages import add_raft_voter_request as add
+from kavka_broker.protocol.messages import fetch_snapshot_response as pieces
+from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from tests.unit.raft.test_refusals import TOPIC, leading, member
+from tests.unit.raft.world import CLUSTER, directory_of, voter
+
+
+@pytest.mark.parametrize(("fetch_timeout_ms", "interval_ms"), [(1, 1), (2, 1), (3, 1), (4, 2), (2_000, 1_000)])
+def test_a_silent_voter_is_told_twice_within_its_patience(fetch_timeout_ms: int, interval_ms: int) -> None:
+    assert leader.begin_interval_ms(member(Settings(fetch_timeout_ms=fetch_timeout_ms))) == interval_ms
+
+
+def test_a_leader_that_becomes_a_follower_answers_whose_change_waits() -> None:
+    node, role = leading()
+    transitions.become_follower(node, 2, LeaderAt(2, voter(2).endpoints))
+    assert role.change is None
+    (answer,) = [effect for effect in node.drain() if isinstance(effect, Respond)]
+    assert isinstance(answer.response, AddRaftVoterResponse)
+    assert (answer.later, answer.response.error_code) == (Later(7), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_who_asks_to_be_a_voter_waits_for_the_commit_or_for_the_append(*, waits: bool) -> None:
+    node, role = leading()
+    role.change = None
+    listeners = [add.Listener("CONTROLLER", "node4", 9004)]
+    request = add.AddRaftVoterRequest(CLUSTER, 500, 4, directory_of(4), listeners, ack_when_committed=waits)
+    later = voter_changes.on_add(node, request)
+    assert isinstance(later, Later)
+    change = role.change
+    assert change is not None
+    assert (change.later, change.early) == ((later, None) if waits else (None, later))
+    assert (change.until_ms, change.newcomer) == (node.now_ms + 500, voter(4))
+
+
+def test_a_piece_of_a_snapshot_that_names_another_leader_is_believed_in_that() -> None:
+    node = member(state=QuorumState(1, leader_id=2))
+    send = Send(NodeAddress(2, "node2", 9002), FetchSnapshotRequest())
+    followed = LeaderAt(2, voter(2).endpoints)
+    node.role = Follower(followed, 1_000, 2_000, 2_000, fetching=Fetching(send), download=Download(SnapshotId(5, 1)))
+    told = pieces.PartitionSnapshot(0, ErrorCode.NONE, pieces.SnapshotId(5, 1), pieces.LeaderIdAndEpoch(3, 4))
+    response = pieces.FetchSnapshotResponse(0, 0, [pieces.TopicSnapshot(TOPIC, [told])])
+    response.node_endpoints = [pieces.NodeEndpoint(3, "node3", 9003)]
+    follower.on_snapshot_fetched(node, send, response)
+    assert node.epoch == 4
+    assert isinstance(node.role, Follower)
+    assert (node.role.leader.node_id, node.role.download) == (3, None)
