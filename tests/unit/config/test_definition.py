@@ -11,6 +11,7 @@ from kavka_broker.core.config.definition import (
     OneOf,
     Range,
     Secret,
+    by_name,
     render,
 )
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
@@ -53,6 +54,11 @@ def test_a_refusal_names_the_key_the_value_and_the_fix(kind: ConfigType, text: s
         Definition("some.key", kind, None).parse(text)
     assert str(refusal.value) == words
     assert f"{refusal.value.name}: {refusal.value.problem}" == words
+
+
+def test_a_table_is_by_name() -> None:
+    definition = Definition("some.key", ConfigType.INT, 1)
+    assert by_name((definition,)) == {"some.key": definition}
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,20 @@ import pytest
 
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
-from kavka_broker.core.group.effects import Effects, Stop, TimerKind, TimerName
+from kavka_broker.core.group.effects import Effects, Respond, Start, Stop, TimerKind, TimerName
 from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.join import Join, go_on
 from kavka_broker.core.group.persistence import restore_member
 from kavka_broker.core.group.records import group_record, group_tombstone
 from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
-from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Write
 from kavka_broker.core.group.subscription import subscribed_topics
-from kavka_broker.core.group.sync import persisted
+from kavka_broker.core.group.sync import finish_replacement, persisted
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from tests.unit.group.world import World
 
 
@@ -163,6 +165,41 @@ def test_a_sync_that_waits_is_a_sign_of_life() -> None:
     assert session in world.timers
     world.sync(follower, {})
     assert session not in world.timers
+
+
+def test_the_first_member_leads() -> None:
+    group = ClassicGroup("g")
+    group.leader_id = "somebody before"
+    group.add(member("a"))
+    group.add(member("b"))
+    assert group.leader_id == "a"
+
+
+@pytest.mark.parametrize("can_skip", [True, False])
+def test_a_static_leader_that_comes_back_assigns_only_where_its_client_can_skip_that(*, can_skip: bool) -> None:
+    group = ClassicGroup("g", protocol_type="consumer", protocol_name="range", generation=1)
+    group.add(member("new", "i"))
+    group.move_to(GroupState.PREPARING_REBALANCE, 0)
+    group.move_to(GroupState.COMPLETING_REBALANCE, 0)
+    group.move_to(GroupState.STABLE, 0)
+    command = Join(
+        "token", "new", "i", "c", "/h", 10_000, 60_000, "consumer", (("range", b""),), "new", False, can_skip
+    )
+    answer = go_on(group, group.members["new"], command, "old")
+    assert (answer.leader, answer.skip_assignment) == (("new", True) if can_skip else ("old", False))
+    if not can_skip:
+        assert go_on(group, group.members["new"], command, None).leader == ""
+
+
+def test_a_member_that_has_its_former_id_again_has_a_session() -> None:
+    group, effects = ClassicGroup("g"), Effects()
+    group.add(member("new", "i"))
+    answer = Respond("token", JoinGroupResponse())
+    write = Write(answer=answer, replaced=("new", "old"))
+    finish_replacement(group, write, answer, ErrorCode.COORDINATOR_NOT_AVAILABLE, effects)
+    assert list(group.members) == ["old"]
+    assert Respond("token", JoinGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)) in effects
+    assert [effect.timer for effect in effects if isinstance(effect, Start)] == [TimerName(TimerKind.SESSION, "old")]
 
 
 def test_a_group_that_is_gone_cannot_be_deleted() -> None:

@@ -152,3 +152,32 @@ def test_only_a_node_that_is_known_has_configs() -> None:
 def test_what_belongs_to_one_broker_is_altered_there() -> None:
     with pytest.raises(BrokerError, match="belongs to one broker"):
         alter_configs(cluster(1), EVERY_BROKER, [Change("cordoned.log.dirs", SET, "")])
+
+
+CLIENT_METRICS = Resource(ResourceType.CLIENT_METRICS, "each")
+
+
+@pytest.mark.parametrize(
+    ("resource", "name", "value", "code"),
+    [
+        (Resource(ResourceType.TOPIC, "gone"), "retention.ms", "long", ErrorCode.INVALID_CONFIG),
+        (Resource(ResourceType.TOPIC, "gone"), "retention.ms", "5", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (CLIENT_METRICS, "interval.ms", "5", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS, "match", "nobody=x", ErrorCode.INVALID_CONFIG),
+        (CLIENT_METRICS, "metrics", "a,,b", ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_values_of_a_topic_are_judged_before_its_name(
+    resource: Resource, name: str, value: str, code: ErrorCode
+) -> None:
+    with pytest.raises(BrokerError) as refused:
+        replace_configs(cluster(1), resource, [(name, value)])
+    assert refused.value.code is code
+
+
+def test_lists_of_a_subscription_are_set_and_not_appended_to() -> None:
+    metadata = cluster(1)
+    enact(metadata, alter_configs(metadata, CLIENT_METRICS, [Change("metrics", SET, "org.apache")]))
+    with pytest.raises(BrokerError) as refused:
+        alter_configs(metadata, CLIENT_METRICS, [Change("metrics", APPEND, "kavka")])
+    assert refused.value.code is ErrorCode.INVALID_CONFIG

@@ -267,6 +267,7 @@ def test_a_name_that_looks_like_one_that_went_is_still_taken() -> None:
     assert metadata.topics.colliding("a.b") == "a_b"
     metadata.replay(RemoveTopicRecord(uuid(2)))
     assert metadata.topics.colliding("a.b") is None
+    assert not metadata.topics._merged_names, "what looks like names that went would pile up"
 
 
 def test_a_replicas_place_is_untold_where_there_is_no_replica_or_no_word() -> None:

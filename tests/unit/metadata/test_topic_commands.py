@@ -263,6 +263,12 @@ def test_the_leaders_of_topics_of_one_request_spread() -> None:
     assert {topic.partitions[0].leader for topic in metadata.topics} == {1, 2, 3}
 
 
+def test_the_leaders_of_what_topics_of_one_request_grow_by_spread() -> None:
+    metadata = cluster(1, 2, 3, topics={"t": 1, "u": 1, "v": 1})
+    records = grow_topics(metadata, [GrowTopic(name, 2) for name in "tuv"]).records
+    assert sorted(record.leader for record in records if isinstance(record, PartitionRecord)) == [1, 2, 3]
+
+
 def test_a_topic_without_replicas_is_refused_before_any_is_placed() -> None:
     refusal = create(cluster(1), CreateTopic("t", uuid(1), 1, 0))
     assert isinstance(refusal, BrokerError)
