@@ -2,7 +2,7 @@
 
 An instance is a client by the uuid that it was given at first. It may push once an interval, and once right after it
 has asked, since it waits between half and one and a half intervals before its first push. What a client asks or pushes
-too early is THROTTLING_QUOTA_EXCEEDED. All of this is soft: an instance that is forgotten begins anew.
+too early is THROTTLING_QUOTA_EXCEEDED. All of this is soft: an instance that is forgotten begins again.
 """
 
 from collections import OrderedDict
@@ -90,7 +90,7 @@ class Instances:
 
     def expire(self, now_ms: int) -> None:
         """Forget the instances that were not heard of for long."""
-        for instance_id in [one.instance_id for one in self._by_id.values() if one.expires_ms <= now_ms]:
+        for instance_id in [instance.instance_id for instance in self._by_id.values() if instance.expires_ms <= now_ms]:
             del self._by_id[instance_id]
 
     def knows(self, instance_id: bytes) -> bool:

@@ -72,7 +72,7 @@ def with_attributes(data: Buffer, attributes: Iterable[tuple[str, str]]) -> byte
     pairs = (write_bytes(1, key.encode()) + write_bytes(2, write_bytes(1, value.encode())) for key, value in attributes)
     added = write_bytes(1, b"".join(write_bytes(1, pair) for pair in pairs))
     found = _within(Reader(FIELDS_MAX), [memoryview(data)], (RESOURCE_METRICS,))
-    return b"".join(write_bytes(RESOURCE_METRICS, b"".join((one, added))) for one in found)
+    return b"".join(write_bytes(RESOURCE_METRICS, b"".join((resource, added))) for resource in found)
 
 
 def _within(reader: Reader, messages: Iterable[memoryview], path: tuple[int, ...]) -> Iterator[memoryview]:

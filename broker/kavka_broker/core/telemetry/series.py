@@ -81,8 +81,8 @@ class AllSeries:
         return len(self._series)
 
     def __iter__(self) -> Iterator[tuple[Key, float]]:
-        for key, one in self._series.items():
-            yield key, one.value
+        for key, series in self._series.items():
+            yield key, series.value
 
     def take(self, client: Source, instance_id: bytes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
         """Take what an instance has pushed."""
@@ -94,30 +94,30 @@ class AllSeries:
             else:
                 flows[point.metric] = flows.get(point.metric, 0.0) + self._increase(instance_id, point)
         for metric, value in levels.items():
-            if (one := self._at(Key(client, metric, True), interval_ms, now_ms)) is not None:
-                _raise(one, instance_id, value, now_ms, interval_ms)
+            if (series := self._at(Key(client, metric, True), interval_ms, now_ms)) is not None:
+                _raise(series, instance_id, value, now_ms, interval_ms)
         for metric, value in flows.items():
-            if (one := self._at(Key(client, metric, False), interval_ms, now_ms)) is not None:
-                one.value += value
+            if (series := self._at(Key(client, metric, False), interval_ms, now_ms)) is not None:
+                series.value += value
 
     def expire(self, now_ms: int) -> None:
         """End the series that were not pushed for long."""
         self._expired_ms = now_ms
-        for key in [key for key, one in self._series.items() if one.expires_ms <= now_ms]:
+        for key in [key for key, series in self._series.items() if series.expires_ms <= now_ms]:
             del self._series[key]
             self._per_client[key.client] -= 1
             if not self._per_client[key.client]:
                 del self._per_client[key.client]
 
     def _at(self, key: Key, interval_ms: int, now_ms: int) -> Series | None:
-        one = self._series.get(key) or self._add(key, now_ms)
-        if one is None and key.client != OTHERS:
+        series = self._series.get(key) or self._add(key, now_ms)
+        if series is None and key.client != OTHERS:
             return self._at(key._replace(client=OTHERS), interval_ms, now_ms)
-        if one is None:
+        if series is None:
             self.omitted_total += 1
             return None
-        one.expires_ms = max(one.expires_ms, now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * interval_ms))
-        return one
+        series.expires_ms = max(series.expires_ms, now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * interval_ms))
+        return series
 
     def _add(self, key: Key, now_ms: int) -> Series | None:
         if self._per_client[key.client] >= self._per_client_max:
@@ -151,7 +151,8 @@ class AllSeries:
         return point.value - last if point.value >= last else point.value
 
 
-def _raise(one: Series, instance_id: bytes, value: float, now_ms: int, interval_ms: int) -> None:
+def _raise(series: Series, instance_id: bytes, value: float, now_ms: int, interval_ms: int) -> None:
     """Let the level be this value, unless another instance has said a larger one lately."""
-    if value >= one.value or one.said_by == instance_id or one.counts_until_ms <= now_ms:
-        one.value, one.said_by, one.counts_until_ms = value, instance_id, now_ms + LEVEL_INTERVALS * interval_ms
+    if value >= series.value or series.said_by == instance_id or series.counts_until_ms <= now_ms:
+        series.value, series.said_by = value, instance_id
+        series.counts_until_ms = now_ms + LEVEL_INTERVALS * interval_ms

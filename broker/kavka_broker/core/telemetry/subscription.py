@@ -83,7 +83,9 @@ def subscription(name: str, values: Mapping[str, str]) -> Subscription:
             known = ", ".join(CLIENT_METRICS_KEYS)
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{key}: is no config of client metrics; there are {known}")
     try:
-        parsed = {key: one.parse(values[key]) if key in values else one.default for key, one in TABLE}
+        parsed = {
+            key: definition.parse(values[key]) if key in values else definition.default for key, definition in TABLE
+        }
         match = patterns(parsed["match"])
     except ConfigError as error:
         raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None

@@ -9,7 +9,7 @@ Ranges = tuple[tuple[int, int], ...]
 DEPTH_MAX: Final = 20
 TIMES_MAX: Final = 200
 HIGHEST: Final = 0x10FFFF
-LINE_ENDS: Final[Ranges] = tuple((ord(one), ord(one)) for one in "\n\r\u0085\u2028\u2029")
+LINE_ENDS: Final[Ranges] = tuple((ord(mark), ord(mark)) for mark in "\n\r\u0085\u2028\u2029")
 CLASSES: Final[dict[str, Ranges]] = {
     "d": ((48, 57),),
     "w": ((48, 57), (65, 90), (95, 95), (97, 122)),
