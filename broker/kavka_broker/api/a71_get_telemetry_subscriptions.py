@@ -58,5 +58,5 @@ def attributes(client: Client, instance_id: bytes) -> Attributes:
 def remember(broker: Broker, client: Client, instance_id: bytes) -> None:
     """Forget the instance when its connection ends."""
     peer, metrics = client.peer, broker.client_metrics
-    if peer is not None and metrics.is_new(peer, instance_id):
+    if peer is not None and metrics.hear(peer, instance_id):
         peer.on_lost.append(partial(metrics.lost, peer))

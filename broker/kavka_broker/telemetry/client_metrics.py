@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.core.telemetry.instances import Instance, Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
-from kavka_broker.core.telemetry.series import AllSeries, Source, source
-from kavka_broker.core.telemetry.subscription import Attributes, subscription
+from kavka_broker.core.telemetry.series import AllSeries, Source, gathered, source
+from kavka_broker.core.telemetry.subscription import Attributes, Demand, subscription
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
@@ -100,8 +100,8 @@ class ClientMetrics:
             self.results[refusal.code.name] += 1
             raise
 
-    def is_new(self, connection: Hashable, instance_id: bytes) -> bool:
-        """Whether a connection is heard of for the first time; its end is to be told by `lost`."""
+    def hear(self, connection: Hashable, instance_id: bytes) -> bool:
+        """Note by which connection an instance speaks; whether it is a new one, whose end is to be told by `lost`."""
         is_new = connection not in self._by_connection
         self._by_connection[connection] = instance_id
         return is_new
@@ -126,9 +126,8 @@ class ClientMetrics:
         with self._counting():
             unpacked = await self._unpacked(instance, attributes, codec, data)
         self.results[ErrorCode.NONE.name] += 1
-        wanted = [point for point in unpacked.pushed.points if instance.demand.wants(point.metric)]
         now_ms, interval_ms = self._now_ms(), instance.demand.interval_ms
-        self.series.take(source_of(attributes), instance.instance_id, wanted, interval_ms, now_ms)
+        self.series.take(source_of(attributes), instance.instance_id, unpacked.pushed.points, interval_ms, now_ms)
         self.series.omitted_total += unpacked.pushed.omitted
         if self.forward is not None:
             self.forward.send(unpacked.forwarded)
@@ -137,16 +136,16 @@ class ClientMetrics:
         """Return the push as it was read. Raises BrokerError."""
         try:
             async with self._unpacking:
-                return await asyncio.to_thread(self._unpack, attributes, codec, data)
+                return await asyncio.to_thread(self._unpack, attributes, instance.demand, codec, data)
         except TooLarge as problem:
             raise self._refused(instance, ErrorCode.TELEMETRY_TOO_LARGE, problem) from None
         except ProtocolViolation as problem:
             raise self._refused(instance, ErrorCode.INVALID_RECORD, problem) from None
 
-    def _unpack(self, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
+    def _unpack(self, attributes: Attributes, demand: Demand, codec: int, data: bytes) -> Unpacked:
         """Unpack and read, in a thread. Raises ProtocolViolation."""
         plain = decompress(codec, data, self.bytes_max)
-        pushed = decode(plain)
+        pushed = gathered(decode(plain), demand.wants)
         if self.forward is None:
             return Unpacked(pushed, b"")
         known = [(name, value) for name, value in attributes.items() if value]

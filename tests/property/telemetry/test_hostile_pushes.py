@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.telemetry.otlp import Kind, Point, decode, with_attributes
+from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed, decode, with_attributes
 from kavka_broker.core.telemetry.protobuf import varint, write_varint
-from kavka_broker.core.telemetry.series import AllSeries, Source
+from kavka_broker.core.telemetry.series import AllSeries, Source, gathered
 from kavka_broker.protocol.errors import ProtocolViolation
 from tests.support.pushes import flow, gauge, histogram, metrics, point
 
@@ -55,7 +55,8 @@ def test_series_are_bounded_and_flows_never_fall(pushes: list[tuple[str, int, li
         now_ms += passed_ms
         living = [(key, one) for key, one in series._series.items() if one.expires_ms > now_ms]
         before = {key: one.value for key, one in living if not key.is_level}
-        series.take(Source(client_id, "x"), bytes([instance]) * 16, points, 1000, now_ms)
+        found = gathered(Pushed(points), lambda _: True).points
+        series.take(Source(client_id, "x"), bytes([instance]) * 16, found, 1000, now_ms)
         after = dict(series)
         assert len(series) <= 8 + 3
         for client in {key.client: None for key in after}:

@@ -133,8 +133,8 @@ def test_a_push_is_passed_on_with_the_names_of_its_client() -> None:
 def test_a_connection_that_ends_takes_its_instance_with_it() -> None:
     taken = made(one=WANTED)
     taken.ask(ME, lambda _: CLIENT)
-    assert taken.is_new("connection", ME)
-    assert not taken.is_new("connection", ME)
+    assert taken.hear("connection", ME)
+    assert not taken.hear("connection", ME)
     taken.lost("connection")
     assert not taken.instances.knows(ME)
     taken.lost("connection")

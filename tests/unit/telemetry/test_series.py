@@ -3,8 +3,8 @@
 import pytest
 
 from kavka_broker.core.telemetry import series as bounds
-from kavka_broker.core.telemetry.otlp import Kind, Point
-from kavka_broker.core.telemetry.series import OTHER, AllSeries, Source, source
+from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
+from kavka_broker.core.telemetry.series import OTHER, AllSeries, Source, gathered, source
 
 APP = Source("app", "java/4.3")
 ONE, TWO = b"\1" * 16, b"\2" * 16
@@ -27,7 +27,8 @@ class Kept:
         self.now_ms = 0
 
     def take(self, *points: Point, instance: bytes = ONE, client: Source = APP) -> None:
-        self.series.take(client, instance, points, INTERVAL_MS, self.now_ms)
+        pushed = gathered(Pushed(list(points)), lambda metric: metric != "unwanted")
+        self.series.take(client, instance, pushed.points, INTERVAL_MS, self.now_ms)
 
     def values(self) -> dict[tuple[str, str], float]:
         return {(key.client.client_id, key.metric): value for key, value in self.series}
@@ -56,6 +57,20 @@ def test_levels_may_be_below_nothing() -> None:
     kept = Kept()
     kept.take(level(-4))
     assert kept.values() == {("app", "m"): -4}
+
+
+def test_only_what_was_asked_for_is_kept() -> None:
+    kept = Kept()
+    kept.take(level(1), level(2, "unwanted"))
+    assert kept.values() == {("app", "m"): 1}
+
+
+def test_a_push_of_very_many_metrics_is_cut_and_counted() -> None:
+    points = [level(number, f"m{number}") for number in range(5)] + [level(9, "m0"), total(1, b"1"), total(2, b"2")]
+    pushed = gathered(Pushed(points, omitted=3), lambda _: True, points_max=4)
+    assert [point.metric for point in pushed.points] == ["m0", "m1", "m2", "m3"]
+    assert pushed.points[0].value == 9
+    assert pushed.omitted == 3 + 3
 
 
 def test_flows_are_added_up() -> None:

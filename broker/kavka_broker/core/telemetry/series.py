@@ -12,17 +12,19 @@ their names and the names of metrics, so everything is bounded:
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from kavka_broker.core.telemetry.instances import EXPIRY_INTERVALS, EXPIRY_MS_MIN
-from kavka_broker.core.telemetry.otlp import Kind, Point
+from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 
 SERIES_MAX: Final = 5_000
 METRICS_PER_CLIENT_MAX: Final = 250
+POINTS_MAX: Final = 2_000
+"""Of one push."""
 TOTALS_MAX: Final = 10_000
 LABEL_CHARACTERS_MAX: Final = 255
 LEVEL_INTERVALS: Final = 2
@@ -85,20 +87,15 @@ class AllSeries:
             yield key, series.value
 
     def take(self, client: Source, instance_id: bytes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
-        """Take what an instance has pushed."""
-        levels: dict[str, float] = {}
-        flows: dict[str, float] = {}
+        """Take what an instance has pushed, as `gathered` gives it."""
         for point in points:
-            if point.kind is Kind.LEVEL:
-                levels[point.metric] = max(point.value, levels.get(point.metric, point.value))
-            else:
-                flows[point.metric] = flows.get(point.metric, 0.0) + self._increase(instance_id, point)
-        for metric, value in levels.items():
-            if (series := self._at(Key(client, metric, True), interval_ms, now_ms)) is not None:
-                _raise(series, instance_id, value, now_ms, interval_ms)
-        for metric, value in flows.items():
-            if (series := self._at(Key(client, metric, False), interval_ms, now_ms)) is not None:
-                series.value += value
+            is_level = point.kind is Kind.LEVEL
+            increase = 0.0 if is_level else self._increase(instance_id, point)
+            series = self._at(Key(client, point.metric, is_level), interval_ms, now_ms)
+            if series is not None and is_level:
+                _raise(series, instance_id, point.value, now_ms, interval_ms)
+            elif series is not None:
+                series.value += increase
 
     def expire(self, now_ms: int) -> None:
         """End the series that were not pushed for long."""
@@ -149,6 +146,33 @@ class AllSeries:
         if last is None:
             return 0.0
         return point.value - last if point.value >= last else point.value
+
+
+def gathered(pushed: Pushed, wants: Callable[[str], bool], points_max: int = POINTS_MAX) -> Pushed:
+    """Return one point a metric of what was asked for, and each cumulative total; at most `points_max` of all.
+
+    It is made in a thread, so that the loop has little to do for a push with very many points.
+    """
+    found: dict[tuple[str, Kind, bytes], Point] = {}
+    omitted = pushed.omitted
+    for point in pushed.points:
+        if not wants(point.metric):
+            continue
+        key = (point.metric, point.kind, point.identity if point.kind is Kind.TOTAL else b"")
+        before = found.get(key)
+        if before is None and len(found) == points_max:
+            omitted += 1
+        elif before is None or point.kind is Kind.TOTAL:
+            found[key] = point
+        elif point.kind is Kind.LEVEL:
+            found[key] = max(before, point, key=value_of)
+        else:
+            found[key] = point._replace(value=before.value + point.value)
+    return Pushed(list(found.values()), omitted)
+
+
+def value_of(point: Point) -> float:
+    return point.value
 
 
 def _raise(series: Series, instance_id: bytes, value: float, now_ms: int, interval_ms: int) -> None:
