@@ -35,12 +35,12 @@ class EntityUsage:
 def entity_usages(
     limits: Mapping[Entity, float], sensors: Iterable[Sensor], held: Mapping[Entity, HeldTime], now_ms: int
 ) -> Work[list[EntityUsage]]:
-    """Return the figures of the first `ENTITIES_MAX` entities."""
-    shown = dict(islice(limits.items(), ENTITIES_MAX))
+    """Return the figures of `ENTITIES_MAX` entities, those that have held a connection before the others."""
+    shown = yield from shown_of(limits, held, now_ms)
     used, pace = dict[Entity, tuple[float, int]](), Pace()
     for sensor in list(sensors):
         entity = None if sensor.effective is None else sensor.effective.entity
-        if entity in shown and sensor.rate is not None:
+        if entity is not None and entity in shown and sensor.rate is not None:
             usage, shares = used.get(entity, (0.0, 0))
             used[entity] = max(usage, sensor.rate.measure(now_ms)), shares + 1
         if pace.spent(UNITS_PER_SENSOR):
@@ -53,3 +53,18 @@ def entity_usages(
         if pace.spent(UNITS_PER_ENTITY):
             yield
     return found
+
+
+def shown_of(
+    limits: Mapping[Entity, float], held: Mapping[Entity, HeldTime], now_ms: int
+) -> Work[Mapping[Entity, float]]:
+    """Choose the entities that are shown."""
+    if len(limits) <= ENTITIES_MAX:
+        return limits
+    chosen, pace = dict[Entity, float](), Pace()
+    for entity, limit in limits.items():
+        if held[entity].any_ms(now_ms):
+            chosen[entity] = limit
+        if pace.spent(1):
+            yield
+    return dict(islice({**chosen, **limits}.items(), ENTITIES_MAX))

@@ -75,3 +75,12 @@ def test_no_more_than_the_bound_is_shown() -> None:
 
     assert len(produced(many)) == ENTITIES_MAX
     assert many.by_type["produce"].entities_total == ENTITIES_MAX + 7
+
+
+def test_beyond_the_bound_a_quota_that_has_held_a_connection_comes_first() -> None:
+    many = quotas({Entity(f"user-{number}"): 1.0 for number in range(ENTITIES_MAX + 7)})
+    last = f"user-{ENTITIES_MAX + 6}"
+    many.held("produce", last, "a", 0).begin(0)
+
+    assert produced(many, 10)[f'user "{last}"'].held_ms == 10
+    assert len(produced(many, 10)) == ENTITIES_MAX
