@@ -142,6 +142,12 @@ CONFIGURED: Final = Row(
             most=1,
         ),
         Panel(
+            "Addresses: new connections",
+            "Connections a second of addresses that have a limit (connection_creation_rate), of the last to come.",
+            (Query(f"topk(10, kavka_address_connection_rate{{{NODES}}})", "{{ip}} to {{instance}}"),),
+            "cps",
+        ),
+        Panel(
             "Connections held",
             "Connections that each quota holds back.",
             (Query(f"kavka_quota_throttled_connections{{{QUOTAS}}}", QUOTA),),

@@ -61,9 +61,10 @@ def configure(nodes: Nodes) -> None:
     create_topic(nodes[1], TOPIC, 2, 2)
     limits = [OpData(key, limit) for key, limit in LIMITS.items()]
     entries = [EntryData([EntityData("user", None)], limits), EntryData([EntityData("client-id", "etl")], limits)]
+    entries.append(EntryData([EntityData("ip", None)], [OpData("connection_creation_rate", 1000)]))
     with Speaker(nodes[1].address, "admin") as admin:
         answer = admin.ask(AlterClientQuotasRequest(entries), AlterClientQuotasResponse, 1)
-    assert [entry.error_code for entry in answer.entries] == [0, 0]
+    assert [entry.error_code for entry in answer.entries] == [0, 0, 0]
 
 
 @contextmanager
