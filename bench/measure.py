@@ -42,6 +42,10 @@ HELD_CORES = Metric("held_cores", "cores, held", more_is_better=False)
 GROWN = Metric("grown_mb", "MB more", more_is_better=False)
 FIRST_P99 = Metric("first_p99_ms", "p99 ms of the first", more_is_better=False, derived=True)
 LAST_P99 = Metric("last_p99_ms", "p99 ms of the last", more_is_better=False)
+PRODUCER_P50 = Metric("produce_p50_ms", "produce p50 ms", more_is_better=False)
+PRODUCER_P99 = Metric("produce_p99_ms", "produce p99 ms", more_is_better=False)
+CONSUMER_P50 = Metric("consume_p50_ms", "consume p50 ms", more_is_better=False)
+CONSUMER_P99 = Metric("consume_p99_ms", "consume p99 ms", more_is_better=False)
 COST = Metric("cost", "", more_is_better=False)
 
 

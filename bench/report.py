@@ -7,6 +7,8 @@ from pathlib import Path
 
 from bench.measure import (
     BURST,
+    CONSUMER_P50,
+    CONSUMER_P99,
     COST,
     CPU_PER_GB,
     CPU_PER_OPERATION,
@@ -21,6 +23,8 @@ from bench.measure import (
     P50,
     P99,
     P999,
+    PRODUCER_P50,
+    PRODUCER_P99,
     RATE,
     REQUESTS,
     SHARE,
@@ -63,6 +67,8 @@ LAYOUTS = (
     Layout("Byte quotas, default window: how it comes", "quotas", (BURST, STALL, SPREAD)),
     Layout("Connections that are held by a quota", "crowd", (HELD, IDLE_CORES, HELD_CORES)),
     Layout("Client ids that come once, under the default quota", "crowd", (GROWN, FIRST_P99, LAST_P99)),
+    Layout("A light producer beside others", "neighbours", (PRODUCER_P50, PRODUCER_P99)),
+    Layout("A light consumer beside others", "neighbours", (CONSUMER_P50, CONSUMER_P99)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
 )
 
