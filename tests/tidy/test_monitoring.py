@@ -136,3 +136,12 @@ def test_each_query_looks_at_the_chosen_cluster_and_takes_the_rate_of_counters(p
 def test_dashboards_have_ids_of_their_own() -> None:
     uids = [json.loads(path.read_text())["uid"] for path in DASHBOARDS]
     assert len(set(uids)) == len(uids) == 2
+
+
+def test_grafana_finds_the_source_and_the_dashboards() -> None:
+    """The keys that its provisioning wants, and the kind of source that the dashboards ask for."""
+    (source,) = yaml.safe_load((MONITORING / "grafana/datasources.yaml").read_text())["datasources"]
+    (provider,) = yaml.safe_load((MONITORING / "grafana/dashboards.yaml").read_text())["providers"]
+
+    assert (source["type"], source["access"], source["url"][:7]) == ("prometheus", "proxy", "http://")
+    assert (provider["type"], set(provider["options"])) == ("file", {"path"})

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.conformance.observability.watching import RULES, alerts
+from tests.conformance.observability.watching import MONITORING, RULES, alerts
 from tests.support.programs import promtool
 
 pytestmark = pytest.mark.promtool
@@ -163,6 +163,10 @@ HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
     for path in RULES:
         assert "SUCCESS" in promtool("check", "rules", str(path))
+
+
+def test_promtool_takes_the_configuration_with_its_rules() -> None:
+    assert "SUCCESS: 2 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
 
 
 def test_each_alert_is_played() -> None:
