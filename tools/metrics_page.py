@@ -55,7 +55,7 @@ bound, those that have held a connection come first.
 `kavka.metrics.names=confluent,strimzi` (either, or both) adds the names by which the dashboards of those projects ask
 for figures that have another name here. What a broker without a JVM does not have stays empty there.
 
-| name | for | the same as |
+| name | for | meaning |
 |---|---|---|
 {aliases}
 
@@ -105,11 +105,11 @@ def other_names() -> list[str]:
     users: dict[str, list[str]] = {}
     for alias in ALIASES:
         users.setdefault(alias.name, []).append(alias.dashboard)
-    sources = {alias.name: alias.source for alias in ALIASES}
-    lines = [f"| `{name}` | {', '.join(users[name])} | `{sources[name]}` |" for name in users]
+    helps = {alias.name: alias.help for alias in ALIASES}
+    lines = [f"| `{name}` | {', '.join(users[name])} | {helps[name]} |" for name in users]
     return [
         *lines,
-        *(f"| `{name}` | confluent, strimzi | of each partition, for its leader |" for name in PARTITION_NAMES),
+        *(f"| `{name}` | confluent, strimzi | Of each partition, on its leader. |" for name in PARTITION_NAMES),
     ]
 
 

@@ -26,6 +26,10 @@ def same(value: float) -> float:
     return value
 
 
+def broker_state(ready: float) -> float:
+    return RUNNING if ready else STARTING
+
+
 @dataclass(frozen=True, slots=True)
 class Alias:
     """Another name of a sample, with its labels called otherwise."""
@@ -35,6 +39,11 @@ class Alias:
     source: str
     labels: tuple[str, ...] = ()
     value: Callable[[float], float] = same
+    meaning: str = ""  # where it is not the same
+
+    @property
+    def help(self) -> str:
+        return self.meaning or f"The same as {self.source}."
 
 
 TOPIC_METRICS: Final = "kafka_server_brokertopicmetrics_"
@@ -70,7 +79,8 @@ ALIASES: Final = (
         CONFLUENT,
         "kafka_server_kafkaserver_brokerstate",
         "kavka_broker_ready",
-        value=lambda ready: RUNNING if ready else STARTING,
+        value=broker_state,
+        meaning=f"{RUNNING} where kavka_broker_ready is 1, otherwise {STARTING}.",
     ),
     Alias(STRIMZI, "kafka_server_socket_server_metrics_connection_count", "kavka_connections", LISTENER),
     *(
@@ -100,8 +110,8 @@ PARTITION_NAMES: Final = (
 
 DASHBOARD_FAMILIES: Final = (
     *(
-        Family(name, Kind.UNTYPED, labels, f"The same as {source}.")
-        for name, (source, labels) in {alias.name: (alias.source, alias.labels) for alias in ALIASES}.items()
+        Family(name, Kind.UNTYPED, alias.labels, alias.help)
+        for name, alias in {alias.name: alias for alias in ALIASES}.items()
     ),
     *(
         Family(name, Kind.GAUGE, PARTITION, "Of a partition led here, under the name of Kafka's figure; 0 elsewhere.")
