@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_broker.core.quota.terms import OBSERVED, OVERRIDE, PREFIX
+from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, OVERRIDE, PREFIX
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from kavka_broker.runtime.metric_table import FAMILIES, Family
 from kavka_broker.runtime.metrics import names_of, process_families
@@ -73,7 +73,9 @@ def test_rules_and_dashboards_name_only_metrics_that_there_are() -> None:
 def test_documents_name_only_metrics_that_there_are(page: Path) -> None:
     text = "\n".join(line for line in page.read_text().splitlines() if " | grep " not in line)  # beginnings of names
     named = set(METRIC.findall(text)) - PACKAGES
-    named -= {name for name in named if name.startswith((OBSERVED, OVERRIDE, PREFIX))}  # keys of quotas
+    named -= {
+        name for name in named if name.startswith((CLUSTER, OBSERVED, OVERRIDE, PREFIX, "kavka_share_"))
+    }  # keys of quotas
     assert sorted(named - known()) == []
 
 

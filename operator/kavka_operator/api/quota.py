@@ -31,7 +31,7 @@ ENTITY_NAME_LENGTH_MAX = 1024
 OVERRIDES_MAX = 32
 RELATED_MAX = 64
 BROKERS_MAX = 1000
-KEYS_MAX = 32
+KEYS_MAX = 2 * BROKERS_MAX + 32
 
 AnyEntity = Entity | IpEntity
 
@@ -203,8 +203,8 @@ class ClientQuotaSpec(Model):
     limits: Limits = field(description="How much they may do.")
     scope: Literal["PerBroker", "Cluster"] = field(
         default="PerBroker",
-        description="PerBroker: each broker allows the limits, as Kafka does. Cluster: they are divided evenly among"
-        " the brokers.",
+        description="PerBroker: each broker allows the limits, as Kafka does. Cluster: they are divided among the"
+        " brokers; the byte rates of a named entity by where the traffic is, where brokers tell it, and others evenly.",
     )
     mode: Literal["Enforce", "Observe"] = field(
         default="Enforce",

@@ -98,6 +98,8 @@ class SeenUsage:
     consumer_byte_rate: float
     throttled_seconds: float  # in which at least one connection was held
     used: float
+    producer_demand: float = 0.0  # bytes a second that clients would use if nothing held them
+    consumer_demand: float = 0.0
     observed_seconds: float | None = None  # those for which an observed limit would have held clients
 
 

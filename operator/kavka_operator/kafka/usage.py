@@ -20,7 +20,9 @@ LIMIT = "kavka_client_quota_limit_bytes_per_second"
 THROTTLED = "kavka_quota_throttled_seconds_total"
 OBSERVED_LIMIT, OBSERVED_USAGE = "kavka_quota_observed_limit", "kavka_quota_observed_usage"
 OBSERVED_HELD = "kavka_quota_observed_throttled_seconds_total"
-OF_ENTITIES = frozenset({THROTTLED, OBSERVED_LIMIT, OBSERVED_USAGE, OBSERVED_HELD})
+DEMAND = "kavka_client_demand_bytes_per_second"
+CONFIGURED = "kavka_quota_limit"
+OF_ENTITIES = frozenset({CONFIGURED, THROTTLED, OBSERVED_LIMIT, OBSERVED_USAGE, OBSERVED_HELD})
 RATES = {"kafka_server_produce_byte_rate": "produce", "kafka_server_fetch_byte_rate": "fetch"}
 
 Client = tuple[str, str, str]
@@ -33,6 +35,7 @@ class _Page:
 
     limits: dict[Client, tuple[str, float]] = field(default_factory=dict)
     rates: dict[Client, float] = field(default_factory=dict)
+    demands: dict[Client, float] = field(default_factory=dict)
     of_entities: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
     """By family and entity, the values by type of quota."""
 
@@ -66,6 +69,8 @@ def _read(text: str) -> _Page:
             elif sample.name == LIMIT:
                 client = (user, client_id, sample.labels["quota_type"])
                 page.limits[client] = (sample.labels["source"], sample.value)
+            elif sample.name == DEMAND:
+                page.demands[user, client_id, sample.labels["quota_type"]] = sample.value
             elif sample.name in OF_ENTITIES:
                 values = page.of_entities.setdefault((sample.name, sample.labels["entity"]), {})
                 values[sample.labels["quota_type"]] = sample.value
@@ -77,7 +82,7 @@ def _on_broker(broker: int, page: _Page) -> dict[str, SeenUsage]:
     for client, (entity, _) in page.limits.items():
         clients.setdefault(entity, []).append(client)
     for family, entity in page.of_entities:
-        if family == OBSERVED_LIMIT:
+        if family in {CONFIGURED, OBSERVED_LIMIT}:
             clients.setdefault(entity, [])
     return {entity: _sum(broker, page, entity, those) for entity, those in clients.items()}
 
@@ -98,6 +103,8 @@ def _sum(broker: int, page: _Page, entity: str, clients: Sequence[Client]) -> Se
         fetched,
         sum(page.of_entities.get((THROTTLED, entity), {}).values()),
         max(used, default=0.0),
+        sum(page.demands.get(client, 0.0) for client in clients if client[2] == "produce"),
+        sum(page.demands.get(client, 0.0) for client in clients if client[2] == "fetch"),
         sum(page.of_entities[OBSERVED_HELD, entity].values()) if (OBSERVED_HELD, entity) in page.of_entities else None,
     )
 

@@ -30,7 +30,7 @@ from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import quotas, topics
+from kavka_operator.reconcile import budgets, quotas, topics
 from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
@@ -73,7 +73,9 @@ def converge(
     done: list[KafkaAction] = []
     guard.hold_back(resources)
     for _ in range(ROUNDS_MAX):
-        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
+        # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
+        known = {} if done else usage or {}
+        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming, usage=known)
         seen = _count_records(managed.values(), look, admin, guard)
         plans = plan_all(list(managed.values()), seen, now, guard)
         open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in guard.failures}
@@ -192,8 +194,9 @@ def _plan_quota(
     values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), seen.brokers_to_be
     if quota.metadata.deletion_timestamp is not None:
         heir = next((rival for rival in rivals if rival.metadata.deletion_timestamp is None), None)
-        return quotas.retire(quota, values, quotas.target_values(heir, brokers, now) if heir else {})
-    return quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals))
+        wanted = {**quotas.target_values(heir, brokers, now), **budgets.parts(heir, seen)} if heir else {}
+        return quotas.retire(quota, values, wanted)
+    return quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals), budgets.parts(quota, seen))
 
 
 def claim_of(resource: Topic | ClientQuota) -> object:
@@ -281,7 +284,7 @@ def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster,
         owned = topics.managed_after(resource, plan)
         update: dict[str, object] = {"managed_config": owned, "last_correction": last}
         return resource.replaced({"status": resource.status.replaced(update)})
-    target = quotas.target_values(resource, seen.brokers_to_be, now)
+    target = {**quotas.target_values(resource, seen.brokers_to_be, now), **budgets.parts(resource, seen)}
     update = {"applied": target, "applied_time": now, "last_correction": last}
     return resource.replaced({"status": resource.status.replaced(update)})
 

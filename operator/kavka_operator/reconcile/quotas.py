@@ -4,14 +4,16 @@ Only keys that the resource names, or once set, are its own; a key that somebody
 The override in force, or the next to begin, is written beside the limits with its times: brokers begin and end it,
 also while nobody looks (`core.quota.terms`). Limits that are to be observed have keys of their own too. A limit of the
 whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also
-while one of them is away and when it is back.
+while one of them is away and when it is back. For byte rates that division holds until the brokers have parts by where
+the traffic is (`reconcile.budgets`).
 """
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from kavka_broker.core.quota.entity import WHOLE_KEYS
-from kavka_broker.core.quota.terms import OBSERVABLE, OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS
+from kavka_broker.core.quota.terms import OBSERVABLE, OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, SHARE
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.domain.entities import entity_text
@@ -27,15 +29,17 @@ def reconcile(
     brokers: int,
     now: datetime,
     older: ClientQuota | None = None,
+    parts: Mapping[str, float] = MappingProxyType({}),
 ) -> KafkaPlan:
     """The plan for one quota.
 
-    `seen` are the entity's values in Kafka; `older` claims the same entity and came first.
+    `seen` are the entity's values in Kafka; `older` claims the same entity and came first; `parts` are the brokers'
+    parts of budgets (`reconcile.budgets`).
     """
     entity = entity_of(wanted.spec.entity)
     if older is not None:
         return Plan(words=stalled("Conflict", f"{older.identity} limits {entity_text(entity)} too and is older"))
-    target = target_values(wanted, brokers, now)
+    target = {**target_values(wanted, brokers, now), **parts}
     to_set = {key: value for key, value in target.items() if seen.get(key) != value}
     to_remove = tuple(sorted(key for key in wanted.status.applied if key in seen and key not in target))
     if to_set or to_remove:
@@ -139,5 +143,14 @@ def _division(wanted: ClientQuota, target: Mapping[str, float], limits: Mapping[
     """Words for the limit of each broker, where the limit is that of the whole cluster."""
     if wanted.spec.scope == "PerBroker" or brokers < 2:
         return ""
-    shares = [f"{key}={spell(target[key])} ({spell(limits[key])} / {brokers})" for key in sorted(limits)]
+    shares = [_share_words(key, target, limits[key], brokers) for key in sorted(limits)]
     return f": {', '.join(shares)}"
+
+
+def _share_words(key: str, target: Mapping[str, float], limit: float, brokers: int) -> str:
+    found = {SHARE.fullmatch(name): value for name, value in target.items()}
+    parts = {int(share[1]): value for share, value in found.items() if share is not None and share[2] == key}
+    if not parts:
+        return f"{key}={spell(target[key])} ({spell(limit)} / {brokers})"
+    words = ", ".join(f"broker {broker}: {spell(float(f'{parts[broker]:.2g}'))}" for broker in sorted(parts))
+    return f"{key}={spell(limit)} in all, {words}"

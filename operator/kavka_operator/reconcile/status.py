@@ -18,6 +18,7 @@ from kavka_operator.domain.plan import ClusterPlan, Word, dated
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.words import some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
+from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
 from kavka_operator.reconcile.quotas import active_override, target_values
@@ -69,7 +70,7 @@ def quota_status(
     common = _common(quota, [*words, *_shadow_words(near.limits.get(entity, {}), winners)], now)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
-    target = target_values(quota, seen.brokers_to_be, now)
+    target = {**target_values(quota, seen.brokers_to_be, now), **parts(quota, seen)}
     ours = {key: value for key, value in in_kafka.items() if key in target or key in quota.status.applied}
     applied = {key: value for key, value in ours.items() if math.isfinite(value)}  # JSON has no word for infinity
     foreign = {key: value for key, value in in_kafka.items() if key not in ours and math.isfinite(value)}

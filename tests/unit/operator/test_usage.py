@@ -21,6 +21,8 @@ kafka_server_produce_byte_rate{{user="alice",client_id=""}} 99
 # TYPE kafka_server_fetch_byte_rate gauge
 kafka_server_fetch_byte_rate{{user="alice",client_id=""}} 100
 kafka_server_fetch_byte_rate{{user="bob",client_id=""}} 400
+# TYPE kavka_client_demand_bytes_per_second gauge
+kavka_client_demand_bytes_per_second{{user="",client_id="etl",quota_type="produce"}} 99000
 # TYPE kavka_quota_throttled_seconds_total counter
 kavka_quota_throttled_seconds_total{{entity="client id \"etl\"",quota_type="produce"}} 12.4
 kavka_quota_throttled_seconds_total{{entity="client id \"etl\"",quota_type="fetch"}} 0.5
@@ -30,7 +32,7 @@ kavka_quota_throttled_seconds_total{{entity="default user",quota_type="fetch"}} 
 
 def test_usage_is_summed_up_by_the_entity_whose_limit_applies() -> None:
     assert usage_by_entity({0: PAGE}) == {
-        ETL: (SeenUsage(0, 1234.5, 0.0, 12.9, 1.2345),),
+        ETL: (SeenUsage(0, 1234.5, 0.0, 12.9, 1.2345, producer_demand=99_000.0),),
         USERS: (SeenUsage(0, 0.0, 500.0, 0.0, 0.8),),
     }
 
@@ -62,7 +64,7 @@ kavka_quota_observed_throttled_seconds_total{entity="client id \\"etl\\"",quota_
 
 
 def test_an_observed_limit_has_its_usage_and_the_time_it_would_have_held() -> None:
-    assert usage_by_entity({3: OBSERVED_PAGE}) == {ETL: (SeenUsage(3, 1500.0, 0.0, 0, 1.5, 7.5),)}
+    assert usage_by_entity({3: OBSERVED_PAGE}) == {ETL: (SeenUsage(3, 1500.0, 0.0, 0, 1.5, observed_seconds=7.5),)}
     outcome = converge([quota(mode="Observe")], FakeKafka(), NOW, usage_by_entity({3: OBSERVED_PAGE}))
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
