@@ -234,6 +234,19 @@ FAMILIES = tuple(
             CLIENT,
             "Average throttle_time_ms of requests that created or deleted too much.",
         ),
+        *(
+            (
+                f"kafka_server_{kind}replication_byte_rate",
+                Kind.GAUGE,
+                (),
+                f"Bytes a second of throttled replication, as {what} measures them.",
+            )
+            for kind, what in (
+                ("leader", "leader.replication.throttled.rate"),
+                ("follower", "follower.replication.throttled.rate"),
+                ("alterlogdirs", "replica.alter.log.dirs.io.max.bytes.per.second"),
+            )
+        ),
         # requests and connections
         ("kavka_requests_total", Kind.COUNTER, ("api",), "Requests answered."),
         ("kavka_request_errors_total", Kind.COUNTER, ("api",), "Requests that ended in an error of the whole request."),

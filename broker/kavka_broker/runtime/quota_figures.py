@@ -10,6 +10,7 @@ from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Usage
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
+from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.partition_figures import Sample
 
 
@@ -95,6 +96,11 @@ def delay_samples(quota_type: str, quota: Shares) -> Iterator[Sample]:
         yield "kavka_throttle_duration_seconds_bucket", (quota_type, bound), count
     yield "kavka_throttle_duration_seconds_count", (quota_type,), counts[-1]
     yield "kavka_throttle_duration_seconds_sum", (quota_type,), quota.delay_ms_total / 1000
+
+
+def throttle_samples(throttles: Mapping[str, Throttle]) -> Iterator[Sample]:
+    for kind, throttle in throttles.items():
+        yield f"kafka_server_{kind}replication_byte_rate", (), throttle.byte_rate
 
 
 def exempt_samples(quota: RequestQuota, now_ms: int) -> Iterator[Sample]:

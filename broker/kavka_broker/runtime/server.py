@@ -31,6 +31,8 @@ from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.callback import ClientQuotaCallback
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
@@ -296,6 +298,7 @@ class Server:
             watchdog=self.watchdog,
             cleaner=self.node.cleaner,
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
+            throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,
             dashboards=self.config["kavka.metrics.names"],
         )
@@ -346,3 +349,8 @@ class Server:
             broker_epoch=self._broker_epoch(),
             high_watermark_of=self.node.housekeeping.high_watermark_of,
         )
+
+
+def throttles_of(replicas: ReplicaManager) -> dict[str, Throttle]:
+    """Return the throttles of replication, by their kind."""
+    return {**replicas.throttles.by_side, "alterlogdirs": replicas.moves.throttle}

@@ -1,6 +1,6 @@
 """The parts of the broker that its admin pages look at, gathered once; the pages only read them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.api.dispatch import ApiStats
@@ -10,6 +10,7 @@ from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.loop_use import LoopUse
@@ -39,6 +40,7 @@ class Sources:
     watchdog: Watchdog
     cleaner: LogCleaner | None  # of a broker, as the next
     client_metrics: ClientMetrics | None
+    throttles: Mapping[str, Throttle]  # of replication, by kind
     failed_assertions_total: int  # before this process
     dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)
     loop_use: LoopUse = field(default_factory=LoopUse)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_replica_log_dirs_request import (
     AlterReplicaLogDir,
@@ -18,6 +19,7 @@ from kavka_broker.protocol.messages.describe_log_dirs_response import DescribeLo
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.replica.hosting import moves
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.throttles import UNLIMITED, Throttle
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
 from tests.support.in_process import Client, InProcess, batch, running
@@ -330,16 +332,44 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
                 asked.append(rates[0])
                 return rates[0]
 
-            mover._bytes_per_second, mover._crash = bytes_per_second, crashes.append
+            clock = inside.broker.clock
+            mover.throttle, mover._crash = Throttle(SampleWindow(), bytes_per_second, clock), crashes.append
             client = await inside.connect()
             home = home_of(inside)
             away = str(tmp_path / ("b" if home.endswith("a") else "a"))
             assert await alter(client, away) is ErrorCode.NONE
             await until(lambda: len(asked) >= 5)
             assert home_of(inside) == home
-            rates[0] = moves.UNLIMITED
+            rates[0] = UNLIMITED
             await arrived(inside, Path(away))
             assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
 
     asyncio.run(scenario())
     assert not crashes
+
+
+def test_all_moves_of_a_broker_have_one_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured over a window, as Apache Kafka does: what was moved before counts for the next move."""
+    monkeypatch.setattr(moves, "BREATH_S_MAX", 0.001)
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            await inside.create("t")
+            for number in range(RECORDS):
+                write(inside, b"%d" % number)
+            mover, looked = inside.broker.replicas.moves, list[float]()
+
+            def bytes_per_second() -> float:
+                looked.append(UNLIMITED)
+                return 1000.0 if len(looked) < 50 else UNLIMITED
+
+            mover.throttle = Throttle(SampleWindow(), bytes_per_second, inside.broker.clock)
+            mover.throttle.record(1_000_000)  # by another move
+            away = inside.broker.replicas.log_directories[1]
+            mover.begin(inside.broker.replicas.leader("t", 0), away)
+            await until(lambda: len(looked) >= 20)
+            assert mover.get("t", 0) is not None
+            await arrived(inside, Path(away.path))
+            assert mover.throttle.bytes_total > 1_000_000
+
+    asyncio.run(scenario())

@@ -6,11 +6,13 @@ from typing import Any, cast
 
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.quota.entity import IpEntity
+from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
+from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.health import STARTING, Health
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
@@ -26,6 +28,15 @@ class StoppedClock:
 
     def monotonic_ms(self) -> float:
         return 5000.0
+
+
+def throttles() -> dict[str, Throttle]:
+    """Of each kind, with bytes of its own."""
+    made = {}
+    for number, kind in enumerate(("leader", "follower", "alterlogdirs"), 1):
+        made[kind] = Throttle(SampleWindow(), lambda: 1.0, StoppedClock())
+        made[kind].record(number * 1000)
+    return made
 
 
 def rates() -> ConnectionRates:
@@ -114,6 +125,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "watchdog": watchdog(),
         "cleaner": cleaner_over(logs),
         "client_metrics": pushed(),
+        "throttles": throttles(),
         "failed_assertions_total": 2,
     }
     return Sources(**{**parts, **others})

@@ -99,6 +99,10 @@ def test_kafkas_own_names_are_there_too() -> None:
     assert value(found, "kavka_client_quota_limit_loop_ratio", **dave, level="3", source='user "dave"') == 0.1
     assert value(found, "kafka_server_request_exempt_request_time") == 10.0
     assert value(found, "kavka_exempt_loop_seconds_total") == 1.0
+    rates = [
+        value(found, f"kafka_server_{kind}replication_byte_rate") for kind in ("leader", "follower", "alterlogdirs")
+    ]
+    assert rates == [100.0, 200.0, 300.0]
     carol = {"user": "carol", "client_id": ""}
     assert value(found, "kafka_server_controllermutation_mutation_rate", **carol) == 2.0
     assert value(found, "kafka_server_controllermutation_tokens", **carol) == 2.0

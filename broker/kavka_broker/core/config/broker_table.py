@@ -33,8 +33,8 @@ BROKER_KEYS: Final = by_name(
     (
         Definition("advertised.listeners", LIST, None, HIGH, served=True),
         Definition("alter.config.policy.class.name", CLASS, None, LOW),
-        Definition("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, Range(1)),
-        Definition("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, Range(1)),
+        Definition("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, Range(1), served=True),
+        Definition("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, Range(1), served=True),
         Definition("auto.create.topics.enable", BOOLEAN, True, HIGH, served=True),
         Definition("auto.leader.rebalance.enable", BOOLEAN, True, HIGH, served=True),
         Definition("background.threads", INT, 10, HIGH, Range(1), CLUSTER_WIDE),

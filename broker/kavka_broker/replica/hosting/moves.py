@@ -16,6 +16,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.seams import Clock
 from kavka_broker.storage.future_logs import FoundCopy, beyond_common, first_to_copy
 from kavka_broker.storage.log import Log
@@ -27,7 +28,6 @@ log = get("replica")
 PIECE_BYTES: Final = 1024 * 1024
 #: Records that came during a sync are synced on the loop, up to this number.
 SYNC_AT_ONCE_MAX: Final = 10_000
-UNLIMITED: Final = 2.0**62
 #: The longest wait before the rate is looked at again.
 BREATH_S_MAX: Final = 0.5
 Place = tuple[str, int]
@@ -64,13 +64,13 @@ class Moves:
         logs: LogManager,
         clock: Clock,
         *,
-        bytes_per_second: Callable[[], float],
+        throttle: Throttle,
         moved: Callable[[Partition], None],
         crash: Callable[[BaseException], None],
     ) -> None:
         self._logs = logs
         self._clock = clock
-        self._bytes_per_second = bytes_per_second
+        self.throttle = throttle
         self._moved = moved
         self._crash = crash
         self._moves: dict[Place, Move] = {}
@@ -272,13 +272,13 @@ class Moves:
         return chunk.size_bytes
 
     async def _breathe(self, size_bytes: int) -> None:
-        """Wait as long as the rate wants, in short steps, since it may be altered meanwhile. A rate of 0 is a pause."""
+        """Wait while the rate is too high, in short steps: it may be altered meanwhile. A rate of 0 is a pause."""
+        self.throttle.record(size_bytes)
         await asyncio.sleep(0)
-        left_bytes = float(size_bytes)
-        while left_bytes >= 1 and (rate := self._bytes_per_second()) < UNLIMITED:
-            step_s = min(left_bytes / rate, BREATH_S_MAX) if rate > 0 else BREATH_S_MAX
-            await asyncio.sleep(step_s)
-            left_bytes -= rate * step_s
+        while True:
+            if not self.throttle.is_exceeded and not self.throttle.allows_nothing:
+                return
+            await asyncio.sleep(BREATH_S_MAX)
 
     def _finish(self, place: Place, move: Move, future: Log) -> None:
         partition = move.partition

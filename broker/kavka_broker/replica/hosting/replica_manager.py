@@ -36,7 +36,7 @@ from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.hosting.openings import Openings
 from kavka_broker.replica.leading.in_sync import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.leading.throttles import Throttles, throttle
+from kavka_broker.replica.leading.throttles import Throttles, throttle, throttle_of_moves
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -114,7 +114,7 @@ class ReplicaManager:
         self.moves = Moves(
             logs,
             clock,
-            bytes_per_second=lambda: float(self._effective.broker["replica.alter.log.dirs.io.max.bytes.per.second"]),
+            throttle=throttle_of_moves(config, self._effective, clock),
             moved=self._report_directory,
             crash=crash,
         )

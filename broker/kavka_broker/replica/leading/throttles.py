@@ -3,7 +3,8 @@
 A topic names which of its replicas are throttled as leaders and as followers (`leader.` and
 `follower.replication.throttled.replicas`), a broker how much they may move together (`...throttled.rate`). Only
 followers outside the in-sync set are held back: the others are what acknowledgements wait for. What goes beyond the
-rate waits until the rate is below it again; a leader answers without records meanwhile, a follower does not ask.
+rate waits until the rate is below it again; a leader answers without records meanwhile, a follower does not ask. What
+moves between the log directories of a broker has such a rate too, one for all of them.
 """
 
 from collections.abc import Callable
@@ -20,15 +21,27 @@ EVERY: Final = "*"
 
 
 class Throttle:
-    """The rate of one side. `limit` is read again each time: it is altered while replication runs."""
+    """The rate of one kind. `limit` is read again each time: it is altered while replication runs."""
 
     def __init__(self, window: SampleWindow, limit: Callable[[], float], clock: Clock) -> None:
+        self.bytes_total = 0
         self._rate = SampledRate(window)
         self._limit = limit
         self._clock = clock
 
     def record(self, size_bytes: int) -> None:
+        self.bytes_total += size_bytes
         self._rate.record(size_bytes, int(self._clock.monotonic_ms()))
+
+    @property
+    def byte_rate(self) -> float:
+        """Return the bytes a second over the last window."""
+        return self._rate.measure(int(self._clock.monotonic_ms()))
+
+    @property
+    def allows_nothing(self) -> bool:
+        """Whether the limit is 0: not even what comes first passes."""
+        return self._limit() <= 0
 
     @property
     def is_exceeded(self) -> bool:
@@ -45,11 +58,21 @@ def throttle(side: str, config: BrokerConfig, effective: EffectiveConfig, clock:
     return Throttle(window, lambda: float(effective.broker.whole(key)), clock)
 
 
+def throttle_of_moves(config: BrokerConfig, effective: EffectiveConfig, clock: Clock) -> Throttle:
+    """Return the rate of moves between log directories."""
+    window = SampleWindow(
+        config["alter.log.dirs.replication.quota.window.num"],
+        config["alter.log.dirs.replication.quota.window.size.seconds"] * 1000,
+    )
+    return Throttle(window, lambda: float(effective.broker["replica.alter.log.dirs.io.max.bytes.per.second"]), clock)
+
+
 class Throttles:
     """Rates of both sides, for the replicas of broker `node_id`."""
 
     def __init__(self, node_id: int, leader: Throttle, follower: Throttle) -> None:
         self._node_id = node_id
+        self.by_side: Final = {"leader": leader, "follower": follower}
         self._leader = leader
         self._follower = follower
 
