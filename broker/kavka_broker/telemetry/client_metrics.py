@@ -15,7 +15,7 @@ from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.core.telemetry.instances import Instance, Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
 from kavka_broker.core.telemetry.series import AllSeries, Source, gathered, source
-from kavka_broker.core.telemetry.subscription import Attributes, Demand, subscription
+from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX, Attributes, Demand, Subscription, subscription
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
@@ -56,7 +56,7 @@ class ClientMetrics:
         self._clock = clock
         self._new_instance_id = new_instance_id
         self._by_connection: dict[Hashable, bytes] = {}
-        self._unpacking = asyncio.Lock()
+        self._unpacking = asyncio.Semaphore(1)
 
     def apply(self, records: Sequence[Message]) -> None:
         """Follow committed records, which the image holds already."""
@@ -65,14 +65,16 @@ class ClientMetrics:
             self.follow()
 
     def follow(self) -> None:
-        """Hold to the subscriptions of the image. One that Kafka took and that is refused here asks nobody."""
-        found = []
+        """Hold to the subscriptions of the image. Those that Kafka took and that are refused here ask nobody."""
+        found: list[Subscription] = []
         for name, values in self._configs.client_metrics().items():
             try:
                 found.append(subscription(name, values))
             except BrokerError as refusal:
                 log.warning("telemetry.subscription.ignored", name=name, reason=refusal.message)
-        self.instances.subscribe(found)
+        if len(found) > SUBSCRIPTIONS_MAX:
+            log.warning("telemetry.subscriptions.limited", followed=SUBSCRIPTIONS_MAX, subscriptions=len(found))
+        self.instances.subscribe(found[:SUBSCRIPTIONS_MAX])
 
     def ask(self, instance_id: bytes, attributes: Callable[[bytes], Attributes]) -> Instance:
         """Return the instance that asks what to push; one without an id gets one. Raises BrokerError."""
@@ -134,27 +136,27 @@ class ClientMetrics:
 
     async def _unpacked(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
         """Return the push as it was read. Raises BrokerError."""
+        await self._unpacking.acquire()
+        work = asyncio.ensure_future(asyncio.to_thread(self._unpack, attributes, instance.demand, codec, data))
+        work.add_done_callback(lambda _: self._unpacking.release())
+        # Shielded: a thread cannot be stopped, so a client that has gone keeps its place until the thread is through.
+        outcome = await asyncio.shield(work)
+        if isinstance(outcome, BrokerError):
+            instance.last_error = outcome.code
+            raise outcome
+        return outcome
+
+    def _unpack(self, attributes: Attributes, demand: Demand, codec: int, data: bytes) -> Unpacked | BrokerError:
+        """Unpack and read, in a thread."""
         try:
-            async with self._unpacking:
-                return await asyncio.to_thread(self._unpack, attributes, instance.demand, codec, data)
+            plain = decompress(codec, data, self.bytes_max)
+            pushed = gathered(decode(plain), demand.wants)
+            known = [(name, value) for name, value in attributes.items() if value]
+            return Unpacked(pushed, b"" if self.forward is None else with_attributes(plain, known))
         except TooLarge as problem:
-            raise self._refused(instance, ErrorCode.TELEMETRY_TOO_LARGE, problem) from None
+            return BrokerError(ErrorCode.TELEMETRY_TOO_LARGE, str(problem))
         except ProtocolViolation as problem:
-            raise self._refused(instance, ErrorCode.INVALID_RECORD, problem) from None
-
-    def _unpack(self, attributes: Attributes, demand: Demand, codec: int, data: bytes) -> Unpacked:
-        """Unpack and read, in a thread. Raises ProtocolViolation."""
-        plain = decompress(codec, data, self.bytes_max)
-        pushed = gathered(decode(plain), demand.wants)
-        if self.forward is None:
-            return Unpacked(pushed, b"")
-        known = [(name, value) for name, value in attributes.items() if value]
-        return Unpacked(pushed, with_attributes(plain, known))
-
-    def _refused(self, instance: Instance, code: ErrorCode, problem: ProtocolViolation) -> BrokerError:
-        instance.last_error = code
-        log.info("telemetry.refused", code=code.name, client=instance.attributes["client_id"], reason=str(problem))
-        return BrokerError(code, str(problem))
+            return BrokerError(ErrorCode.INVALID_RECORD, str(problem))
 
     def _new_id(self) -> bytes:
         while self.instances.knows(instance_id := self._new_instance_id()):

@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs, replace_configs
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from tests.support.cluster import cluster, enact
@@ -47,6 +48,19 @@ def test_what_says_the_same_writes_nothing() -> None:
 
 def test_an_unknown_key_can_be_deleted() -> None:
     assert after(Change("nope", DELETE)) == {}
+
+
+def test_subscriptions_to_client_metrics_are_bounded() -> None:
+    metadata = cluster(1)
+    named = [Resource(ResourceType.CLIENT_METRICS, f"s{number}") for number in range(SUBSCRIPTIONS_MAX + 1)]
+    for resource in named[:-1]:
+        enact(metadata, alter_configs(metadata, resource, [Change("metrics", SET, "a")]))
+    with pytest.raises(BrokerError) as refusal:
+        alter_configs(metadata, named[-1], [Change("metrics", SET, "a")])
+    assert refusal.value.code is ErrorCode.POLICY_VIOLATION
+    assert alter_configs(metadata, named[0], [Change("metrics", SET, "b")]).records
+    enact(metadata, alter_configs(metadata, named[0], [Change("metrics", DELETE)]))
+    assert alter_configs(metadata, named[-1], [Change("metrics", SET, "a")]).records
 
 
 def test_a_broker_may_be_told_what_only_a_plugin_knows() -> None:

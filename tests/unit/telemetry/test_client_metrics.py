@@ -1,19 +1,22 @@
 """Pushes as the broker takes them: unpacked, read, kept, passed on; or refused."""
 
 import asyncio
+import threading
 
 import pytest
 
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.core.telemetry.instances import Push
-from kavka_broker.core.telemetry.otlp import decode
+from kavka_broker.core.telemetry.otlp import Pushed, decode
+from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import Compression, compress
+from kavka_broker.telemetry import client_metrics
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
 from tests.support.pushes import flow, gauge, metrics
-from tests.support.waiting import until
+from tests.support.waiting import turns, until
 from tests.unit.runtime.sources import StoppedClock
 
 ME = b"\1" * 16
@@ -102,6 +105,44 @@ def test_an_instance_id_is_drawn_until_it_is_new() -> None:
 def test_a_subscription_of_kafkas_that_is_refused_here_asks_nobody() -> None:
     taken = made(one=WANTED, two={"metrics": "com.", "match": "client_id=(?=app).*"})
     assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ("org.",)
+
+
+def test_more_subscriptions_than_are_matched() -> None:
+    many = {f"s{number:03}": {"metrics": f"m{number:03}"} for number in range(SUBSCRIPTIONS_MAX + 1)}
+    wanted = made(None, **many).ask(ME, lambda _: CLIENT).demand.metrics
+    assert sorted(wanted) == [f"m{number:03}" for number in range(SUBSCRIPTIONS_MAX)]
+
+
+def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, clients that come, push and go would take all threads."""
+    go_on, running = threading.Event(), list[int]()
+
+    def slow(data: bytes) -> Pushed:
+        running.append(len(data))
+        go_on.wait()
+        return Pushed()
+
+    monkeypatch.setattr(client_metrics, "decode", slow)
+
+    async def scenario() -> None:
+        taken = made(one=WANTED)
+        pushes = []
+        for number in range(3):
+            instance_id = bytes([number + 1]) * 16
+            instance = taken.ask(instance_id, lambda _: CLIENT)
+            taking = taken.push(instance_id, CLIENT, Push(instance.subscription_id, 0, 4, False), b"push")
+            assert taking is not None
+            pushes.append(asyncio.ensure_future(taking))
+        await until(lambda: running)
+        pushes[0].cancel()
+        await turns()
+        assert len(running) == 1
+        go_on.set()
+        await asyncio.gather(*pushes, return_exceptions=True)
+        assert len(running) == 3
+        assert taken.results == {"NONE": 2}
+
+    asyncio.run(scenario())
 
 
 def test_committed_records_are_followed() -> None:

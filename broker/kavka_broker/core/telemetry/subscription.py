@@ -18,6 +18,8 @@ from kavka_broker.core.telemetry.java_sets import set_order
 from kavka_broker.core.telemetry.pattern import Pattern, PatternError
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
+SUBSCRIPTIONS_MAX: Final = 250
+"""Each new client is matched against all of them."""
 EVERY_METRIC: Final = "*"
 ATTRIBUTES: Final = (
     "client_instance_id",

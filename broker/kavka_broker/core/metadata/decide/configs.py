@@ -24,7 +24,7 @@ from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import problem_with
 from kavka_broker.core.metadata.image.topics import Topic
-from kavka_broker.core.telemetry.subscription import subscription
+from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX, subscription
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
@@ -157,10 +157,19 @@ def _check_outcome(metadata: Metadata, resource: Resource, values: Mapping[str, 
                 check_group(values)
             case ResourceType.CLIENT_METRICS:
                 subscription(resource.name, values)
+                _check_room(metadata, resource)
             case ResourceType.BROKER:
                 _check_broker(metadata, resource, values, changed)
     except ConfigError as error:
         raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_room(metadata: Metadata, resource: Resource) -> None:
+    """Check that one subscription more may be. Raises BrokerError (POLICY_VIOLATION)."""
+    is_new = not metadata.configs.of(resource)
+    if is_new and len(metadata.configs.resources(resource.type)) >= SUBSCRIPTIONS_MAX:
+        problem = f"there are {SUBSCRIPTIONS_MAX} subscriptions to client metrics, which is the most; delete one"
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
 
 def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[str], after: Mapping[str, str]) -> None:
