@@ -2,9 +2,10 @@
 
     python -m tools.measures
 
-Lengths are median / 90 of 100 / longest. Generated files do not count. A public function says what it raises where its
-docstring has "Raises", or begins with "Raise"; counted are those with a `raise` of their own that names an error, which
-they do not catch themselves. A failed assertion is no error: it ends the process.
+Lengths are median / 90 of 100 / longest. Generated files do not count, nor functions without a body, as a protocol's. A
+public function says what it raises where its docstring has "Raises", or begins with "Raise"; counted are those with a
+`raise` of their own that names an error, which they do not catch themselves. A failed assertion is no error: it ends
+the process.
 """
 
 import ast
@@ -59,7 +60,7 @@ class Measures:
         self.files.append(len(source.splitlines()))
         self.asserts += sum(isinstance(node, ast.Assert) for node in ast.walk(tree))
         for node in ast.walk(tree):
-            if isinstance(node, Function):
+            if isinstance(node, Function) and has_body(node):
                 self._add_function(node)
 
     def _add_function(self, node: Function) -> None:
@@ -87,6 +88,14 @@ class Measures:
             share(self.documented, self.public),
             f"{self.saying} of {self.raising}",
         )
+
+
+def has_body(function: Function) -> bool:
+    """Whether there is more than a docstring and an ellipsis, as in a protocol."""
+    return any(
+        not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        for statement in function.body
+    )
 
 
 def raised(function: Function) -> Iterator[str]:

@@ -47,6 +47,7 @@ ON_LOOP_BYTES_MAX: Final = 16 * 1024
 ON_LOOP_RECORDS_MAX: Final = 2000
 #: The same bound where the batch is only unpacked, and checked in columns.
 UNPACKED_ON_LOOP_BYTES_MAX: Final = 128 * 1024
+assert ON_LOOP_BYTES_MAX <= UNPACKED_ON_LOOP_BYTES_MAX, "to unpack alone is less than to unpack and check"
 
 _LENGTH: Final = Struct(">i")
 _ATTRIBUTES: Final = Struct(">h")
@@ -83,6 +84,7 @@ def corrupt(message: str) -> BrokerError:
 
 def unsupported(magic: int) -> BrokerError:
     """Return the error for a magic: formats 0 and 1 were once good; any other magic is noise."""
+    assert magic != MAGIC, "the format of today is supported"
     refuse = invalid if magic in (0, 1) else corrupt
     return refuse(f"batches of magic {magic} are not supported, only magic {MAGIC}")
 

@@ -32,8 +32,10 @@ WINDOW_BYTES: Final = 8 * 1024
 LONG_WINDOW_BYTES: Final = 256 * 1024
 #: How far the loop looks for the next sound batch.
 RESYNC_BYTES_MAX: Final = 4 * 1024 * 1024
+assert HEADER_BYTES <= WINDOW_BYTES <= LONG_WINDOW_BYTES <= RESYNC_BYTES_MAX, "a window holds a header"
 ANY_OFFSET: Final = 2**63 - 1
 _MAGIC_AT: Final = 16
+assert _MAGIC_AT < EXTENT_BYTES <= HEADER_BYTES, "a batch's extent says its magic, and its header its extent"
 _EMPTY: Final = memoryview(b"")
 
 
@@ -199,6 +201,7 @@ def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
         if position + HEADER_BYTES > end:
             begin, end = position, min(position + LONG_WINDOW_BYTES, size)
             view = file.read(position, end - position)
+        assert begin <= position <= end - HEADER_BYTES, f"{file.path}: {position} is not in {begin} to {end}"
         header = BatchHeader._make(HEADER.unpack_from(view, position - begin))
         size_bytes = PREFIX_BYTES + header.length
         if not HEADER_BYTES <= size_bytes <= size - position:

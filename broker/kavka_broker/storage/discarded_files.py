@@ -7,10 +7,12 @@ is left to a thread.
 from errno import ENOSPC
 
 from kavka_broker.logs import get
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
 from kavka_broker.storage.names import DELETED
 
 log = get("storage")
+
+assert DELETED in UNFINISHED_SUFFIXES, "a start keeps what was discarded"
 
 
 class DiscardedFiles:
@@ -41,6 +43,7 @@ class DiscardedFiles:
     def remove(self) -> None:
         """Remove the files. Blocks."""
         paths, self._paths = self._paths, []
+        assert all(path.endswith(DELETED) for path in paths), f"{paths} are not all discarded"
         for path in paths:
             try:
                 self._disk.remove(path)

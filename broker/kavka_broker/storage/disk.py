@@ -275,6 +275,7 @@ class RealFile:
         for index, (earlier, end) in enumerate(self._earlier):
             if (held := earlier()) is not None:
                 self._earlier[index] = earlier, keep_behind(held, self._descriptor(), size, end)
+        assert self._map is None, f"{self.path}: a map reaches over the cut at {size}"
         os.ftruncate(self._descriptor(), size)
         self.size = size
 
@@ -393,6 +394,7 @@ class RealDisk:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        assert not path.endswith(UNFINISHED_SUFFIXES), f"a start would remove {path}"
         # The loop and a flushing thread may both write a log's epochs: each has a temporary file of its own.
         unfinished = f"{path}.{threading.get_ident()}.tmp"
         with open(unfinished, "wb") as file:

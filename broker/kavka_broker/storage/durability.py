@@ -191,6 +191,9 @@ class Durability:
 
     def _sync_segments(self, segments: list[Segment], *, has_indexes: bool) -> None:
         assert segments, f"{self._state.name} has nothing to sync"
+        assert self._sync_lock.locked(), (
+            f"{self._state.name}: another sync may count records that this one has not seen"
+        )
         *ended, active = segments
         for segment in ended:
             segment.sync()

@@ -31,6 +31,7 @@ def offset_files(names: list[str]) -> list[tuple[int, str]]:
 def drop_lone(disk: Disk, directory: str, files: list[tuple[int, str]]) -> tuple[list[int], list[int]]:
     """Remove the indexes of segments whose log is gone; returns the first offsets of the segments, and of those."""
     bases = sorted(offset for offset, suffix in files if suffix == LOG)
+    assert len(set(bases)) == len(bases), f"{directory}: a segment is there twice: {bases}"
     gone = [(offset, suffix) for offset, suffix in files if suffix in SEGMENT_FILES and offset not in bases]
     for offset, suffix in gone:
         disk.remove(os.path.join(directory, offset_file(offset, suffix)))

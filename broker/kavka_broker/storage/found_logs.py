@@ -160,6 +160,7 @@ class Search:
         for twin in twins:
             if twin.is_half_made and twin.directory.is_online:
                 made += self._try_finish(twin, is_only_one=is_only_one)
+        assert not any(twin.is_half_made for twin in made), f"a log of {twins[0].name} was only begun"
         return made
 
     def _try_finish(self, begun: FoundLog, *, is_only_one: bool) -> list[FoundLog]:
@@ -192,6 +193,7 @@ class Search:
         assert all(twin.name == twins[0].name for twin in twins), f"{twins[0].name} has other names too"
         known = [twin for twin in twins if twin.topic_id and twin.topic_id != ZERO and wanted in (ZERO, twin.topic_id)]
         kept = known or twins[:1]
+        assert kept, f"nothing of {twins[0].name} would be in service"
         assert len({twin.path for twin in twins}) == len(twins), "a log is found twice"
         for twin in twins:
             if twin not in kept and twin.directory.is_online:

@@ -87,6 +87,7 @@ class FutureLogs:
         except OSError as problem:
             raise _refused(current.name, "begin to move", problem) from problem
         assert future.log_end_offset == 0, f"{path} begins with {future.log_end_offset} records"
+        assert future.name == current.name, f"{path} is a copy of {future.name}, not of {current.name}"
         future.state.on_failed = partial(self._failed, directory)
         return future
 
@@ -98,6 +99,7 @@ class FutureLogs:
             future = recovery.open_log(self._disk, found.path, config, recover=True, now_ms=now_ms)
         except OSError as problem:
             raise _refused(found.name, "go on moving", problem) from problem
+        assert future.name == found.name, f"{found.path} is a copy of {future.name}, not of {found.name}"
         future.state.on_failed = partial(self._failed, found.directory)
         return future
 
@@ -145,7 +147,9 @@ def beyond_common(future: Log, current: Log) -> int | None:
     shared = current.epoch_end_offset(min(future.epochs.latest, current.epochs.latest))
     if shared.epoch == future.epochs.latest and shared.end_offset >= future.log_end_offset:
         return None
-    return truncation_offset(shared, future.epochs, future.log_end_offset, 0)
+    offset = truncation_offset(shared, future.epochs, future.log_end_offset, 0)
+    assert 0 <= offset <= future.log_end_offset, f"{future.directory} ends at {future.log_end_offset}, below {offset}"
+    return offset
 
 
 def first_to_copy(current: Log) -> int:

@@ -110,6 +110,7 @@ class LogDirectory:
             self._take()
 
     def _take(self) -> None:
+        assert self._lock is None, f"{self.path} is locked already"
         try:
             self._lock = self._disk.lock(os.path.join(self.path, LOCK))
         except BlockingIOError:

@@ -224,6 +224,7 @@ class LogManager(OpenLogs):
                 self._fail(directory, problem)
             raise _refused(name, "create", problem) from problem
         self._add(directory, made)
+        assert self._logs.get(name) is made, f"{name} is made, and another log is in service"
         return made
 
     def make_way(self, topic: str, partition: int, topic_id: bytes) -> None:
@@ -247,6 +248,7 @@ class LogManager(OpenLogs):
             raise _refused(found.name, "open", unusable.problem) from unusable.problem
         del self._unusable[found.name]
         self._add(found.directory, opened)
+        assert found.name in self._logs, f"{found.name} was opened, and is not in service"
 
     def _place(self, name: PartitionName, directory_id: bytes) -> LogDirectory:
         """Return the directory that a new log goes to."""
@@ -280,10 +282,12 @@ class LogManager(OpenLogs):
             self._forget_former(directory, future.name)
         except OSError as problem:
             raise _refused(future.name, "move", problem) from problem
+        assert future.name in self._logs, f"{future.name} has no log that its copy could replace"
         moved = self.futures.settle(future, self._logs[future.name], directory, now_ms)
         self.delete(*moved.name)
         assert moved.name not in self._logs, f"{moved.name} is there still"
         self._add(directory, moved)
+        assert self._logs.get(moved.name) is moved, f"{moved.name} is moved, and another log is in service"
         return moved
 
     def drop_future(self, path: str) -> None:
@@ -334,6 +338,7 @@ class LogManager(OpenLogs):
             self.aside.put(directory, gone.name, gone.directory, suffix, size_bytes=size_bytes, delay_ms=delay_ms)
 
     def _put_unusable_aside(self, name: PartitionName) -> None:
+        assert name in self._unusable, f"{name} is not among the logs that could not be opened"
         found = self._unusable.pop(name).found
         found.directory.left[name] = None
         if found.directory.is_online:

@@ -83,4 +83,6 @@ def aside_directory(partition: PartitionName, unique: str, suffix: str) -> str:
     """The name of a log that is out of service. `unique` keeps two of the same partition apart."""
     tail = f".{unique}{suffix}"
     assert len(tail) < NAME_BYTES_MAX, tail
-    return str(partition)[: NAME_BYTES_MAX - len(tail)] + tail
+    name = str(partition)[: NAME_BYTES_MAX - len(tail)] + tail
+    assert len(name) <= NAME_BYTES_MAX, f"{name} is no name of a directory"
+    return name

@@ -59,3 +59,6 @@ class OffsetIndex(IndexFile):
             return False
         last = self._last
         return last is None or (last[0] >= 0 and 0 <= last[1] < log_size and last != (0, 0))
+
+
+assert OffsetIndex.ENTRY.size == 8, "an entry of Kafka's index has 8 bytes"

@@ -24,6 +24,7 @@ VERSION: Final = 0
 REMOVED: Final = f"version: {VERSION}\n"
 HEAD: Final = f"{REMOVED}topic_id: "
 UUID_LENGTH: Final = 22
+assert HEAD.startswith(REMOVED), "a removal cuts the file to its first line"
 
 
 def read(disk: Disk, directory: str) -> bytes:

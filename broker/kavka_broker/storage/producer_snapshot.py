@@ -38,6 +38,8 @@ _HEAD: Final = Struct(">hI")
 _COUNT: Final = Struct(">i")
 _ENTRY: Final = Struct(">qhiqiqiq")
 _MARK: Final = Struct(">16siqqqq")
+assert _HEAD.size + _COUNT.size == 10, "Kafka's snapshot begins with 10 bytes"
+assert _ENTRY.size == 46, "an entry of Kafka's snapshot has 46 bytes"
 
 
 class Mark(NamedTuple):

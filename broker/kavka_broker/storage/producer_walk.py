@@ -54,6 +54,7 @@ class ProducerWalk:
         self._known = list(known)
         self._offset = offset
         self._stretches = [(segment, segment.offsets.position_before(offset)) for segment in segments]
+        assert self._stretches, f"no segment holds {offset}, nor what follows"
 
     def take(self, producers_max: int) -> ProducerStates:
         """The producers at the end of the log, by its own files; what its transaction indexes lack is added to them.

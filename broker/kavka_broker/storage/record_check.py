@@ -18,6 +18,7 @@ from kavka_broker.protocol.records.scan import scan
 WALKED_ON_LOOP_MAX: Final = 4000
 #: Of a batch with more, in steps of the walk: enough where its records are alike, and little lost where they are not.
 STEPS_ON_LOOP_MAX: Final = 1000
+assert STEPS_ON_LOOP_MAX <= WALKED_ON_LOOP_MAX, "records that are alike take fewer steps than others"
 #: Of a packed batch, what is unpacked as a whole; what is larger is looked at piece by piece.
 UNPACKED_BYTES_MAX: Final = 16 * 1024 * 1024
 #: Of the records that are refused, those that an answer names.

@@ -55,3 +55,6 @@ class TimeIndex(IndexFile):
             return False
         last = self._last
         return last is None or (last[0] >= 0 and last[1] >= 0 and last != (0, 0))
+
+
+assert TimeIndex.ENTRY.size == 12, "an entry of Kafka's time index has 12 bytes"

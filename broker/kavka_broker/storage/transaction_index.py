@@ -27,6 +27,7 @@ from kavka_broker.storage.entry_file import EntryFile
 VERSION: Final = 0
 ENTRY: Final = Struct(">hqqqq")
 _LAST_OFFSET: Final = Struct(">18xq8x")
+assert ENTRY.size == _LAST_OFFSET.size == 34, "an entry of Kafka's index has 34 bytes"
 
 
 class Trust(Enum):

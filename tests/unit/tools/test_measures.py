@@ -52,6 +52,14 @@ def test_what_is_counted() -> None:
     assert (measures.raising, measures.saying) == (2, 1)
 
 
+def test_what_has_no_body_is_no_function() -> None:
+    measures = Measures()
+    measures.add(
+        'class Disk(Protocol):\n    def open(self) -> None: ...\n    def size(self) -> int:\n        """Bytes."""\n'
+    )
+    assert (measures.functions, measures.public) == ([], 0)
+
+
 @pytest.mark.parametrize(
     ("body", "errors"),
     [

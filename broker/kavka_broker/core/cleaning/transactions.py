@@ -33,6 +33,7 @@ class CleanedTransactions:
         self._aborting: dict[int, _Aborting] = {}  # by producer id
         self._committing: dict[int, None] = {}  # producer ids of committed transactions of which a batch was met
         self.kept: list[Ended] = []
+        assert all(ended.is_aborted for ended in self._aborted), "a transaction that was committed would go"
 
     def is_aborted(self, producer_id: int, last_offset: int) -> bool:
         """Note a transactional batch; whether its transaction was aborted."""

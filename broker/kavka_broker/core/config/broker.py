@@ -99,6 +99,7 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 assert all(KEYS.keys() >= {name, *units} for name, units in SYNONYMS.items()), "a coarser unit is no key"
+assert all(units[0] == name for name, units in SYNONYMS.items()), "a key does not come before its coarser units"
 
 OF_A_LISTENER: Final = "listener.name."
 #: Keys that may be set for one listener alone, and that this version reads there.

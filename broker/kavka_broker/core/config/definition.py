@@ -267,6 +267,9 @@ PARSERS: Final[Mapping[ConfigType, Callable[[str], Any]]] = {
 }
 
 
+assert PARSERS.keys() == set(ConfigType), "a type has no parser"
+
+
 def render(value: Any) -> str | None:
     """A typed value in the words of a properties file, as Kafka's tools print it."""
     match value:

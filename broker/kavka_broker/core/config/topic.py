@@ -8,7 +8,7 @@ nothing but this plain record, so it never sees a name or a string of Kafka's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from kavka_broker.core.config.definition import ConfigError
@@ -86,6 +86,11 @@ class LogConfig:
     def segment_bytes_max(self) -> int:
         """The size at which a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
         return self.internal_segment_bytes or self.segment_bytes
+
+
+assert {name.replace(".", "_"): definition.default for name, definition in TOPIC_KEYS.items()} == {
+    field.name: field.default for field in fields(LogConfig)
+}, "the record and the table have other keys, or other defaults"
 
 
 def check_topic_config(overrides: Mapping[str, str]) -> None:

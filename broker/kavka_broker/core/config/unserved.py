@@ -36,6 +36,7 @@ PROMISES: Final[Mapping[str, str]] = {
 #: Values with which an authorizer's keys ask for nothing; these keys are its own, and in no table.
 _IDLE: Final = {"allow.everyone.if.no.acl.found": "true", "super.users": ""}
 assert KEYS.keys() | _IDLE.keys() >= PROMISES.keys(), "a promise is made by no key"
+assert PROMISES.keys() >= _IDLE.keys(), "an authorizer's key promises nothing"
 
 
 def empty_promise(name: str, text: str) -> str | None:

@@ -31,6 +31,7 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
         case GroupState.DEAD:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
         case GroupState.EMPTY:
+            assert not group.members, f"{group.group_id} is empty, with {list(group.members)}"
             return set()
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)

@@ -29,6 +29,7 @@ NEVER = -1
 LATEST_MS = 2**63 - 1
 VALUE_VERSION = 4  # the version that Kafka 4.3 writes
 VALUE_VERSION_WITH_EXPIRY = 1  # the only version with a time of expiry; a client below OffsetCommit 5 may give one
+assert VALUE_VERSION_WITH_EXPIRY < VALUE_VERSION <= OffsetCommitValue.VERSIONS[1], VALUE_VERSION
 
 
 @dataclass(frozen=True, slots=True)

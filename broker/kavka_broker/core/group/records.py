@@ -19,6 +19,7 @@ class KeyedRecord(NamedTuple):
 
 
 GROUP_VALUE_VERSION = 3  # the version that Kafka 4.3 writes
+assert GroupMetadataValue.VERSIONS[1] >= GROUP_VALUE_VERSION, GROUP_VALUE_VERSION
 
 
 def group_record(group_id: str, value: GroupMetadataValue) -> KeyedRecord:

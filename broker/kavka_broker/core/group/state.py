@@ -43,6 +43,8 @@ TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
     GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
     GroupState.DEAD: frozenset(),
 }
+assert TRANSITIONS.keys() == set(GroupState), "a state has no ways on"
+assert all(GroupState.DEAD in ways for state, ways in TRANSITIONS.items() if state is not GroupState.DEAD), TRANSITIONS
 
 
 @dataclass(slots=True)

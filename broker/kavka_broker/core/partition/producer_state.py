@@ -29,6 +29,7 @@ BATCHES_KEPT_MAX: Final = 5
 PRODUCERS_MAX: Final = 100_000
 REFUSED_MAX: Final = 1_000
 SEQUENCE_MAX: Final = 2**31 - 1
+assert SEQUENCE_MAX & (SEQUENCE_MAX + 1) == 0, "sequences wrap by a mask"
 NO_SEQUENCE: Final = -1
 NO_EPOCH: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
@@ -161,7 +162,10 @@ class ProducerStates:
     def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
         """Whether the producer has an open transaction here in this epoch."""
         producer = self._producers.get(producer_id)
-        return producer is not None and producer.epoch == epoch and self.transactions.is_open(producer_id)
+        is_open = self.transactions.is_open(producer_id)
+        has_begun = producer is not None and producer.transaction_first_offset != NO_OFFSET
+        assert is_open is has_begun, f"a transaction of {producer_id} is open in one place: {producer}"
+        return producer is not None and producer.epoch == epoch and is_open
 
     def await_verdict(self, producer_id: int) -> None:
         """Note that the coordinator is asked about a transaction of the producer. A marker that comes first ends it."""
@@ -205,7 +209,9 @@ class ProducerStates:
         producer.coordinator_epoch = coordinator_epoch
         producer.transaction_first_offset = NO_OFFSET
         producer.timestamp_ms = timestamp_ms
-        return self.transactions.end(producer_id, offset, is_aborted=is_aborted)
+        ended = self.transactions.end(producer_id, offset, is_aborted=is_aborted)
+        assert not self.transactions.is_open(producer_id), f"{producer_id} goes on behind its marker at {offset}"
+        return ended
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for so long; returns how many. One with an open transaction is kept."""

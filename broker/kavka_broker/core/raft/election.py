@@ -169,6 +169,7 @@ def _drive_round(node: NodeState, role: Prospective | Candidate) -> None:
 
 
 def _try_again(node: NodeState, role: Prospective | Candidate) -> None:
+    assert node.now_ms >= role.over_at_ms, f"{role} is not over at {node.now_ms}"
     if not role.is_over:
         node.rounds += 1
     leader = role.leader if isinstance(role, Prospective) else None

@@ -187,6 +187,7 @@ def _want(node: NodeState, role: Follower, snapshot: SnapshotId) -> None:
 
 def _truncate(node: NodeState, epoch: int, end_offset: int) -> None:
     own_epoch, own_end = node.log.epoch_end(epoch)
+    assert node.adopting is None, f"the log is cut while {node.adopting} replaces it"
     if own_epoch > epoch:
         raise _ContradictionError(
             f"the leader of epoch {node.epoch} knows nothing behind epoch {epoch}, "

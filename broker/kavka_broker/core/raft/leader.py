@@ -202,6 +202,7 @@ def drive(node: NodeState, role: Leader) -> None:
     for parked in [waiting for waiting in role.parked if node.now_ms >= waiting.until_ms]:
         role.parked.remove(parked)
         node.answer(parked.later, _nothing_new(node, role))
+    assert all(node.now_ms < waiting.until_ms for waiting in role.parked), "a fetch waits for longer than it may"
 
 
 def _begin(node: NodeState, role: Leader) -> None:

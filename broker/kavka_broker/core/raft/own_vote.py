@@ -26,6 +26,7 @@ def drive(node: NodeState, role: Follower) -> None:
     if node.now_ms < due_ms(node, role):
         return
     assert role.asked is None, f"{role.asked} is not answered"
+    assert role.has_fetched, f"the leader {role.leader.node_id} is asked before it has answered a fetch"
     role.asks_at_ms = node.after(node.settings.fetch_timeout_ms)
     request = _question(node)
     if request is not None:

@@ -217,6 +217,7 @@ def drive(node: NodeState, role: Leader) -> None:
 def _finish(node: NodeState, role: Leader, error: ErrorCode, message: str | None) -> None:
     change, role.change = role.change, None
     assert change is not None, "no change is under way"
+    assert change.later is None or change.early is None, f"{change} is answered twice"
     node.answer(change.later or change.early, change.kind(0, error, message))
 
 

@@ -33,7 +33,9 @@ class VoterHistory:
 
     def open_sets(self, high_watermark: int) -> list[tuple[Voter, ...]]:
         """The sets of voters in force at the high watermark, and all that follow: one of them will hold."""
-        return [voters for _, voters in _in_force(self.sets, high_watermark)]
+        opened = [voters for _, voters in _in_force(self.sets, high_watermark)]
+        assert not self.sets or opened[-1] == self.voters, f"{self.voters} vote, and are not among {opened}"
+        return opened
 
     @property
     def voters_offset(self) -> int:
@@ -61,6 +63,7 @@ class VoterHistory:
         assert offset >= 0, offset
         self.sets = [entry for entry in self.sets if entry[0] < offset]
         self.versions = [entry for entry in self.versions if entry[0] < offset]
+        assert self.voters_offset < offset, f"the voters are those of {self.voters_offset}, the log is cut at {offset}"
 
     def forget_below(self, offset: int) -> None:
         """Forget what cannot come back, as the log is not cut below `offset`: keep sets in force there and later."""

@@ -23,6 +23,8 @@ BYTES_MAX: Final = 2**31 - 1
 _HALVES: Final = Struct(">QQ")
 # The hash, and the offset plus one, so that a slot of zeros is free.
 _ENTRY: Final = Struct(">16sq")
+assert _ENTRY.size == ENTRY_BYTES, _ENTRY.size
+assert _HALVES.size == HASH_BYTES, _HALVES.size
 
 
 class OffsetMap:

@@ -16,12 +16,16 @@ from contextlib import suppress
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.batch_walk import end_at
-from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED, LOG, OFFSET_DIGITS, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
 from kavka_broker.storage.segment import Segment
 
 log = get("storage")
+
+#: While a segment is being written a start removes it; once it counts, a start finishes what was begun.
+assert CLEANED in UNFINISHED_SUFFIXES, "a start keeps what was not written to its end"
+assert SWAP not in UNFINISHED_SUFFIXES, "a start removes what counts already"
 
 
 def discard_unfinished(disk: Disk, directory: str, base_offset: int) -> None:

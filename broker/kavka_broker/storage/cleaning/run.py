@@ -180,6 +180,9 @@ class Cleaning:
     def _write(self, newest: OffsetMap, transactions: CleanedTransactions) -> Iterator[Slice | Replacement]:
         inside = [segment for segment in self._segments if segment.base_offset <= newest.latest_offset]
         end_offset = self._segments[len(inside)].base_offset
+        assert end_offset > newest.latest_offset, (
+            f"the run has looked to {newest.latest_offset}, and ends at {end_offset}"
+        )
         terms = Terms(
             newest=newest.get,
             looked_to=newest.latest_offset,
@@ -249,6 +252,7 @@ class Cleaning:
         assert header.size_bytes == len(batch)
         kept = yield from self._in_pieces(header, retain(header, batch, terms, transactions, is_last=is_last))
         assert 0 <= kept.records <= header.records_count
+        assert kept.batch is not None or not kept.records, f"{kept.records} records stay without their batch"
         if kept.batch is not None:
             written_bytes = len(kept.batch)
             cleaned.append(kept.batch, header.last_offset, read_header(kept.batch).max_timestamp)

@@ -30,6 +30,8 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 
+assert SUPPORTED_LEVELS.keys() >= {METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE}, "a feature with rules is unknown"
+
 
 class Direction(IntEnum):
     """Directions of a change, with the numbers of the protocol."""

@@ -8,12 +8,14 @@ every controller decides alike whatever its file says.
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.broker import KEYS, BrokerConfig
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 
 MIN_INSYNC: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+assert KEYS.keys() & TOPIC_KEYS.keys() >= {MIN_INSYNC, UNCLEAN_ELECTION}, "a broker's word and a topic's have one name"
 
 
 @dataclass(frozen=True, slots=True)

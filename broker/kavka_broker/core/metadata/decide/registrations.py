@@ -34,6 +34,7 @@ from kavka_broker.protocol.uuids import to_text
 
 UNKNOWN_EPOCH: Final = -1
 RESERVED_DIRECTORIES: Final = 100
+assert all(int.from_bytes(stand_in) < RESERVED_DIRECTORIES for stand_in in NOT_CHOSEN), "a broker may take a stand-in"
 
 
 class Presence(Enum):

@@ -38,6 +38,7 @@ LOST_DIRECTORY: Final = bytes(15) + b"\x02"
 UNMADE_DIRECTORY: Final = b"kavka: not made."
 GIVEN_UP: Final = (LOST_DIRECTORY, UNMADE_DIRECTORY)
 NOT_CHOSEN: Final = (UNTOLD_DIRECTORY, UNASSIGNED_DIRECTORY)
+assert len({*GIVEN_UP, *NOT_CHOSEN}) == len(GIVEN_UP) + len(NOT_CHOSEN), "two stand-ins are one"
 
 
 @dataclass(frozen=True, slots=True)

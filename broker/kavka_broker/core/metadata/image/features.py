@@ -93,6 +93,10 @@ assert RELEASES.keys() >= {METADATA_VERSION_OLDEST, METADATA_VERSION_LATEST}, "a
 assert max(RELEASES) == METADATA_VERSION_LATEST, "a level is beyond the latest"
 assert all(METADATA_VERSION_OLDEST < change <= METADATA_VERSION_LATEST for change in CHANGES), CHANGES
 assert INITIAL_LEVELS.keys() <= SUPPORTED_LEVELS.keys(), "a cluster begins with what no broker serves"
+assert all(low <= high for low, high in SUPPORTED_LEVELS.values()), "a feature has no level"
+assert all(
+    kind.VERSIONS[0] <= version <= kind.VERSIONS[1] for kind, since in RECORD_VERSIONS.items() for _, version in since
+), "a record is written in a version that it has not"
 
 
 class Features:

@@ -57,14 +57,19 @@ class Kept:
             case UserScramCredentialRecord(name=name, mechanism=mechanism):
                 self._by_subject["scram", name, mechanism] = record
             case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
+                assert ("scram", name, mechanism) in self._by_subject, f"{name} has no such credential to take away"
                 del self._by_subject["scram", name, mechanism]
             case AccessControlEntryRecord(id=entry_id):
                 self._by_subject["acl", entry_id] = record
             case RemoveAccessControlEntryRecord(id=entry_id):
+                assert ("acl", entry_id) in self._by_subject, (
+                    f"an access rule is taken away that was never given: {entry_id.hex()}"
+                )
                 del self._by_subject["acl", entry_id]
             case DelegationTokenRecord(token_id=token_id):
                 self._by_subject["token", token_id] = record
             case RemoveDelegationTokenRecord(token_id=token_id):
+                assert ("token", token_id) in self._by_subject, f"there is no delegation token {token_id} to take away"
                 del self._by_subject["token", token_id]
             case _:
                 raise AssertionError(f"{record} is not kept")

@@ -56,6 +56,8 @@ ABOUT_BROKERS: Final = (
 )
 ABOUT_TOPICS: Final = (TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord)
 WITHOUT_EFFECT: Final = (NoOpRecord, ZkMigrationStateRecord, LeaderChangeMessage, VotersRecord)
+ALIKE: Final = (*ABOUT_BROKERS, *ABOUT_TOPICS, *KINDS, *WITHOUT_EFFECT)
+assert len(set(ALIKE)) == len(ALIKE), "a kind of record is replayed in two places"
 
 
 class Metadata:

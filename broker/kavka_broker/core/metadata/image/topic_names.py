@@ -11,6 +11,7 @@ LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 METADATA_TOPIC: Final = "__cluster_metadata"
 #: Topics that the broker keeps for itself; clients see them marked as internal.
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+assert all(map(LEGAL.issuperset, INTERNAL)), "a topic of the broker's own has no name that a topic may have"
 
 
 def problem_with(name: str) -> str | None:

@@ -206,6 +206,7 @@ class Topics:
         )
 
     def _put(self, topic: Topic, index: int, state: PartitionState) -> None:
+        assert index >= 0, f"{topic} has no partition {index}"
         if index not in topic.partitions:
             self.partition_count += 1
             if index < topic.last_index:
