@@ -298,7 +298,7 @@ class OpenLogs:
                 unfinished.append(partition_log)
         with side_by_side(self._threads_max if unfinished else 1, "closing") as mapped:
             list(mapped(self._close, unfinished))
-        assert all(one.is_closed for one in self), "a log is open behind a clean mark"
+        assert all(opened.is_closed for opened in self), "a log is open behind a clean mark"
         for directory in self.online:
             try:
                 directory.write_checkpoints(partial(self._logs_in, directory), self._spoken_for, high_watermark_of)
