@@ -98,6 +98,7 @@ def test_a_secret_is_never_shown() -> None:
     ("value", "text"),
     [
         (None, None),
+        ("lz4", "lz4"),
         (True, "true"),
         (0.5, "0.5"),
         (0.001, "0.001"),

@@ -8,11 +8,13 @@ from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import Download, Fetching, Follower, Leader, LeaderAt, VoterChange
 from kavka_broker.core.raft.settings import Settings
+from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import add_raft_voter_request as add
 from kavka_broker.protocol.messages import fetch_snapshot_response as pieces
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import PartitionData, VoteRequest
 from tests.unit.raft.test_refusals import TOPIC, leading, member
 from tests.unit.raft.world import CLUSTER, directory_of, voter
@@ -99,3 +101,23 @@ def test_a_snapshot_that_was_damaged_is_downloaded_again_with_all_patience() -> 
     node.adopting = SnapshotId(5, 1)
     follower.on_refused(node, SnapshotId(5, 1))
     assert role.timeout_at_ms == node.now_ms + 300
+
+
+@pytest.mark.parametrize(
+    ("offset", "records"),
+    [
+        (-1, ["LeaderChangeMessage", "KRaftVersionRecord", "VotersRecord"]),
+        (0, ["LeaderChangeMessage"]),
+        (5, ["LeaderChangeMessage"]),
+    ],
+)
+def test_a_leader_begins_with_the_voters_where_no_record_names_them(offset: int, records: list[str]) -> None:
+    node = member()
+    node.history = VoterHistory.of([voter(1), voter(2), voter(3)], kraft_version=1, offset=offset)
+    assert [type(record).__name__ for record in transitions._opening(node, {1, 2})] == records
+
+
+def test_an_address_of_another_cluster_is_not_taken() -> None:
+    node, _ = leading()
+    answer = voter_changes.on_update(node, UpdateRaftVoterRequest("elsewhere"))
+    assert answer.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
