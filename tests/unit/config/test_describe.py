@@ -7,6 +7,7 @@ from kavka_broker.core.config.describe import (
     Layers,
     Source,
     describe_broker,
+    describe_client_metrics,
     describe_every_broker,
     describe_group,
     describe_topic,
@@ -112,3 +113,11 @@ def test_an_internal_config_is_shown_where_it_is_set() -> None:
 
 def test_what_a_node_must_be_told_has_no_default() -> None:
     assert [said.source for said in broker("node.id", layers()).synonyms] == [Source.STATIC_BROKER]
+
+
+def test_a_subscription_says_its_configs_and_of_the_others_their_defaults() -> None:
+    found = {config.name: config for config in describe_client_metrics({"metrics": "org.apache,org.apache,kavka"})}
+    assert (found["metrics"].value, found["metrics"].source) == ("org.apache,kavka", Source.CLIENT_METRICS)
+    assert [synonym.value for synonym in found["metrics"].synonyms] == ["org.apache,kavka"]
+    assert (found["interval.ms"].value, found["interval.ms"].source) == ("300000", Source.DEFAULT)
+    assert not found["interval.ms"].synonyms

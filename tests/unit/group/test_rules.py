@@ -5,18 +5,22 @@ import pytest
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Respond, Start, Stop, TimerKind, TimerName
-from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.image import CLASSIC, CONSUMER, STREAMS, GroupImage
 from kavka_broker.core.group.join import Join, go_on
-from kavka_broker.core.group.persistence import restore_member
+from kavka_broker.core.group.persistence import restore, restore_member
 from kavka_broker.core.group.records import group_record, group_tombstone
 from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Write
 from kavka_broker.core.group.subscription import subscribed_topics
 from kavka_broker.core.group.sync import finish_replacement, persisted
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kavka_broker.protocol.messages.group.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.group.streams_group_metadata_key import StreamsGroupMetadataKey
+from kavka_broker.protocol.messages.group.streams_group_metadata_value import StreamsGroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from tests.unit.group.world import World
 
@@ -200,6 +204,25 @@ def test_a_member_that_has_its_former_id_again_has_a_session() -> None:
     assert list(group.members) == ["old"]
     assert Respond("token", JoinGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)) in effects
     assert [effect.timer for effect in effects if isinstance(effect, Start)] == [TimerName(TimerKind.SESSION, "old")]
+
+
+def test_the_leader_of_a_record_leads_and_otherwise_the_first_member() -> None:
+    members = [MemberMetadata(member_id=name) for name in "ab"]
+    for told, leads in (("b", "b"), ("a", "a"), ("gone", "a")):
+        assert restore("g", GroupMetadataValue(leader=told, members=members)).leader_id == leads
+    assert restore("g", GroupMetadataValue(leader="gone")).leader_id is None
+
+
+def test_a_group_that_has_lost_its_record_of_another_kind_is_classic() -> None:
+    image = GroupImage()
+    for key, value, kind in (
+        (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(), CONSUMER),
+        (StreamsGroupMetadataKey("g"), StreamsGroupMetadataValue(), STREAMS),
+    ):
+        image.replay(key, value)
+        assert image.type_of(ClassicGroup("g")) == kind
+        image.replay(key, None)
+        assert image.type_of(ClassicGroup("g")) == CLASSIC
 
 
 def test_a_group_that_is_gone_cannot_be_deleted() -> None:
