@@ -255,7 +255,28 @@ REPLICATION: Final = Row(
             (each("kafka_server_raft_metrics_log_end_offset"),),
         ),
         Panel(
-            "Log cleaner",
+            "Replication under a throttle",
+            "What the quotas of replication measure: to followers, from leaders, and between log directories.",
+            (
+                each("kafka_server_leaderreplication_byte_rate", "to followers: {{instance}}"),
+                each("kafka_server_followerreplication_byte_rate", "from leaders: {{instance}}"),
+                each("kafka_server_alterlogdirsreplication_byte_rate", "between directories: {{instance}}"),
+            ),
+            "Bps",
+        ),
+        Panel(
+            "Not led by their first replica",
+            "Partitions that another replica leads; auto.leader.rebalance.enable moves them back.",
+            (Query(f"max({CONTROLLER}preferredreplicaimbalancecount{{{CLUSTER}}})", "partitions"),),
+        ),
+        Panel(
+            "Log cleaner: written",
+            "Bytes that cleanings write.",
+            (by_node("kavka_cleaner_written_bytes_total"),),
+            "Bps",
+        ),
+        Panel(
+            "Log cleaner: dirtiest log",
             "Dirty share of the dirtiest compacted log, when the cleaner looked last.",
             (each("kafka_log_logcleanermanager_max_dirty_percent"),),
             "percent",
