@@ -43,7 +43,9 @@ class ByteQuota(Shares):
         """Return at most the room of an empty window; an answer beyond that would surely be withheld."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
-        return bytes_max if sensor.limit is None else min(bytes_max, int(self._window.value_max(sensor.limit)))
+        if sensor.limit is None or sensor.rate is None:
+            return bytes_max
+        return min(bytes_max, int(sensor.rate.window.value_max(sensor.limit)))
 
     def _delay_of(self, sensor: Sensor, size_bytes: int, now_ms: int) -> int:
         rate, limit = sensor.rate, sensor.limit
@@ -51,7 +53,7 @@ class ByteQuota(Shares):
         assert limit is not None
         if sensor.held_until_ms > now_ms:
             return sensor.held_until_ms - now_ms
-        if limit > 0 and size_bytes > self._window.value_max(limit) and not rate.measure(now_ms):
+        if limit > 0 and size_bytes > rate.window.value_max(limit) and not rate.measure(now_ms):
             sensor.held_until_ms = now_ms + min(int(size_bytes / limit * 1000), THROTTLE_MS_MAX)
             return 0
         delay_ms = rate.charge(size_bytes, now_ms, limit)

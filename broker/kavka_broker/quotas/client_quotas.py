@@ -102,10 +102,14 @@ class ClientQuotas:
         """Return how much of `bytes_max` a fetch should read."""
         return self._fetch.clamp(user, client_id, bytes_max, now_ms)
 
-    def update(self, limits: Limits, observed: Limits = MappingProxyType({})) -> None:
-        """Take over the metadata's limits from the next request on, and those that are only observed."""
+    def update(
+        self, limits: Limits, observed: Limits = MappingProxyType({}), budgets: Limits = MappingProxyType({})
+    ) -> None:
+        """Take over the metadata's limits from the next request on, those that are only observed, and the budgets of
+        the whole cluster, of which limits are parts.
+        """
         for key, quota in self.by_key.items():
-            quota.update(limits.get(key, {}))
+            quota.update(limits.get(key, {}), budgets.get(key, {}).keys())
         self.limit_addresses(limits.get(QuotaKey.CONNECTION_CREATION_RATE, {}))
         self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
         self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.quota.terms import in_force, next_change_ms, observed
+from kavka_broker.core.quota.terms import budgets, in_force, next_change_ms, observed
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
@@ -26,7 +26,7 @@ class QuotaTerms:
     def apply(self) -> None:
         """Take over the limits that hold now, and come back when an override begins or ends."""
         limits, now_ms = self._metadata.quotas.limits, self._clock.now_ms()
-        self._quotas.update(in_force(limits, now_ms, self._node_id), observed(limits))
+        self._quotas.update(in_force(limits, now_ms, self._node_id), observed(limits), budgets(limits))
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -117,13 +117,13 @@ class Sensor:
         self.throttled_requests_total = 0
         self.held.reset(now_ms)
 
-    def apply(self, effective: Effective | None, window: SampleWindow) -> None:
-        """Take over a limit that was set, changed or taken away. Recorded bytes stay."""
+    def apply(self, effective: Effective | None, window: SampleWindow, *, begins_again: bool = False) -> None:
+        """Take over a limit that was set, changed or taken away. What was recorded stays, unless it `begins_again`."""
         limit = None if effective is None else effective.limit
         if limit != self.limit:
             self.held_until_ms = 0
         self.effective, self.limit = effective, limit
-        if limit is not None and self.rate is None:
+        if limit is not None and (self.rate is None or begins_again):
             self.rate = SampledRate(window)
 
     def tokens(self, now_ms: int) -> float | None:

@@ -10,8 +10,8 @@ The cost of a request without a quota is one lookup in a dictionary. Which quota
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
@@ -24,6 +24,7 @@ from kavka_broker.slices import Pace, Work
 SENSORS_MAX = 10_000
 SERIES_MAX = 100
 IDLE_MS_MAX = 3_600_000
+PART_BURST_MS = 500
 UNITS_PER_SENSOR = 4  # of a slice
 
 DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
@@ -47,6 +48,8 @@ class Shares:
         rule: Rule | None = None,
     ) -> None:
         self._window = window
+        self._window_of_parts = replace(window, first_burst_ms=PART_BURST_MS)
+        self._parts: Collection[Entity | IpEntity] = ()
         self._rule = rule or KafkaRule()
         self._limits: Mapping[Entity, float] = {}
         self._sensors_max = sensors_max
@@ -71,15 +74,19 @@ class Shares:
         sensor.last_used_ms = now_ms
         return sensor
 
-    def update(self, limits: Mapping[Entity | IpEntity, float]) -> None:
+    def update(
+        self, limits: Mapping[Entity | IpEntity, float], parts: Collection[Entity | IpEntity] = frozenset()
+    ) -> None:
         """Other limits hold from the next request on; sensors keep what they have recorded.
 
+        `parts` are entities whose limit is a part of the whole cluster's budget. What one broker has used before is not
+        for another to use again, so these begin with a burst of `PART_BURST_MS`, also where their part has grown.
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
         of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
         held = self._held_by_entity
         self._held_by_entity = {entity: held.get(entity) or HeldTime() for entity in of_clients}
-        self._limits = of_clients
+        self._limits, self._parts = of_clients, parts
         self._rule.update(of_clients)
         self.resolve_again()
 
@@ -88,7 +95,13 @@ class Shares:
         self._resolved.clear()
         for sensor in self._sensors.values():
             effective, share = self._rule.find(*sensor.client)
-            sensor.apply(effective if share == sensor.share else None, self._window)
+            self._apply(sensor, effective if share == sensor.share else None)
+
+    def _apply(self, sensor: Sensor, effective: Effective | None) -> None:
+        if effective is not None and effective.entity in self._parts:
+            sensor.apply(effective, self._window_of_parts, begins_again=effective.limit > (sensor.limit or 0.0))
+        else:
+            sensor.apply(effective, self._window)
 
     def resolve_later(self, client: tuple[str, str] | None) -> None:
         """Ask the rule again when this client is heard of next; None stands for each of them."""
@@ -138,7 +151,7 @@ class Shares:
     def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
         effective, share = self._rule.find(user, client_id)
         sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
-        sensor.apply(effective, self._window)
+        self._apply(sensor, effective)
         if not sensor.is_named:
             self._name(sensor, now_ms)
         if len(self._resolved) >= self._sensors_max:

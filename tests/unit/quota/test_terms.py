@@ -13,6 +13,7 @@ from kavka_broker.core.quota.terms import (
     OWN_CLIENT_KEYS,
     PREFIX,
     TIME_MS_MAX,
+    budgets,
     in_force,
     next_change_ms,
     observed,
@@ -159,6 +160,28 @@ def test_each_broker_has_its_share_of_a_budget() -> None:
     assert held == [60.0, 20.0, 10.0], "a broker that was not counted has the rest"
     limits |= {share_key(4, PRODUCE): {ALICE: 10.0}}
     assert in_force(limits, 0, 3)[PRODUCE] == {ALICE: 1.0, BOB: 7.0}
+
+
+def test_what_one_broker_has_used_another_does_not_use_again() -> None:
+    def on(broker: int, *, moved: bool) -> None:
+        first, second = (20.0, 980.0) if moved else (980.0, 20.0)
+        limits: Limits = {BUDGET: {ALICE: 1000.0}, share_key(1, PRODUCE): {ALICE: first}}
+        limits[share_key(2, PRODUCE)] = {ALICE: second}
+        by_id[broker].update(in_force(limits, 0, broker), budgets=budgets(limits))
+
+    by_id = {1: ClientQuotas(), 2: ClientQuotas()}
+    for broker in by_id:
+        on(broker, moved=False)
+    assert by_id[1].produce("alice", "a", 490, 0) == 0
+    assert by_id[1].produce("alice", "a", 9800, 0) > 9000, "ten seconds' worth, all at once"
+    assert by_id[2].produce("alice", "a", 100, 0) > 0  # a trickle, which leaves its window nearly empty
+    assert by_id[2].fetch_clamp("alice", "a", 10**9, 0) == 10**9, "the other byte rate has no budget"
+    for broker in by_id:
+        on(broker, moved=True)
+    assert by_id[2].produce("alice", "a", 490, 20_000) == 0, "half a second of the part"
+    assert by_id[2].produce("alice", "a", 98, 20_000) == 100
+    on(1, moved=True)
+    assert by_id[1].produce("alice", "a", 0, 10) > 400_000, "what was used counts against the smaller part"
 
 
 def test_shares_are_set_like_any_other_key() -> None:

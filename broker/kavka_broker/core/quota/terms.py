@@ -90,6 +90,12 @@ def observed(limits: Limits) -> dict[str, dict[AnyEntity, float]]:
     return {key: _with_prefixes(limits, values) for key, values in found.items()}
 
 
+def budgets(limits: Limits) -> dict[str, dict[AnyEntity, float]]:
+    """The budgets of the whole cluster, by Kafka's keys."""
+    found = {key: limits[CLUSTER + key] for key in OBSERVABLE if CLUSTER + key in limits}
+    return {key: _with_prefixes(limits, values) for key, values in found.items()}
+
+
 def next_change_ms(limits: Limits, now_ms: int) -> int | None:
     """When an override begins or ends next; None where none does."""
     times = [int(time_ms) for _, pair in _times(limits) for time_ms in pair if now_ms < time_ms < inf]
