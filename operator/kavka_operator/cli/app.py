@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     _add_wait(commands)
     _add_explain(commands)
     _add_top(commands)
+    _add_quota(commands)
     demo = _add(
         commands,
         "demo",
@@ -216,6 +217,25 @@ def _add_explain(commands: Any) -> None:
     _add_target(quota)
 
 
+def _add_quota(commands: Any) -> None:
+    quota = _add(commands, "quota", None, "Find limits that fit.", state=False)
+    subjects = quota.add_subparsers(metavar="WHAT", title="what", required=True)
+    recommend = _add(
+        subjects,
+        "recommend",
+        _recommend,
+        "Print a resource file with limits that fit what clients do: to review, and to observe before it is enforced.",
+    )
+    _add_target(recommend)
+    recommend.add_argument("--for", dest="duration", default="60s", metavar="TIME", help="How long (%(default)s).")
+    words = "Ask a Prometheus for the time that has passed, and do not wait."
+    recommend.add_argument("--prometheus", metavar="URL", help=words)
+    words = "How much more than the demand a limit allows, as a factor (%(default)s)."
+    recommend.add_argument("--headroom", type=float, default=1.3, metavar="FACTOR", help=words)
+    words = "Which demand: so many per cent of the time it was not above it (%(default)s)."
+    recommend.add_argument("--percentile", type=float, default=95.0, metavar="PERCENT", help=words)
+
+
 def _up(options: Options) -> int:
     from kavka_operator.cli.running import up
 
@@ -289,6 +309,13 @@ def _top(options: Options) -> int:
     from kavka_operator.cli.screen import top
 
     return top(_asked(options), options.every)
+
+
+def _recommend(options: Options) -> int:
+    from kavka_operator.cli.recommending import How, recommend_quotas
+
+    how = How(options.duration, options.prometheus, options.headroom, options.percentile)
+    return recommend_quotas(_asked(options), how)
 
 
 def _demo(options: Options) -> int:

@@ -23,6 +23,7 @@ RATES = {"kafka_server_produce_byte_rate": PRODUCE, "kafka_server_fetch_byte_rat
 BYTES = "kavka_client_bytes_total"
 LIMIT = "kavka_client_quota_limit_bytes_per_second"
 THROTTLED = "kavka_client_throttle_seconds_total"
+DEMAND = "kavka_client_demand_bytes_per_second"
 TOPIC_IN = "kafka_server_brokertopicmetrics_bytesin_total"
 TOPIC_OUT = "kafka_server_brokertopicmetrics_bytesout_total"
 RECEIVED, SENT = "kavka_network_received_bytes_total", "kavka_network_sent_bytes_total"
@@ -39,7 +40,7 @@ QUOTA_TYPES: Mapping[str, str] = {  # of Kafka's keys, as the pages call them
 }
 OF_QUOTA = (QUOTA_LIMIT, QUOTA_USAGE, QUOTA_SHARES, QUOTA_HELD)
 WANTED = (
-    *(*RATES, BYTES, LIMIT, THROTTLED),
+    *(*RATES, BYTES, LIMIT, THROTTLED, DEMAND),
     *(TOPIC_IN, TOPIC_OUT, RECEIVED, SENT, CONNECTIONS, WAITING, BROKER),
     *OF_QUOTA,
 )
@@ -64,6 +65,7 @@ class ClientFigures:
     source: str = ""
     bytes_total: float | None = None
     throttled_seconds: float | None = None
+    demand: float | None = None
 
 
 @dataclass(slots=True)
@@ -91,6 +93,13 @@ class Page:
         """The figures of a client, new where it was not named before."""
         key = ClientKey(labels.get("user", ""), labels.get("client_id", ""), kind)
         return self.clients.setdefault(key, ClientFigures())
+
+
+def growth(now: ClientFigures, before: ClientFigures | None, seconds: float) -> float | None:
+    """The bytes a second that were counted in this time; None where they are not told, or were counted from 0 again."""
+    if before is None or now.bytes_total is None or before.bytes_total is None or seconds <= 0:
+        return None
+    return (now.bytes_total - before.bytes_total) / seconds if now.bytes_total >= before.bytes_total else None
 
 
 def fetch_page(url: str) -> Page | None:
@@ -129,7 +138,7 @@ def read_page(text: str) -> Page:
     for name, labels, value in _samples(text):
         if name in RATES:
             page.client(labels, RATES[name]).rate = value
-        elif name in {BYTES, LIMIT, THROTTLED}:
+        elif name in {BYTES, LIMIT, THROTTLED, DEMAND}:
             _note_client(page, name, labels, value)
         elif name in {TOPIC_IN, TOPIC_OUT} and (topic := labels.get("topic")):
             (page.topics_in if name == TOPIC_IN else page.topics_out)[topic] = value
@@ -146,6 +155,8 @@ def _note_client(page: Page, name: str, labels: Mapping[str, str], value: float)
     client = page.client(labels, labels.get("quota_type", ""))
     if name == BYTES:
         client.bytes_total = value
+    elif name == DEMAND:
+        client.demand = value
     elif name == THROTTLED:
         client.throttled_seconds = value
     else:

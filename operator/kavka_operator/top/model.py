@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenPartition
-from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
+from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page, growth
 from kavka_operator.kafka.onlooking import Ends, Group, LogDirs, Members
 
 LOOKS_MAX = 16
@@ -36,10 +36,6 @@ class Look:
     def figures(self, key: ClientKey) -> dict[str, ClientFigures]:
         """The figures of a client by broker."""
         return {name: page.clients[key] for name, page in self.pages.items() if key in page.clients}
-
-    def rate(self, key: ClientKey) -> float | None:
-        """The bytes a second of a client at all brokers together."""
-        return total(figures.rate for figures in self.figures(key).values())
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,16 @@ class History:
             found.setdefault(partition.topic, []).append(partition)
         return found
 
+    def rates(self, key: ClientKey) -> dict[str, float | None]:
+        """The bytes a second of a client by broker, now."""
+        return _rates(key, self.now, self.before)
+
+    def trend(self, key: ClientKey) -> list[float]:
+        """The bytes a second of a client at all brokers together, at each look that tells it."""
+        looks = zip(self.looks, (None, *self.looks), strict=False)
+        rates = (total(_rates(key, look, before).values()) for look, before in looks)
+        return [rate for rate in rates if rate is not None]
+
     def client_keys(self) -> list[ClientKey]:
         """Every client that a metrics page names now."""
         return sorted({key for page in self.now.pages.values() for key in page.clients if key.kind})
@@ -95,6 +101,16 @@ class History:
             for name, figures in self.now.figures(key).items()
             if name in before
         )
+
+
+def _rates(key: ClientKey, look: Look, before: Look | None) -> dict[str, float | None]:
+    """As the quota measures them; of who is under none, what was counted since the look before."""
+    then = before.figures(key) if before is not None else {}
+    seconds = look.at_s - before.at_s if before is not None else 0.0
+    return {
+        name: client.rate if client.rate is not None else growth(client, then.get(name), seconds)
+        for name, client in look.figures(key).items()
+    }
 
 
 def used(figures: Mapping[str, ClientFigures]) -> float | None:

@@ -5,7 +5,7 @@ Metrics pages tell it. Without them the members of groups are the clients that K
 
 from kavka_operator.kafka.figures import ClientKey
 from kavka_operator.top import units
-from kavka_operator.top.model import History, used
+from kavka_operator.top.model import History, total, used
 from kavka_operator.top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_operator.top.views import cells
 
@@ -40,15 +40,15 @@ def _row(history: History, key: ClientKey) -> Row:
     figures = history.now.figures(key)
     limits = [client for client in figures.values() if client.limit is not None]
     chosen = min(limits, key=lambda client: client.limit or 0.0, default=None)
-    trend = [rate for look in history.looks if (rate := look.rate(key)) is not None]
+    is_counted = any(client.bytes_total is not None for client in figures.values())
     return Row(
         f"{key.user}\0{key.client_id}\0{key.kind}",
         (
             _part(key.user),
             _part(key.client_id),
             Cell(key.kind, key.kind),
-            cells.number(history.now.rate(key), units.rate),
-            Cell(units.trend(trend), None, Tone.TREND),
+            cells.number(total(history.rates(key).values()), units.rate, awaited=is_counted and history.before is None),
+            Cell(units.trend(history.trend(key)), None, Tone.TREND),
             cells.number(chosen.limit, units.rate) if chosen is not None else Cell("none", 0.0, Tone.FAINT),
             cells.usage(used(figures), is_limited=chosen is not None),
             cells.held(history.held(key), awaited=history.before is None),

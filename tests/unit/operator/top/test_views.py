@@ -75,6 +75,14 @@ def test_a_client_without_a_limit_uses_nothing_of_it() -> None:
     assert (row["LIMIT"], row["USED"], row["LEVEL"]) == ("none", "", "")
 
 
+def test_of_who_is_under_no_quota_the_rate_is_what_was_counted_between_looks() -> None:
+    key = ClientKey("bob", "free", "fetch")
+    looks = [look(at, pages={"1": Page(1, {key: ClientFigures(bytes_total=1000.0 * at)})}) for at in (10.0, 12.0, 14.0)]
+    row = table(VIEWS["clients"](history(*looks)))["bob\0free\0fetch"]
+    assert (row["RATE"], row["LIMIT"], row["TREND"]) == ("1000 B/s", "none", "██")
+    assert table(VIEWS["clients"](history(looks[0])))["bob\0free\0fetch"]["RATE"] == "…"
+
+
 def test_without_pages_the_members_of_groups_are_the_clients_that_are_known() -> None:
     told = look(1.0, groups={"g": Group("Stable", "classic", (("reader", "h"), ("reader", "i")), {})})
     sheet = VIEWS["clients"](history(told))
