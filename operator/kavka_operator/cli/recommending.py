@@ -145,7 +145,7 @@ def _quantity(key: str, limit: float) -> str | float:
 
 
 def _name(entity: AnyEntity) -> str:
-    """A name for a resource: the words of the entity, as far as Kubernetes takes them, and a sum where it takes less."""
+    """A name for a resource: the words of the entity as far as Kubernetes takes them, and a sum where it takes less."""
     words = "-".join(name or "default" for name in to_wire(entity).values())
     plain = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:NAME_CHARACTERS_MAX].strip("-")
     parts = ["recommended", plain, "" if plain == words else f"{zlib.crc32(repr(entity).encode()):08x}"]
