@@ -68,7 +68,7 @@ def overtaken_answers_thrown_away(patch: Patch) -> None:
 # --- hand-overs in turns ----------------------------------------------------------------------------------------------
 
 
-@tooth("partitions beyond the first slice are not handed over", "kill", 20, handovers_a_turn=1)
+@tooth("partitions beyond the first slice are not handed over", "kill", 5, handovers_a_turn=1)
 def rest_of_the_handovers_forgotten(patch: Patch) -> None:
     act = InTurns._act_on_slice
 
