@@ -1,7 +1,9 @@
 """Client metrics with those who use them: Apache Kafka's tools subscribe, real clients push, a scrape shows it."""
 
+import subprocess
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -14,10 +16,12 @@ from kavka_broker.protocol.messages.incremental_alter_configs_request import (
 )
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from tests.support.asking import ask
+from tests.support.collector import Collector, collecting
 from tests.support.programs import kafka_tool, promtool
 from tests.support.servers import Server, free_port
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
+from tools.kafka_jars import class_path
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -122,17 +126,42 @@ def test_what_java_clients_push_is_shown(broker: Server, name: str) -> None:
 def test_what_librdkafka_pushes_is_shown(broker: Server, name: str) -> None:
     subscribe(broker, "producers", "org.apache.kafka.producer.")
     create_topic(broker, name)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "rdkafka"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "client.id": "app"})
 
     def has_pushed() -> bool:
         producer.produce(name, b"x")
         producer.flush(20)
-        return bool(pushed("rdkafka"))
+        return bool(pushed("app"))
 
     until_outside(has_pushed)
-    found = pushed("rdkafka")
+    found = pushed("app")
     assert {software.partition("/")[0] for _, software, _ in found} == {"confluent-kafka-python"}
     assert all(metric.startswith("org.apache.kafka.producer.") for _, _, metric in found)
+
+
+def passed_on(collector: Collector) -> list[tuple[str, str, bytes]]:
+    """What a collector got of the producer; the client that makes topics pushes too."""
+    return [received for received in collector.received if b"passed-on" in received[2]]
+
+
+def test_what_is_passed_on_is_metrics_to_kafkas_own_reader(start: Callable[..., Server], name: str) -> None:
+    with collecting() as collector:
+        server = start(kavka_telemetry_otlp_endpoint=collector.endpoint)
+        subscribe(server, "all", "*")
+        create_topic(server, name)
+        producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "passed-on"})
+        producer.produce(name, b"x")
+        producer.flush(20)
+        until_outside(lambda: passed_on(collector))
+        path, kind, push = passed_on(collector)[0]
+
+    assert (path, kind) == ("/v1/metrics", "application/x-protobuf")
+    program = Path(__file__).with_name("ReadMetrics.java")
+    ran = subprocess.run(["java", "-cp", class_path(), str(program)], input=push, capture_output=True, check=True)
+    said = ran.stdout.decode().splitlines()
+    assert "attribute client_id=passed-on" in said
+    assert "attribute client_source_address=127.0.0.1" in said
+    assert any(line.startswith("metric org.apache.kafka.producer.") for line in said)
 
 
 def test_what_nobody_asks_for_is_not_pushed(broker: Server, name: str) -> None:
