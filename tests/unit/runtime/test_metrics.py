@@ -286,3 +286,8 @@ def test_each_other_name_stands_for_a_metric_that_there_is() -> None:
     assert {alias.source: len(alias.labels) for alias in ALIASES} == {
         alias.source: labels[alias.source] for alias in ALIASES
     }
+
+
+def test_no_two_families_have_one_name() -> None:
+    names = [family.name for family in (*FAMILIES, *DASHBOARD_FAMILIES)]
+    assert sorted(set(names)) == sorted(names)
