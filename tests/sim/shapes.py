@@ -53,6 +53,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "replica.high.watermark.checkpoint.interval.ms": Random(f"checkpoints {seed}").choice(CHECKPOINTS_MS),
             # So slow that most moves outlive their broker, and have to go on in its next life.
             "replica.alter.log.dirs.io.max.bytes.per.second": Random(f"moves {seed}").choice(("3000", UNHURRIED)),
+            "alter.log.dirs.replication.quota.window.num": "2",  # a second's worth at once, not ten
             # Some followers get one batch at a time, and are behind for longer.
             **(ONE_BATCH if Random(f"fetches {seed}").random() < 0.3 else {}),
             # Logs are small here: by default hardly one would have an entry in its index.

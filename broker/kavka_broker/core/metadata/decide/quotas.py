@@ -93,7 +93,7 @@ def _check_limit(key: str, limit: float) -> None:
     highest = greatest(key)
     if highest is None:
         return
-    if limit > highest:
+    if limit > float(highest):  # as Apache Kafka compares: the greatest long is rounded up
         raise _invalid(f"{key} is {limit:g}; write at most {highest}")
     if abs(limit - round(limit)) > WHOLE_TOLERANCE:
         raise _invalid(f"{key} is {limit}; write a whole number")
