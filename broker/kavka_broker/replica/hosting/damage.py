@@ -33,7 +33,16 @@ class Refusals:
     def __init__(self, node_id: int, logs: LogManager) -> None:
         self._node_id = node_id
         self._logs = logs
-        self._refused: dict[PartitionName, str] = {}
+        self._refused: dict[PartitionName, tuple[bytes, str]] = {}  # the topic's id, and the reason
+
+    def lift(self, topic: Topic, index: int) -> None:
+        """Let the checkpoints forget a log that is gone, where it is not missed anymore: a new one is made."""
+        name = PartitionName(topic.name, index)
+        refused_id, _ = self._refused.get(name, (topic.topic_id, ""))
+        if refused_id != topic.topic_id:
+            del self._refused[name]
+        if name not in self._refused or others(self._node_id, topic.partitions[index]):
+            self._logs.missed.pop(name, None)
 
     def check(self, topic: Topic, index: int, *, is_starting: bool) -> int:
         """Return where a log ended that was closed cleanly and is gone; 0 where no log is missed. Raises
@@ -43,16 +52,16 @@ class Refusals:
         existing, is_alone = self._logs.get(topic.name, index), not others(self._node_id, state)
         gone_at = self._closed_at(name) if existing is None and is_starting else 0
         if is_alone and name in self._refused:
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self._refused[name])
+            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, self._refused[name][1])
         if is_alone and gone_at and self._logs.unusable(topic.name, index) is None:
             self._logs.missed[name] = None
-            self._refuse(name, f"{name}: {GONE}; it ended at {gone_at}. {PUT_BACK}")
+            self._refuse(name, topic.topic_id, f"{name}: {GONE}; it ended at {gone_at}. {PUT_BACK}")
         if is_starting and existing is not None and existing.topic_id not in (topic.topic_id, ZERO):
             home, is_counted = self._logs.directory_of(topic.name, index), self._node_id in (*state.isr, *state.elr)
             if home is not None and home.is_clean and is_counted:
                 gone_at = existing.log_end_offset
                 if is_alone:
-                    self._refuse(name, f"{existing.directory}/{PARTITION_METADATA} {OTHER_TOPIC}")
+                    self._refuse(name, topic.topic_id, f"{existing.directory}/{PARTITION_METADATA} {OTHER_TOPIC}")
         return gone_at
 
     def judge(self, opened: Log, state: PartitionState, gone_at: int) -> Log:
@@ -60,11 +69,11 @@ class Refusals:
         if gone_at:
             opened.damage = f"its log is gone, which ended at {gone_at}"
         if opened.is_foreign and not others(self._node_id, state):
-            self._refuse(opened.name, f"{opened.damage}; no other replica has all records. {TAKE_IT}")
+            self._refuse(opened.name, opened.topic_id, f"{opened.damage}; no other replica has all records. {TAKE_IT}")
         return opened
 
-    def _refuse(self, name: PartitionName, reason: str) -> None:
-        self._refused[name] = reason
+    def _refuse(self, name: PartitionName, topic_id: bytes, reason: str) -> None:
+        self._refused[name] = topic_id, reason
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
     def _closed_at(self, name: PartitionName) -> int:

@@ -277,6 +277,7 @@ class ReplicaManager:
             return
         self.departures.end_now(topic.name, index)
         self._logs.make_way(topic.name, index, topic_id)
+        self._refusals.lift(topic, index)
         if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
