@@ -11,6 +11,9 @@ from kavka_broker.net.inbox import KEPT_BYTES_MIN, Inbox
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RETAINED_BYTES_MAX, SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 
+#: Into so many pieces a large frame is cut at most: a million single bytes show no more.
+TURNS_MAX = 500
+
 
 def framed(body: bytes) -> bytes:
     return pack(">i", len(body)) + body
@@ -113,6 +116,7 @@ def test_a_frame_that_is_kept_stands_and_what_follows_is_there(size: int, behind
     inbox, other = inbox_of(memory=memory), inbox_of(memory=memory)
     bodies = [b"first, in between", b"k" * size, *behind, b"l" * size]
     data, kept, frames = memoryview(b"".join(map(framed, bodies))), list[memoryview](), list[bytes]()
+    cut = max(cut, len(data) // TURNS_MAX)
     while data:
         room = inbox.room()
         count = min(len(room), len(data), cut)
