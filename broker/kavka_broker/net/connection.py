@@ -311,5 +311,11 @@ class Connection(asyncio.BufferedProtocol):
             self._mute = None
 
     def _unmute(self) -> None:
+        now_ms = self._listener.clock.monotonic_ms()
+        rest_ms = self._held.rest_ms(int(now_ms))
+        if rest_ms:
+            self._muted_until_ms = now_ms + rest_ms
+            self._mute = self._listener.timers.after(rest_ms, self._unmute)
+            return
         self._end_mute()
         self._advance()

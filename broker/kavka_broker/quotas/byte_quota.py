@@ -16,7 +16,7 @@ class ByteQuota(Shares):
         if sensor.limit is None:
             return 0
         assert sensor.rate is not None
-        delay_ms = sensor.rate.charge(size_bytes, now_ms, sensor.limit)
+        delay_ms = self._told(sensor, sensor.rate.charge(size_bytes, now_ms, sensor.limit), now_ms)
         if delay_ms:
             self._throttled(sensor, delay_ms, now_ms)
         return delay_ms
@@ -32,12 +32,16 @@ class ByteQuota(Shares):
         if sensor.limit is None:
             sensor.used_total += size_bytes
             return 0
-        delay_ms = self._delay_of(sensor, size_bytes, now_ms)
+        delay_ms = self._told(sensor, self._delay_of(sensor, size_bytes, now_ms), now_ms)
         if delay_ms:
             self._throttled(sensor, delay_ms, now_ms)
         else:
             sensor.used_total += size_bytes
         return delay_ms
+
+    def _told(self, sensor: Sensor, delay_ms: int, now_ms: int) -> int:
+        """Return the delay to tell the client; one under a part of a budget is looked at again when it is over."""
+        return sensor.owes(delay_ms, now_ms) if delay_ms and self._is_part(sensor) else delay_ms
 
     def clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
         """Return at most the room of an empty window; an answer beyond that would surely be withheld."""

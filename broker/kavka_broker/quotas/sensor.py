@@ -7,11 +7,15 @@ against.
 """
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
+
+PART_DELAY_MS_MAX = 2_000
+"""A connection under a part of a budget asks again after so long at the most."""
 
 
 class HeldTime:
@@ -56,15 +60,25 @@ class HeldTime:
         """Count from zero again."""
         self._offset_ms -= self.total_ms(now_ms)
 
+    def rest_ms(self, now_ms: int) -> int:
+        """Return how long to wait still, after the delay that was told."""
+        del now_ms
+        return 0
+
 
 class Holding:
     """The times in which a held connection counts: that of its share, and that of the entity with the quota."""
 
-    __slots__ = ("_of_entity", "_of_share")
+    __slots__ = ("_of_entity", "_of_share", "_rest_ms")
 
-    def __init__(self, of_share: HeldTime, of_entity: HeldTime) -> None:
+    def __init__(self, of_share: HeldTime, of_entity: HeldTime, rest_ms: Callable[[int], int] | None = None) -> None:
         self._of_share = of_share
         self._of_entity = of_entity
+        self._rest_ms = rest_ms
+
+    def rest_ms(self, now_ms: int) -> int:
+        """Return how long to wait still, after the delay that was told."""
+        return 0 if self._rest_ms is None else self._rest_ms(now_ms)
 
     def begin(self, now_ms: int) -> None:
         """Count one more held connection."""
@@ -91,6 +105,8 @@ class Sensor:
         "is_named",
         "last_used_ms",
         "limit",
+        "owed_limit",
+        "owed_until_ms",
         "rate",
         "share",
         "throttled_requests_total",
@@ -125,6 +141,19 @@ class Sensor:
         self.effective, self.limit = effective, limit
         if limit is not None and (self.rate is None or begins_again):
             self.rate = SampledRate(window)
+
+    def rest_ms(self, now_ms: int) -> int:
+        """Return how long a client under a part of a budget has to wait now: the part may have changed meanwhile."""
+        if not self.limit:
+            return 0
+        rest_ms = int((self.owed_until_ms - now_ms) * self.owed_limit / self.limit)
+        return min(max(rest_ms, 0), PART_DELAY_MS_MAX)
+
+    def owes(self, delay_ms: int, now_ms: int) -> int:
+        """Remember a delay at the limit of now; returns the part of it to begin with."""
+        assert self.limit is not None, "a delay comes of a limit"
+        self.owed_until_ms, self.owed_limit = now_ms + delay_ms, self.limit
+        return min(delay_ms, PART_DELAY_MS_MAX)
 
     def tokens(self, now_ms: int) -> float | None:
         """Return what the bucket holds; None where there is none, or no limit."""

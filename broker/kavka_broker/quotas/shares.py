@@ -67,7 +67,10 @@ class Shares:
         """Return the counters of the time for which this client's connections are held back."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         of_entity = None if sensor.effective is None else self._held_by_entity.get(sensor.effective.entity)
-        return Holding(sensor.held, of_entity or HeldTime())
+        return Holding(sensor.held, of_entity or HeldTime(), sensor.rest_ms if self._is_part(sensor) else None)
+
+    def _is_part(self, sensor: Sensor) -> bool:
+        return bool(self._parts) and sensor.effective is not None and sensor.effective.entity in self._parts
 
     def _sensor(self, user: str, client_id: str, now_ms: int) -> Sensor:
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)

@@ -173,7 +173,10 @@ def test_what_one_broker_has_used_another_does_not_use_again() -> None:
     for broker in by_id:
         on(broker, moved=False)
     assert by_id[1].produce("alice", "a", 490, 0) == 0
-    assert by_id[1].produce("alice", "a", 9800, 0) > 9000, "ten seconds' worth, all at once"
+    assert by_id[1].produce("alice", "a", 9800, 0) == 2000, (
+        "ten seconds' worth at once; it is looked at again after two"
+    )
+    assert by_id[1].held("produce", "alice", "a", 0).rest_ms(2000) == 2000
     assert by_id[2].produce("alice", "a", 100, 0) > 0  # a trickle, which leaves its window nearly empty
     assert by_id[2].fetch_clamp("alice", "a", 10**9, 0) == 10**9, "the other byte rate has no budget"
     for broker in by_id:
@@ -181,7 +184,12 @@ def test_what_one_broker_has_used_another_does_not_use_again() -> None:
     assert by_id[2].produce("alice", "a", 490, 20_000) == 0, "half a second of the part"
     assert by_id[2].produce("alice", "a", 98, 20_000) == 100
     on(1, moved=True)
-    assert by_id[1].produce("alice", "a", 0, 10) > 400_000, "what was used counts against the smaller part"
+    rest_ms = by_id[1].held("produce", "alice", "a", 0).rest_ms
+    # It owes 10 s at 980 a second. What is left of them shortly before their end takes longer at 20 a second.
+    assert [rest_ms(9000), rest_ms(9980)] == [2000, 980]
+    for broker in by_id:
+        on(broker, moved=False)
+    assert rest_ms(9000) == 1000, "a part that has grown lets go"
 
 
 def test_shares_are_set_like_any_other_key() -> None:
