@@ -210,6 +210,22 @@ def test_a_throttled_client_is_answered_first_and_muted_afterwards() -> None:
     asyncio.run(scenario())
 
 
+def test_a_connection_that_owes_more_when_its_delay_is_over_waits_on() -> None:
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            rests = [THROTTLE_MS, 0]
+            handlers.holding = Holding(handlers.held, handlers.of_entity, lambda _: rests.pop(0))
+            client = await connect()
+            client.send("t1", "s2")
+            assert await client.answer() == body("t1")
+            assert await client.answer() == body("s2")
+            waited = handlers.begun_at[body("s2")] - handlers.begun_at[body("t1")]
+            assert waited >= 2 * THROTTLE_MS / 1000
+            assert not rests
+
+    asyncio.run(scenario())
+
+
 def test_a_pipelined_request_that_is_charged_mutes_before_its_answer_is_there() -> None:
     async def scenario() -> None:
         async with serving() as (handlers, connect):
