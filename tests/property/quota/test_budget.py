@@ -15,7 +15,7 @@ DEMANDS = st.dictionaries(
 def test_shares_are_whole_and_never_more_than_the_budget(budget: int, demand: dict[int, float]) -> None:
     shares = divide(budget, demand)
     assert shares.keys() == demand.keys()
-    assert all(isinstance(share, int) and share >= 0 for share in shares.values())
+    assert all(share >= 0 and share == int(share) for share in shares.values())
     assert sum(shares.values()) <= budget
 
 

@@ -5,7 +5,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener, protocol_map
-from kavka_broker.core.config.topic import check_topic_config, with_overrides
+from kavka_broker.core.config.topic import LogConfig, check_topic_config, with_overrides
 from kavka_broker.core.raft.voters import static_voters
 from tests.support.cluster import PROPERTIES
 
@@ -137,6 +137,12 @@ def test_a_topics_own_word_comes_first() -> None:
     assert config.deletes
 
 
+@pytest.mark.parametrize("size", ["-2", "0"])
+def test_an_internal_segment_size_below_1_counts_as_if_it_were_not_set(size: str) -> None:
+    config = with_overrides(LogConfig(), {"internal.segment.bytes": size, "segment.bytes": "2097152"})
+    assert config.segment_bytes_max == 2097152
+
+
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
@@ -144,7 +150,6 @@ def test_a_topics_own_word_comes_first() -> None:
         ({"segment.bytes": "5"}, "write 1048576 or more"),
         ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "1"}, "is above max.compaction.lag.ms"),
         ({"remote.storage.enable": "true"}, "has no remote storage"),
-        ({"internal.segment.bytes": "-2"}, "write 0 or more"),
         ({"leader.replication.throttled.replicas": "0-1"}, "partition:broker"),
     ],
 )

@@ -84,8 +84,11 @@ class LogConfig:
 
     @property
     def segment_bytes_max(self) -> int:
-        """The size at which a segment is full. Kafka's internal key may go below the public minimum of 1 MiB."""
-        return self.internal_segment_bytes or self.segment_bytes
+        """The size at which a segment is full. Kafka's internal key may go below the public minimum of 1 MiB, and takes
+        numbers below 1, which count here as if it were not set.
+        """
+        internal = self.internal_segment_bytes
+        return self.segment_bytes if internal is None or internal < 1 else internal
 
 
 assert {name.replace(".", "_"): definition.default for name, definition in TOPIC_KEYS.items()} == {

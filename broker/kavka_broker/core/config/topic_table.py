@@ -66,7 +66,7 @@ TOPIC_KEYS: Final = by_name(
         Definition("flush.ms", LONG, LONG_MAX, check=Range(0), synonym="log.flush.interval.ms", served=True),
         Definition("follower.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
         Definition("index.interval.bytes", INT, 4096, check=Range(0), synonym="log.index.interval.bytes", served=True),
-        Definition("internal.segment.bytes", INT, None, check=Range(0), internal=True, served=True),
+        Definition("internal.segment.bytes", INT, None, internal=True, served=True),
         Definition("leader.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
         Definition("local.retention.bytes", LONG, -2, check=Range(-2), synonym="log.local.retention.bytes"),
         Definition("local.retention.ms", LONG, -2, check=Range(-2), synonym="log.local.retention.ms"),
