@@ -17,7 +17,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import QUOTA_TYPES, ClientKey, Page, read_pages
 from kavka_operator.kafka.onlooking import Onlooker
 from kavka_operator.quota.explaining import Explanation, Limits, explain, explain_address, unlimited
-from kavka_operator.top.units import rate
+from kavka_operator.top.units import amount
 
 ANYBODY = "ANONYMOUS"
 NOT_TOLD = "not told"
@@ -123,7 +123,7 @@ def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> 
     figures = page.clients.get(key)
     if figures is None:
         return [allowed, "not seen", "", ""]
-    uses = rate(figures.rate) if figures.rate is not None else NOT_TOLD
+    uses = amount(key.kind, figures.rate) if figures.rate is not None else NOT_TOLD
     used = f"{figures.rate / limit:.0%}" if limit and figures.rate is not None else ""
     held = f"{figures.throttled_seconds:.0f}s" if figures.throttled_seconds is not None else NOT_TOLD
     return [allowed, uses, used, held]

@@ -19,9 +19,18 @@ PAGE_BYTES_MAX = 16 * 1024 * 1024
 PAGES_AT_ONCE_MAX = 8
 
 PRODUCE, FETCH = "produce", "fetch"
+REQUEST, MUTATION = "request", "controller_mutation"
 RATES = {"kafka_server_produce_byte_rate": PRODUCE, "kafka_server_fetch_byte_rate": FETCH}
+OTHER_RATES = {
+    "kafka_server_request_request_time": REQUEST,
+    "kafka_server_controllermutation_mutation_rate": MUTATION,
+}
 BYTES = "kavka_client_bytes_total"
 LIMIT = "kavka_client_quota_limit_bytes_per_second"
+OTHER_LIMITS = {  # with the factor that makes them those of Kafka's keys
+    "kavka_client_quota_limit_loop_ratio": (REQUEST, 100.0),
+    "kavka_client_quota_limit_mutations_per_second": (MUTATION, 1.0),
+}
 THROTTLED = "kavka_client_throttle_seconds_total"
 DEMAND = "kavka_client_demand_bytes_per_second"
 TOPIC_IN = "kafka_server_brokertopicmetrics_bytesin_total"
@@ -34,13 +43,13 @@ QUOTA_SHARES, QUOTA_HELD = "kavka_quota_shares", "kavka_quota_throttled_seconds_
 QUOTA_TYPES: Mapping[str, str] = {  # of Kafka's keys, as the pages call them
     QuotaKey.PRODUCER_BYTE_RATE: PRODUCE,
     QuotaKey.CONSUMER_BYTE_RATE: FETCH,
-    QuotaKey.REQUEST_PERCENTAGE: "request",
-    QuotaKey.CONTROLLER_MUTATION_RATE: "controller_mutation",
+    QuotaKey.REQUEST_PERCENTAGE: REQUEST,
+    QuotaKey.CONTROLLER_MUTATION_RATE: MUTATION,
     QuotaKey.CONNECTION_CREATION_RATE: "connection_creation",
 }
 OF_QUOTA = (QUOTA_LIMIT, QUOTA_USAGE, QUOTA_SHARES, QUOTA_HELD)
 WANTED = (
-    *(*RATES, BYTES, LIMIT, THROTTLED, DEMAND),
+    *(*RATES, *OTHER_RATES, *OTHER_LIMITS, BYTES, LIMIT, THROTTLED, DEMAND),
     *(TOPIC_IN, TOPIC_OUT, RECEIVED, SENT, CONNECTIONS, WAITING, BROKER),
     *OF_QUOTA,
 )
@@ -57,7 +66,10 @@ class ClientKey:
 
 @dataclass(slots=True)
 class ClientFigures:
-    """The figures of one client on one broker. `source` describes the entity whose limit applies."""
+    """The figures of one client on one broker. `source` describes the entity whose limit applies.
+
+    Rate and limit are in the unit of Kafka's key: bytes, per cent of the loop's time, or mutations a second.
+    """
 
     rate: float | None = None
     limit: float | None = None
@@ -136,8 +148,11 @@ def read_page(text: str) -> Page:
     """The figures of a metrics page. Raises ValueError where it is none."""
     page = Page()
     for name, labels, value in _samples(text):
-        if name in RATES:
-            page.client(labels, RATES[name]).rate = value
+        if name in RATES or name in OTHER_RATES:
+            page.client(labels, RATES.get(name) or OTHER_RATES[name]).rate = value
+        elif name in OTHER_LIMITS:
+            kind, factor = OTHER_LIMITS[name]
+            _note_limit(page.client(labels, kind), labels, value * factor)
         elif name in {BYTES, LIMIT, THROTTLED, DEMAND}:
             _note_client(page, name, labels, value)
         elif name in {TOPIC_IN, TOPIC_OUT} and (topic := labels.get("topic")):
@@ -160,8 +175,12 @@ def _note_client(page: Page, name: str, labels: Mapping[str, str], value: float)
     elif name == THROTTLED:
         client.throttled_seconds = value
     else:
-        client.limit, client.source = value, labels.get("source", "")
-        client.level = int(labels["level"]) if labels.get("level", "").isdecimal() else None
+        _note_limit(client, labels, value)
+
+
+def _note_limit(client: ClientFigures, labels: Mapping[str, str], limit: float) -> None:
+    client.limit, client.source = limit, labels.get("source", "")
+    client.level = int(labels["level"]) if labels.get("level", "").isdecimal() else None
 
 
 def _note_quota(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:

@@ -7,6 +7,8 @@ DECIMAL = ("", "k", "M", "G", "T", "P")
 BARS = "▁▂▃▄▅▆▇█"
 EIGHTHS = "▏▎▍▌▋▊▉█"
 BAR_CELLS = 6
+BYTE_KINDS = ("produce", "fetch")
+OTHER_KINDS = {"request": " %", "controller_mutation": "/s", "connection_creation": "/s"}
 
 
 def size(count: float) -> str:
@@ -18,6 +20,13 @@ def size(count: float) -> str:
 def rate(per_second: float) -> str:
     """Bytes a second: 12.3 MiB/s."""
     return size(per_second) + "/s"
+
+
+def amount(kind: str, value: float) -> str:
+    """What quotas of a kind count: bytes a second, a share of the loop's time, or things a second."""
+    if kind in BYTE_KINDS:
+        return rate(value)
+    return f"{value:.3g}{OTHER_KINDS.get(kind, '')}"
 
 
 def count(value: float) -> str:

@@ -3,6 +3,8 @@
 Metrics pages tell it. Without them the members of groups are the clients that Kafka's API names, and no more of them.
 """
 
+from functools import partial
+
 from kavka_operator.kafka.figures import ClientKey
 from kavka_operator.top import units
 from kavka_operator.top.model import History, total, used
@@ -29,27 +31,34 @@ def clients(history: History) -> Sheet:
     """The sheet of clients."""
     keys = history.client_keys()
     if history.now.pages:
-        rows = [_row(history, key) for key in keys]
+        rows = [_row(history, key) for key in keys if _is_shown(history, key)]
         note = f"{history.now.silent} metrics pages do not answer" if history.now.silent else ""
     else:
         rows, note = _members(history), cells.NO_PAGES
     return Sheet("clients", COLUMNS, tuple(rows), 3, note)
 
 
+def _is_shown(history: History, key: ClientKey) -> bool:
+    """Whether a client stands there for this kind: for bytes always, for others where a limit holds."""
+    figures = history.now.figures(key).values()
+    return key.kind in units.BYTE_KINDS or any(client.limit is not None for client in figures)
+
+
 def _row(history: History, key: ClientKey) -> Row:
     figures = history.now.figures(key)
     limits = [client for client in figures.values() if client.limit is not None]
     chosen = min(limits, key=lambda client: client.limit or 0.0, default=None)
+    shown = partial(units.amount, key.kind)
     is_counted = any(client.bytes_total is not None for client in figures.values())
     return Row(
         f"{key.user}\0{key.client_id}\0{key.kind}",
         (
             _part(key.user),
             _part(key.client_id),
-            Cell(key.kind, key.kind),
-            cells.number(total(history.rates(key).values()), units.rate, awaited=is_counted and history.before is None),
+            Cell(key.kind.replace("_", " "), key.kind),
+            cells.number(total(history.rates(key).values()), shown, awaited=is_counted and history.before is None),
             Cell(units.trend(history.trend(key)), None, Tone.TREND),
-            cells.number(chosen.limit, units.rate) if chosen is not None else Cell("none", 0.0, Tone.FAINT),
+            cells.number(chosen.limit, shown) if chosen is not None else Cell("none", 0.0, Tone.FAINT),
             cells.usage(used(figures), is_limited=chosen is not None),
             cells.held(history.held(key), awaited=history.before is None),
             cells.number(len(figures)),

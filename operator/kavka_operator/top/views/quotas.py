@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from kavka_broker.core.quota.entity import QuotaKey
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.kafka.figures import QUOTA_TYPES
@@ -23,12 +22,6 @@ COLUMNS = (
     Column("CLIENTS", is_number=True, rank=5),
     Column("HIDDEN BY", rank=2, is_flexible=True),
 )
-RATES = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
-UNITS: Mapping[str, str] = {
-    QuotaKey.REQUEST_PERCENTAGE: " %",
-    QuotaKey.CONTROLLER_MUTATION_RATE: "/s",
-    QuotaKey.CONNECTION_CREATION_RATE: "/s",
-}
 
 
 def quotas(history: History) -> Sheet:
@@ -52,7 +45,7 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit:
             Cell(text, text, Tone.FAINT if hidden else Tone.NAME),
             Cell(str(level), level) if level else Cell(""),
             Cell(_words(key), key),
-            Cell(_amount(key, limit), limit),
+            Cell(units.amount(QUOTA_TYPES.get(key, key), limit), limit),
             *_usage(history, entity, key),
             Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
         ),
@@ -68,10 +61,6 @@ def _words(key: str) -> str:
     return QUOTA_TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
 
 
-def _amount(key: str, amount: float) -> str:
-    return units.rate(amount) if key in RATES else f"{amount:g}{UNITS.get(key, '')}"
-
-
 def _usage(history: History, entity: AnyEntity, key: str) -> tuple[Cell, ...]:
     """Usage, used, held and clients, as the metrics pages tell them."""
     name = str(entity), QUOTA_TYPES.get(key, key)
@@ -79,7 +68,7 @@ def _usage(history: History, entity: AnyEntity, key: str) -> tuple[Cell, ...]:
     used = greatest(quota.usage / quota.limit for quota in now.values() if quota.usage is not None and quota.limit)
     usage = greatest(quota.usage for quota in now.values())
     return (
-        Cell(_amount(key, usage), usage) if usage is not None else UNTOLD,
+        Cell(units.amount(QUOTA_TYPES.get(key, key), usage), usage) if usage is not None else UNTOLD,
         cells.usage(used, is_limited=True),
         _held(history, name),
         cells.number(greatest(quota.shares for quota in now.values())),

@@ -2,8 +2,10 @@
 
 import pytest
 
+from kavka_broker.runtime.metric_table import BY_NAME
 from kavka_operator.kafka.figures import (
     CONNECTIONS,
+    WANTED,
     ClientFigures,
     ClientKey,
     QuotaFigures,
@@ -25,6 +27,8 @@ kavka_client_throttle_seconds_total{{user="",client_id="etl",quota_type="produce
 kafka_server_produce_byte_rate{{user="",client_id="etl"}} 990
 kafka_server_fetch_byte_rate{{user="bob",client_id="etl"}} 5
 kafka_server_brokertopicmetrics_bytesin_total{{topic="orders"}} 70
+kavka_client_quota_limit_loop_ratio{{user="bob",client_id="",level="3",source="user \"bob\""}} 0.25
+kafka_server_request_request_time{{user="bob",client_id=""}} 12.5
 kavka_quota_limit{{entity="client id \"etl\"",quota_type="produce"}} 1000
 kavka_quota_usage{{entity="client id \"etl\"",quota_type="produce"}} 990
 kavka_quota_shares{{entity="client id \"etl\"",quota_type="produce"}} 1
@@ -39,6 +43,7 @@ def test_a_page_tells_clients_quotas_topics_and_totals() -> None:
     assert page.clients == {
         ClientKey("", "etl", "produce"): ClientFigures(990, 1000, 7, 'client id "etl"', 4000, 1.5),
         ClientKey("bob", "etl", "fetch"): ClientFigures(5.0),
+        ClientKey("bob", "", "request"): ClientFigures(12.5, 25.0, 3, 'user "bob"'),
     }
     assert page.quotas == {('client id "etl"', "produce"): QuotaFigures(1000, 990, 1, 1.25)}
     assert (page.topics_in, page.topics_out) == ({"orders": 70}, {})
@@ -70,3 +75,7 @@ def test_an_address_of_a_page(typed: str, url: str) -> None:
 def test_an_address_that_is_none(typed: str) -> None:
     with pytest.raises(ValueError, match=r"empty|neither"):
         url_of(typed)
+
+
+def test_every_metric_that_is_read_is_one_that_brokers_serve() -> None:
+    assert set(WANTED) <= set(BY_NAME)

@@ -83,6 +83,15 @@ def test_of_who_is_under_no_quota_the_rate_is_what_was_counted_between_looks() -
     assert table(VIEWS["clients"](history(looks[0])))["bob\0free\0fetch"]["RATE"] == "…"
 
 
+def test_other_kinds_have_their_units_and_stand_there_where_a_limit_holds() -> None:
+    limited, free = ClientKey("bob", "", "request"), ClientKey("node", "", "request")
+    pages = {"1": Page(1, {limited: ClientFigures(12.5, 25.0, 3, 'user "bob"'), free: ClientFigures(3.0)})}
+    found = table(VIEWS["clients"](history(look(1.0, pages=pages))))
+    assert list(found) == ["bob\0\0request"]
+    row = found["bob\0\0request"]
+    assert (row["RATE"], row["LIMIT"], row["USED"].split()[-2]) == ("12.5 %", "25 %", "50")
+
+
 def test_without_pages_the_members_of_groups_are_the_clients_that_are_known() -> None:
     told = look(1.0, groups={"g": Group("Stable", "classic", (("reader", "h"), ("reader", "i")), {})})
     sheet = VIEWS["clients"](history(told))
