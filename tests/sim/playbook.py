@@ -7,6 +7,7 @@ from typing import Final
 from tests.sim.compaction import Compaction
 from tests.sim.crowds import Crowds
 from tests.sim.groups import Groups
+from tests.sim.throttled import Throttled
 from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
 from tests.sim.trimming import Trimming
@@ -23,6 +24,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "transactions": Transactions,
     "compaction": Compaction,
     "crowds": Crowds,
+    "throttled": Throttled,
 }
 
 

@@ -65,6 +65,7 @@ MUST_BE_REACHED: Final = {
     "played.transactions_aborted": "values of an aborted transaction",
     "played.transactions_committed": "values of a committed transaction",
     "played.unregistered": "a broker that is forgotten while it is down",
+    "played.throttled_values": "values of a client under a quota",
     "played.waited_for_room": "connections that wait until others leave",
     "played.weak_records": "records that acks=0 and acks=1 have brought",
     "replica.restarted": "a damaged replica is replaced from a good one",

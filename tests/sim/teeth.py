@@ -29,6 +29,7 @@ from tests.sim import (
     teeth_of_crowds,
     teeth_of_disks,
     teeth_of_mends,
+    teeth_of_quotas,
     teeth_of_strangers,
 )
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
@@ -40,6 +41,7 @@ BESIDE: Final = (
     teeth_of_mends,
     teeth_of_strangers,
     teeth_of_crowds,
+    teeth_of_quotas,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 

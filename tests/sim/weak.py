@@ -30,6 +30,7 @@ class WeakProducer(Client):
     acks = 1
     place = PLACE
     is_stopping = False
+    throttle_time_ms = 0  # as its last answer says
     _numbers = 0
 
     def __init__(self, *details: object) -> None:
@@ -39,6 +40,8 @@ class WeakProducer(Client):
     async def run(self) -> None:
         while not self.is_stopping:
             await asyncio.sleep(self.random.uniform(0.02, 0.4))
+            if self.throttle_time_ms:
+                await asyncio.sleep(self.throttle_time_ms / 1000)
             await self._send()
 
     async def _send(self) -> None:
@@ -61,6 +64,7 @@ class WeakProducer(Client):
         except Unreachable:
             self.forget_leader(place)
             return
+        self.throttle_time_ms = answer.throttle_time_ms
         told = answer.responses[0].partition_responses[0]
         if told.error_code:
             self.forget_leader(place)

@@ -1,0 +1,99 @@
+"""A producer under a quota beside one that has none: it loses nothing, and gets what the quota allows and no more.
+
+The quota is one of bytes and one of the loop's time, so requests are delayed by either. A broker counts for itself and
+begins anew with each life, so what passes is bounded by the limit and a window's worth for each broker's life.
+"""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Final
+
+from kavka_broker.protocol.messages import alter_client_quotas_request as altering
+from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from tests.sim.clients import Admin, Client
+from tests.sim.history import Place
+from tests.sim.readers import Reader
+from tests.sim.weak import WeakProducer
+from tests.sim.workloads import Workload
+
+TOPIC: Final = "throttled"
+PLACE: Final[Place] = (TOPIC, 0)
+NAME: Final = "held"
+LIMIT: Final = 50  # bytes a second: a quarter of a request
+REQUEST_BYTES_MAX: Final = 400
+REQUEST_BYTES_MIN: Final = 120  # the header and the batch, without values
+WINDOW_SECONDS: Final = 1  # two samples, one of them whole
+CLOCK_RATE_MAX: Final = 1.1  # of a broker whose clock drifts
+PERCENTAGE: Final = 0.005  # of the loop: a request takes longer than that of a second
+
+
+class Throttled(Workload):
+    """Two producers with acks=all, one of which is under a quota, and a reader."""
+
+    share = 0.2
+
+    @classmethod
+    def settings(cls, random: Random) -> dict[str, str]:
+        return {"quota.window.num": str(WINDOW_SECONDS + 1)}
+
+    async def begin(self, admin: Admin) -> None:
+        min_isr = str(self.shape.min_isr)
+        await admin.create(TOPIC, 1, self.shape.replication_factor, min_insync_replicas=min_isr)
+        limits = [altering.OpData("producer_byte_rate", LIMIT), altering.OpData("request_percentage", PERCENTAGE)]
+        request = altering.AlterClientQuotasRequest(
+            [altering.EntryData([altering.EntityData("client-id", NAME)], limits)]
+        )
+        while True:
+            answer = await admin.ask_any(request, AlterClientQuotasResponse)
+            if isinstance(answer, AlterClientQuotasResponse) and not answer.entries[0].error_code:
+                break
+            await admin.pause()
+        self._began = self.loop.time()
+
+    def clients(self) -> Iterable[Client]:
+        self._held, self._free = (self.as_client(HeldProducer, name) for name in (NAME, "free"))
+        self._reader = self.as_client(Reader, "throttled reader", [PLACE])
+        return [self._held, self._free, self._reader]
+
+    def stop(self) -> None:
+        self._before = {producer.name: len(producer.told) for producer in (self._held, self._free)}
+
+    def missing(self) -> list[str]:
+        """Both go on until each has been answered after healing: nobody starves."""
+        both = (self._held, self._free)
+        waiting = [producer for producer in both if len(producer.told) == self._before[producer.name]]
+        if not waiting:
+            self._held.is_stopping = self._free.is_stopping = True
+        return [f"{producer.name} is not answered" for producer in waiting]
+
+    async def judge(self) -> list[str]:
+        last = self.as_client(Reader, "last throttled reader", [PLACE])
+        found = await self.running(last, last.read_all(PLACE))
+        self.history.read_finally(PLACE, found)
+        self.reached(throttled_values=len(self._held.told))
+        return [*self._lost(found), *self._too_much(), *self.history.anomalies()]
+
+    def _lost(self, found: dict[int, str]) -> Iterator[str]:
+        for producer in (self._held, self._free):
+            for value, offset in producer.told.items():
+                if found.get(offset) != value:
+                    yield f"throttled-lost: {value} was acknowledged at {offset}, where {found.get(offset)} stands"
+
+    def _too_much(self) -> Iterator[str]:
+        seconds, lives = self.loop.time() - self._began, sum(node.lives for node in self.simulation.nodes)
+        allowed = LIMIT * (seconds * CLOCK_RATE_MAX + WINDOW_SECONDS * lives) + REQUEST_BYTES_MAX * lives
+        sent_bytes = self._held.answers * REQUEST_BYTES_MIN
+        if sent_bytes > allowed:
+            yield f"throttled-too-much: {sent_bytes} bytes in {seconds:.0f} s; {allowed:.0f} are allowed"
+
+
+class HeldProducer(WeakProducer):
+    """Waits for all replicas, and for as long as it is told."""
+
+    acks = -1
+    place = PLACE
+
+    @property
+    def answers(self) -> int:
+        """Return how many of its requests were acknowledged."""
+        return len({value.split(".")[1] for value in self.told})
