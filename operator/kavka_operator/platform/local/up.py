@@ -13,7 +13,7 @@ import os
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -45,10 +45,17 @@ MOVING_TURN_SECONDS = 0.02
 DRIFT_SECONDS = 5.0
 DRIFT_SECONDS_MAX = 60.0
 LOOKS_APART = 20.0  # seconds of rest for a second of look: one at thousands of resources takes a while
+DIVIDING_LOOKS_APART = 4.0
 RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
 
 NODES, TURN, LOOK = "looking after the nodes", "a turn of kavka up", "a look at the cluster"
+
+
+def rest_seconds(took: float, limited: Sequence[ClientQuota]) -> float:
+    """The seconds between two looks at rest; fewer where a budget of the whole cluster has to follow the traffic."""
+    is_dividing = any(quota.spec.scope == "Cluster" for quota in limited)
+    return max(DRIFT_SECONDS, min((DIVIDING_LOOKS_APART if is_dividing else LOOKS_APART) * took, DRIFT_SECONDS_MAX))
 
 
 class UpError(Exception):
@@ -220,7 +227,7 @@ class Up:
             self._set_status(cluster, status)
         self._mishaps.clear(TURN)
         self._note_readiness(status, plan)
-        self._next_look_at = min(self._next_look_at, time.monotonic() + self._pause(result, plan))
+        self._next_look_at = min(self._next_look_at, time.monotonic() + self._pause(result, plan, limited))
 
     def _seen_nodes(self, result: LookResult) -> Mapping[int, SeenNode]:
         return {
@@ -228,13 +235,13 @@ class Up:
             for number, node in self._supervisor.seen().items()
         }
 
-    def _pause(self, result: LookResult, plan: ClusterPlan) -> float:
+    def _pause(self, result: LookResult, plan: ClusterPlan, limited: Sequence[ClientQuota]) -> float:
         """The seconds until the next look."""
         if result.fault is not None:
             return self._mishaps.pause_seconds(LOOK)
         if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_at_rest):
             return HASTE_SECONDS
-        at_rest = max(DRIFT_SECONDS, min(LOOKS_APART * self._took, DRIFT_SECONDS_MAX))
+        at_rest = rest_seconds(self._took, limited)
         return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
 
     def _perform(self, plan: ClusterPlan) -> None:
