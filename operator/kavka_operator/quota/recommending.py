@@ -1,8 +1,8 @@
 """A limit that fits what a client does: the 95th percentile of its demand at the busiest broker, with headroom.
 
 A throttled client shows its limit, not its demand, so usage alone would recommend each limit anew. Brokers estimate the
-demand: the rate over the share of the time in which the client was not held back. That is a lower bound for a client
-that would send without end, which no estimate tells: its limit is then found in steps.
+demand: the rate over the share of the time in which the client was not held back. The less it was free, the less that
+tells, so no more than `RAISE_MAX` times the rate reached is believed, and the limit that fits is found in steps.
 """
 
 import math
@@ -15,6 +15,7 @@ from kavka_operator.api.quota import AnyEntity
 ANYBODY = "ANONYMOUS"
 HEADROOM = 1.3
 PERCENTILE = 95.0
+RAISE_MAX = 4.0  # times the rate reached: of who is nearly always held the estimate may be far too high
 LIMIT_BYTES_MIN = 64 * 1024
 STEPS_LOG2 = 3  # eight steps from a power of two to the next
 KEYS: Mapping[str, str] = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
@@ -119,6 +120,8 @@ def rounded(limit: float) -> int:
 def _fit(key: str, broker: str, samples: Samples, now: float | None, headroom: float, percent: float) -> Fit:
     demand = percentile(samples.demands, percent)
     rate = percentile(samples.rates, percent) if samples.rates else 0.0
+    if rate:
+        demand = min(demand, RAISE_MAX * rate)
     return Fit(key, rounded(demand * headroom), demand, rate, broker, len(samples.demands), now)
 
 

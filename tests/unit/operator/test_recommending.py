@@ -63,6 +63,12 @@ def test_a_throttled_client_has_the_demand_that_is_estimated_and_not_its_limit()
     assert (fit.limit, fit.rate, fit.now, found.is_new) == (4 * MIB, 1.0 * MIB, 1.0 * MIB, False)
 
 
+def test_of_who_is_nearly_always_held_four_times_the_rate_is_believed() -> None:
+    who = Observed("", "etl", "produce", "0")
+    (found,) = recommend({who: samples(1.0 * MIB, demand=100.0 * MIB)}, {}, headroom=1.0)
+    assert found.fits[0].limit == 4 * MIB
+
+
 def test_limits_that_the_entity_has_besides_are_kept_and_moments_are_none() -> None:
     limits: dict[AnyEntity, dict[str, float]] = {ETL: {"request_percentage": 7.0, "kavka_override_until_ms": 1e12}}
     (found,) = recommend({Observed("", "etl", "fetch", "0"): samples(9.0)}, limits)
