@@ -5,6 +5,7 @@ import re
 
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 SHOWN_LENGTH_MAX = 60
+SHOWN_BITS_MAX = 1024  # Python makes no text of whole numbers of thousands of digits
 LISTED_MAX = 12
 
 
@@ -22,6 +23,8 @@ def shown(value: object) -> str:
             return "a list"
         case None:
             return "nothing"
+        case int() if value.bit_length() > SHOWN_BITS_MAX:
+            return "a number of very many digits"
         case _:
             return str(value)[:SHOWN_LENGTH_MAX]
 

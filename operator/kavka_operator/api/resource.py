@@ -50,9 +50,17 @@ def _moment(value: object) -> datetime:
         case datetime(tzinfo=None):
             raise ValueError(f'has no time zone; write "{value.isoformat()}Z" for UTC')
         case datetime():
-            return value.astimezone(UTC)
+            return _in_utc(value)
         case _:
             raise ValueError("is not a time; write it as 2026-11-21T13:00:00Z")
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """The moment in UTC. Raises ValueError where UTC's year is none from 1 to 9999."""
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("is out of range; write a time from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z") from None
 
 
 Moment = Annotated[datetime, Parsed(_moment, {"type": "string", "format": "date-time"})]

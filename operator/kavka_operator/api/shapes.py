@@ -17,6 +17,9 @@ Schema = dict[str, Any]
 #: Stands for a value that could not be read.
 UNREADABLE = object()
 
+#: What a larger whole number is taken for where a float is wanted, which might not hold it; no field takes either.
+INTEGER_MAX = 1 << 1000
+
 
 class InvalidError(ValueError):
     """A value is not what its model takes; `faults` are (path, what is wrong and what to write)."""
@@ -130,7 +133,7 @@ class Scalar:
         if type(value) is self.kind:
             return value
         if self.kind is float and type(value) is int:
-            return float(value)
+            return float(max(-INTEGER_MAX, min(value, INTEGER_MAX)))
         return reading.refuse(path, f"{shown(value)} is not {self.wanted}; write {self._fix(value)}")
 
     def _fix(self, value: Any) -> str:

@@ -53,6 +53,16 @@ def test_a_whole_number_is_a_number_and_true_is_not() -> None:
     assert list(faults(Limits, {"requestPercentage": float("nan")})) == ["requestPercentage"]
 
 
+@pytest.mark.parametrize("value", [10**400, 1 << 100_000], ids=["long", "longer"])
+def test_a_number_that_no_float_holds_is_out_of_range(value: int) -> None:
+    assert "is out of range; write a number" in faults(Limits, {"requestPercentage": value})["requestPercentage"]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"])
+def test_a_moment_that_utc_has_no_year_for_is_a_fault(moment: str) -> None:
+    assert "is out of range" in faults(Override, {"from": moment, "until": NOON})["from"]
+
+
 def test_a_name_ends_where_its_line_ends() -> None:
     assert list(faults(Metadata, {"name": "orders\n"})) == ["name"]
 
