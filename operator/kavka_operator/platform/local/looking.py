@@ -126,7 +126,7 @@ class Looker:
             return LookResult(outcome, done=tuple(outcome.done), fault=error)
 
     def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
-        """Usage of quotas; empty where a metrics page cannot be read, and the parts of budgets then stay as they are."""
+        """Usage of quotas; empty where a metrics page cannot be read, and parts of budgets then stay as they are."""
         if not any(isinstance(resource, ClientQuota) for resource in question.resources):
             return {}
         try:
