@@ -10,13 +10,16 @@ a microsecond, not in time, so that the same request is cut at the same places o
                 yield
         return found
 
-What fits into one slice is done when `run` returns. Of all that is longer one slice is done a turn of the loop, whoever
-waits longest first: ten searches take ten times as long as one, and hold the loop no longer.
+What fits into one slice is done when `run` returns. Of all that is longer one slice is done a turn of the loop, in the
+order of `turns`: fair between the clients for whom it is done, and first come first served between the works of one.
+Ten searches take ten times as long as one, and hold the loop no longer.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Final, Protocol, TypeVar
+
+from kavka_broker.turns import Flow, Turns
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
@@ -52,14 +55,19 @@ class Payer(Protocol):
 
     loop_ns: int
 
+    @property
+    def flow(self) -> Flow | None:
+        """Its client, as far as turns on the loop go."""
+
 
 class LoopTime:
     """Whose time on the loop is being spent: work that is begun meanwhile is for the same request."""
 
-    __slots__ = ("now_ns", "payer")
+    __slots__ = ("now_ns", "payer", "turns")
 
-    def __init__(self, now_ns: Callable[[], int]) -> None:
+    def __init__(self, now_ns: Callable[[], int], turns: Turns | None = None) -> None:
         self.now_ns = now_ns
+        self.turns = turns or Turns(now_ns)
         self.payer: Payer | None = None
 
 
@@ -81,21 +89,22 @@ class Pace:
 
 
 class Slices:
-    """Long work of one loop, cut into slices. `time` knows which request pays for them."""
+    """Long work of one loop, cut into slices. `time` knows which request pays for them, and who is next."""
 
     def __init__(self) -> None:
         self.time = LoopTime(lambda: 0)
-        self._turn = asyncio.Lock()  # the longest waiting task has the next turn
+        self._at_work = 0
 
     @property
     def is_at_work(self) -> bool:
         """Whether some work has been begun and is not over."""
-        return self._turn.locked()
+        return self._at_work > 0
 
     async def turn(self) -> None:
         """Wait for the next turn: until it waits again the caller should do no more than a slice."""
-        async with self._turn:
-            await asyncio.sleep(0)
+        flow = self._flow_of(self.time.payer)
+        await self._granted(flow)
+        self.time.turns.over(flow, 0)  # the request's own steps are charged
 
     async def pieces(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
         """Yield the items in their order, `per_turn` at a time, each time in a turn of its own."""
@@ -119,18 +128,30 @@ class Slices:
         return await result if isinstance(result, asyncio.Task) else result
 
     async def _finish(self, work: Work[T], payer: Payer | None) -> T:
+        flow = self._flow_of(payer)
         try:
             while True:
-                async with self._turn:
-                    await asyncio.sleep(0)
-                    began_ns = self.time.now_ns()
-                    try:
-                        next(work)
-                    except StopIteration as end:
-                        result: T = end.value
-                        return result
-                    finally:
-                        if payer is not None:
-                            payer.loop_ns += self.time.now_ns() - began_ns
+                await self._granted(flow)
+                began_ns = self.time.now_ns()
+                try:
+                    next(work)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                finally:
+                    took_ns = self.time.now_ns() - began_ns
+                    self.time.turns.over(flow, took_ns)
+                    if payer is not None:
+                        payer.loop_ns += took_ns
         finally:
             work.close()
+
+    async def _granted(self, flow: Flow) -> None:
+        self._at_work += 1
+        try:
+            await self.time.turns.granted(flow)
+        finally:
+            self._at_work -= 1
+
+    def _flow_of(self, payer: Payer | None) -> Flow:
+        return (payer and payer.flow) or self.time.turns.own

@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from kavka_broker.seams import Clock
     from kavka_broker.telemetry.client_metrics import ClientMetrics
     from kavka_broker.timers import Timers
+    from kavka_broker.turns import Flow
 
 
 class Connected:
     """The client of a connection, as far as known. A `Client` is made from it for each request."""
 
-    __slots__ = ("address", "listener", "on_lost", "port", "software_name", "software_version", "user")
+    __slots__ = ("address", "flow", "listener", "on_lost", "port", "software_name", "software_version", "user")
 
     def __init__(self, address: str, listener: str, port: int = 0) -> None:
         self.address = address
@@ -57,6 +58,7 @@ class Connected:
         self.listener = listener
         self.user = "ANONYMOUS"
         self.software_name = self.software_version = ""
+        self.flow: Flow | None = None  # with which it takes its turns on the loop
         self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
 
 

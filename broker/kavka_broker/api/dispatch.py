@@ -40,6 +40,7 @@ from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, 
 from kavka_broker.protocol.message import Message, Row
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.slices import LoopTime
+from kavka_broker.turns import Flow
 
 log = get("api")
 
@@ -74,6 +75,16 @@ class Exchange:
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
         self.make: Callable[[], Answer] | None = None  # makes the answer once `waiting` is done
+
+    @property
+    def flow(self) -> Flow | None:
+        """Its client, as far as turns on the loop go. None for a request of this process."""
+        return None if self.client.peer is None else self.client.peer.flow
+
+    @property
+    def is_of_peer(self) -> bool:
+        """Whether only another node sends such a request: a follower's Fetch, or what the controller alone serves."""
+        return self.api.on is CONTROLLER or (self.client.is_exempt and not self.api.pipelined)
 
 
 class Written(NamedTuple):

@@ -38,4 +38,7 @@ class Steps(Coroutine[Any, Any, T]):
             return step(argument)
         finally:
             time.payer = None
-            payer.loop_ns += time.now_ns() - began_ns
+            took_ns = time.now_ns() - began_ns
+            payer.loop_ns += took_ns
+            if payer.flow is not None:
+                time.turns.charge(payer.flow, took_ns)

@@ -1,13 +1,14 @@
 """One client's connection: frames in, answers out, in the order of the requests.
 
-Four things can hold a connection back, and each costs nothing while it lasts:
+Five things can hold a connection back, and each costs nothing while it lasts:
 
 - an answer that waits (a long poll, a rebalance): the next request is not begun, except behind Produce, whose effect is
   over when it waits for its acknowledgements;
 - a throttled client: the connection is muted for `throttle_time_ms` from the moment of the charge (KIP-219), also where
   the answer that says so still waits for its acknowledgements: whoever pipelines gets no more than whoever does not;
 - a slow reader: nothing is begun while more than `OUTBOX_BYTES_MAX` waits to be sent;
-- the others: of what it has sent ahead at most `REQUESTS_PER_TURN_MAX` are begun in one turn of the loop.
+- the others: of what it has sent ahead at most `REQUESTS_PER_TURN_MAX` are begun in one turn of the loop;
+- other clients: where more is asked than the loop has time for, it waits for the turn of its client (`turns`).
 
 While held back the socket is read only until the inbox is full; then the kernel's window does the rest. It is not read
 either while the requests of all connections have used up `queued.max.request.bytes`, and its next is a longer one.
@@ -27,6 +28,7 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
+from kavka_broker.turns import NS_PER_BYTE, PEER_WEIGHT
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
@@ -62,7 +64,11 @@ class Connection(asyncio.BufferedProtocol):
         self._exchanges: deque[Exchange] = deque()
         self._is_blocked = False
         self._is_paused = False
-        self._has_had_its_turn = False
+        self._turns = listener.limits.turns
+        self._waits_for_turn = False
+        self._has_turn = False
+        self._flow = self._turns.join("", "")  # that of newcomers, until the first request tells whose it is
+        self._received_bytes = self._charged_bytes = 0
         self._has_ended = False  # the client sends nothing more
         self._mute: Timer | None = None
         self._held: Holding  # the held time of the quota's share for which the connection is muted
@@ -86,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         self.outbox.clear()
         self._listener.limits.memory.forget(self._advance)
         self._inbox.close()
+        self._leave_turns()
         self._end_mute()
         for exchange in self._exchanges:
             self._give_back_copy(exchange)
@@ -100,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._inbox.received(nbytes)
+        self._received_bytes += nbytes
         self._listener.received_bytes += nbytes
         self.last_active_ms = self._listener.clock.monotonic_ms()
         self._advance()
@@ -120,7 +128,9 @@ class Connection(asyncio.BufferedProtocol):
         """The transport holds a chunk back: the outbox waits for `resume_writing`."""
 
     def resume_writing(self) -> None:
+        began_ns = self._turns.now_ns()
         self.outbox.resume()
+        self._charge(began_ns)
         self._advance()
 
     def close(self, reason: str) -> None:
@@ -155,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
     def _is_held_back(self) -> bool:
         return (
             self._is_blocked
-            or self._has_had_its_turn
+            or self._waits_for_turn
             or self._mute is not None
             or self.outbox.waiting_bytes > OUTBOX_BYTES_MAX
             or len(self._exchanges) >= IN_FLIGHT_MAX
@@ -191,13 +201,17 @@ class Connection(asyncio.BufferedProtocol):
             client.hurry()
 
     def _begin_all(self) -> None:
-        outbox = self.outbox
+        turns, outbox = self._turns, self.outbox
+        if not self._has_turn and self._has_to_wait():
+            self._wait_for_turn()
+            return
         outbox.gather()
-        begun = 0
+        begun, began_ns, end_ns = 0, turns.now_ns(), turns.quantum_ns
+        end_ns += began_ns
         try:
             while not self._is_held_back():
-                if begun == REQUESTS_PER_TURN_MAX:
-                    self._let_others_go_first()
+                if begun and (begun == REQUESTS_PER_TURN_MAX or turns.now_ns() >= end_ns):
+                    self._wait_for_turn()
                     break
                 frame = self._inbox.next_frame()
                 if frame is None:
@@ -210,15 +224,48 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             outbox.flush()
             self._dispatcher.sent()
+            self._charge(began_ns)
 
-    def _let_others_go_first(self) -> None:
-        self._has_had_its_turn = True
-        asyncio.get_running_loop().call_soon(self._next_turn)
+    def _has_to_wait(self) -> bool:
+        """Whether it might begin something, and others are to go first."""
+        return bool(self._inbox.waiting_bytes) and not self._turns.may_begin(self._flow) and not self._is_held_back()
 
-    def _next_turn(self) -> None:
-        self._has_had_its_turn = False
+    def _wait_for_turn(self) -> None:
+        if not self._waits_for_turn:
+            self._waits_for_turn = True
+            self._turns.wait(self._flow, self._take_turn)
+
+    def _take_turn(self) -> bool:
+        """Begin what may begin; the others have gone first."""
+        self._waits_for_turn = False
         if not self._transport.is_closing():
-            self._advance()
+            self._has_turn = True
+            try:
+                self._advance()
+            finally:
+                self._has_turn = False
+        return True
+
+    def _charge(self, began_ns: int) -> None:
+        """Count what this client has had of the loop: time since then, and bytes."""
+        all_bytes = self._received_bytes + self.outbox.sent_bytes
+        cost_ns = self._turns.now_ns() - began_ns + (all_bytes - self._charged_bytes) * NS_PER_BYTE
+        self._charged_bytes = all_bytes
+        self._turns.charge(self._flow, cost_ns)
+
+    def _know_client(self, exchange: Exchange) -> None:
+        """Take turns with the client of the request from now on."""
+        flow, client = self._flow, exchange.client
+        becomes_peer = flow.weight != PEER_WEIGHT and exchange.is_of_peer
+        if (client.user, client.client_id) == flow.client and not becomes_peer:
+            return
+        self._turns.leave(flow)
+        weight = PEER_WEIGHT if becomes_peer else flow.weight
+        self._flow = self.peer.flow = self._turns.join(client.user, client.client_id, weight)
+
+    def _leave_turns(self) -> None:
+        self._turns.forget(self._flow, self._take_turn)
+        self._turns.leave(self._flow)
 
     def _read_or_pause(self) -> None:
         inbox = self._inbox
@@ -230,6 +277,7 @@ class Connection(asyncio.BufferedProtocol):
     def _begin(self, frame: memoryview) -> None:
         exchange = self._dispatcher.begin(frame, self.peer, self._inbox.keep)
         self.doing = exchange.api.name
+        self._know_client(exchange)
         self._mute_if_charged(exchange)
         if exchange.waiting is None and not self._exchanges:
             self._answer(exchange)
@@ -249,6 +297,7 @@ class Connection(asyncio.BufferedProtocol):
     def _on_done(self, exchange: Exchange) -> None:
         if self._transport.is_closing():
             return
+        began_ns = self._turns.now_ns()
         try:
             self._dispatcher.complete(exchange)
         except ProtocolViolation as violation:
@@ -270,6 +319,7 @@ class Connection(asyncio.BufferedProtocol):
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
         self._dispatcher.sent()
+        self._charge(began_ns)
         if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
             self._advance()
 

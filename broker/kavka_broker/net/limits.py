@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from kavka_broker.net.request_memory import RequestMemory
+from kavka_broker.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +13,4 @@ class Limits:
     request_bytes_max: int = 100 * 1024 * 1024
     idle_ms_max: int = 600_000
     memory: RequestMemory = field(default_factory=RequestMemory)  # which other listeners may share
+    turns: Turns = field(default_factory=Turns)  # of the loop, the same for all listeners

@@ -19,6 +19,7 @@ from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
+from kavka_broker.turns import Turns
 
 log = get("runtime")
 
@@ -38,11 +39,13 @@ class Addresses:
         clock: Clock,
         timers: Timers,
         acceptor: Callable[[Admission], Acceptor] = SocketAcceptor,
+        turns: Turns | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
         self._timers = timers
         self._acceptor = acceptor
+        self.turns = turns or Turns()
         # As in Apache Kafka connections of controllers are counted apart, and bound by the configuration file.
         window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
         protected = config.inter_broker_listener_name
@@ -77,7 +80,7 @@ class Addresses:
     async def _bind_all(
         self, addresses: tuple[Address, ...], listeners: list[Listener], bounding: Bounding
     ) -> dict[str, int]:
-        ports, limits = {}, limits_of(self._config)
+        ports, limits = {}, limits_of(self._config, self.turns)
         bounding.follow(self._config)
         for address in addresses:
             listener = Listener(address.name, None, limits, self._clock, self._timers, bounding.quotas, self._acceptor)
@@ -134,9 +137,10 @@ def check(config: BrokerConfig) -> None:
         log.warning("config.unserved", key=name)
 
 
-def limits_of(config: BrokerConfig) -> Limits:
+def limits_of(config: BrokerConfig, turns: Turns) -> Limits:
     return Limits(
         request_bytes_max=config["socket.request.max.bytes"],
         idle_ms_max=config["connections.max.idle.ms"],
         memory=RequestMemory(config["queued.max.request.bytes"]),
+        turns=turns,
     )

@@ -52,13 +52,9 @@ FAMILIES = tuple(
             (),
             "Memory of the process without mapped log files, which process_resident_memory_bytes counts too.",
         ),
-        (
-            "kavka_loop_held_total",
-            Kind.COUNTER,
-            ("callback",),
-            "Callbacks that held the loop for more than 10 ms, in which nobody else was served.",
-        ),
+        ("kavka_loop_held_total", Kind.COUNTER, ("callback",), "Callbacks that held the loop for more than 10 ms."),
         ("kavka_loop_held_seconds_total", Kind.COUNTER, ("callback",), "Time for which these held the loop."),
+        ("kavka_client_waited_seconds_total", Kind.COUNTER, CLIENT, "Time a client's connections waited for others."),
         (
             "kavka_loop_cpu_seconds_total",
             Kind.COUNTER,

@@ -35,6 +35,7 @@ from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.slices import Slices, Work
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
+from kavka_broker.turns import Turns
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -153,6 +154,7 @@ def node_samples(sources: Sources) -> Iterator[Sample]:
     yield "kavka_assertions_failed_total", (), sources.failed_assertions_total
     yield from memory_samples()
     yield from loop_samples(sources.watchdog, sources.loop_use)
+    yield from turn_samples(sources.turns)
 
 
 def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]:
@@ -166,6 +168,11 @@ def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]
         yield "kavka_requests_total", (api,), requests
         yield "kavka_request_errors_total", (api,), errors
         yield "kavka_request_seconds_total", (api,), seconds
+
+
+def turn_samples(turns: Turns) -> Iterator[Sample]:
+    for client, spent in turns.spent.items():
+        yield "kavka_client_waited_seconds_total", client, spent.waited_ns / 1e9
 
 
 def memory_samples() -> Iterator[Sample]:

@@ -44,6 +44,7 @@ from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.storage.names import PartitionName
 from kavka_broker.timers import Timers
+from kavka_broker.turns import Turns
 
 __all__ = ["Server", "StartError"]
 
@@ -80,7 +81,7 @@ class Server:
         self._crash = crash
         self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
-        self._addresses = Addresses(config, self._clock, self._timers, world.acceptor)
+        self._addresses = Addresses(config, self._clock, self._timers, world.acceptor, Turns(world.work_ns))
         self._logs_are_loaded = False
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
@@ -296,6 +297,7 @@ class Server:
             counts=self.node.counts,
             logs=self._logs,
             watchdog=self.watchdog,
+            turns=self._addresses.turns,
             cleaner=self.node.cleaner,
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             throttles={} if broker.serving is None else throttles_of(broker.replicas),

@@ -18,6 +18,7 @@ from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics
+from kavka_broker.turns import Turns
 
 
 @dataclass(slots=True)
@@ -38,6 +39,7 @@ class Sources:
     counts: ClusterCounts
     logs: LogManager
     watchdog: Watchdog
+    turns: Turns
     cleaner: LogCleaner | None  # of a broker, as the next
     client_metrics: ClientMetrics | None
     throttles: Mapping[str, Throttle]  # of replication, by kind

@@ -27,6 +27,7 @@ LIMIT = 10_000
 WINDOW = SampleWindow()
 CLIENT = ("alice", "etl")
 CONNECTIONS = 3
+DAY_NS = 86_400 * 1_000_000_000
 FORMAT = Struct(">iiB")  # of a request's body: for how long its answer waits, its size, whether it is a fetch
 
 
@@ -96,8 +97,9 @@ class Broker:
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None
         api = SimpleNamespace(pipelined=not is_fetch, name="")
         exchange = SimpleNamespace(
-            api=api, client=client, counted_bytes=0, pieces=None, waiting=waiting, wanted=size, number=peer.number
-        )
+            api=api, client=client, counted_bytes=0, is_of_peer=False, pieces=None, waiting=waiting, wanted=size,
+            number=peer.number,
+        )  # fmt: skip
         if not is_fetch:
             self.charge(exchange, PRODUCE, len(frame))
         elif waiting is None:
@@ -139,15 +141,17 @@ class Socket:
     """The client's end: what it has sent waits here until the broker reads it."""
 
     def __init__(self, world: World, broker: Broker, number: int) -> None:
+        limits = Limits()
+        limits.turns.quantum_ns = DAY_NS  # there is no loop whose turns it could wait for
         listener = SimpleNamespace(
-            dispatcher=broker, limits=Limits(), clock=world, timers=world, name="PLAINTEXT", received_bytes=0,
+            dispatcher=broker, limits=limits, clock=world, timers=world, name="PLAINTEXT", received_bytes=0,
             opened=lambda _: None,
         )  # fmt: skip
         self.connection = Connection(listener)
         self.connection._transport = self  # type: ignore[assignment]
         self.connection.peer = SimpleNamespace(number=number)  # type: ignore[assignment]
         self.connection.outbox = SimpleNamespace(  # type: ignore[assignment]
-            waiting_bytes=0, gather=lambda: None, flush=lambda: None
+            waiting_bytes=0, sent_bytes=0, gather=lambda: None, flush=lambda: None
         )
         self._unread = bytearray()
         self._is_paused = False

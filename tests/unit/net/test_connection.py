@@ -64,6 +64,7 @@ class Handlers:
             pieces=None,
             waiting=None,
             counted_bytes=0,
+            is_of_peer=False,
             body=body,
         )
         if kind in b"wph":

@@ -19,6 +19,7 @@ from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
+from kavka_broker.turns import Turns
 from tests.support.sim_disk import SimDisk
 
 
@@ -68,6 +69,13 @@ def watchdog() -> Watchdog:
     watched = Watchdog()
     watched.held["Connection Metadata"] = (2, 0.05)
     return watched
+
+
+def turns() -> Turns:
+    """Of a loop on which a client has had a turn."""
+    taken = Turns()
+    taken.charge(taken.join("alice", "etl"), taken.quantum_ns // 2)
+    return taken
 
 
 def cleaner_over(logs: LogManager) -> LogCleaner:
@@ -123,6 +131,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "counts": counts,
         "logs": (logs := LogManager(SimDisk(), "abc", [])),
         "watchdog": watchdog(),
+        "turns": turns(),
         "cleaner": cleaner_over(logs),
         "client_metrics": pushed(),
         "throttles": throttles(),

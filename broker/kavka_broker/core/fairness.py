@@ -1,0 +1,132 @@
+"""Who has the next turn on the loop: fairness between clients, by the time that each has had.
+
+A flow is all that one (principal, client id) asks for, on however many connections. What it has had, divided by its
+weight, is its `used_ns`; of the flows that wait, the one that has used least is next, and its connections take turns.
+(This is start-time fair queueing.) So equally greedy flows get equal shares. A flow that asks for less than its share
+has always used less than the greedy ones and is next whenever it comes: it waits for the turn in hand.
+
+The queue has a time of its own, `now_ns`: what the flow has used whose turn it is. A flow that comes back after a pause
+is taken to have used as much, less `CREDIT_NS`: a pause earns one turn ahead of others, and no more. For the same
+reason a flow may be forgotten once that time has passed it. What is kept of flows whose connections are all gone is
+bounded by `GONE_FLOWS_MAX`.
+"""
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from typing import Final, Generic, TypeVar
+
+QUANTUM_NS: Final = 1_000_000
+"""A turn: whoever has had the loop for so long lets others go first."""
+CREDIT_NS: Final = QUANTUM_NS
+CLIENT_WEIGHT: Final = 1
+PEER_WEIGHT: Final = 8
+"""Of other nodes: replication and the quorum get eight times the share of a client, however many clients there are."""
+GONE_FLOWS_MAX: Final = 1_000
+
+W = TypeVar("W")
+Name = tuple[str, str, int]
+
+
+class Flow(Generic[W]):
+    """What one client has used, and what of it waits."""
+
+    __slots__ = ("client", "connections", "is_queued", "name", "used_ns", "waiting", "weight")
+
+    def __init__(self, name: Name) -> None:
+        self.name = name
+        self.client, self.weight = name[:2], name[2]
+        self.used_ns = 0
+        self.connections = 0
+        self.is_queued = False
+        self.waiting: OrderedDict[W, None] = OrderedDict()
+
+
+class FairQueue(Generic[W]):
+    """The flows, and who of them waits for a turn. Waiters are told apart by their hash."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self._flows: dict[Name, Flow[W]] = {}
+        self._gone: OrderedDict[Name, None] = OrderedDict()
+        self._heap: list[tuple[int, int, Flow[W]]] = []
+        self._numbers = 0
+
+    def __len__(self) -> int:
+        """Return how many flows wait."""
+        return len(self._heap)
+
+    @property
+    def flow_count(self) -> int:
+        """How many flows are known."""
+        return len(self._flows)
+
+    def join(self, user: str, client_id: str, weight: int = CLIENT_WEIGHT) -> Flow[W]:
+        """Return the flow of a connection's client, until the connection leaves it."""
+        name = (user, client_id, weight)
+        flow = self._flows.get(name)
+        if flow is None:
+            flow = self._flows[name] = Flow(name)
+        flow.connections += 1
+        self._gone.pop(name, None)
+        return flow
+
+    def leave(self, flow: Flow[W]) -> None:
+        """A connection of the flow is gone. What the flow has used counts on where it is more than others have."""
+        flow.connections -= 1
+        if flow.connections:
+            return
+        if flow.used_ns <= self.now_ns - CREDIT_NS:
+            del self._flows[flow.name]
+            return
+        self._gone[flow.name] = None
+        if len(self._gone) > GONE_FLOWS_MAX:
+            oldest, _ = self._gone.popitem(last=False)
+            del self._flows[oldest]
+
+    def goes_first(self, flow: Flow[W]) -> bool:
+        """Whether the flow may take its turn before all that wait."""
+        if not self._heap:
+            return True
+        return not flow.is_queued and self._start_ns(flow) <= self._heap[0][0]
+
+    def charge(self, flow: Flow[W], cost_ns: int) -> None:
+        """Count what the flow has had."""
+        flow.used_ns = self._start_ns(flow) + cost_ns // flow.weight
+        if not self._heap:
+            self.now_ns = max(self.now_ns, flow.used_ns)
+
+    def wait(self, flow: Flow[W], waiter: W) -> None:
+        """Have the waiter wait for a turn of its flow, behind the others of the flow."""
+        flow.waiting[waiter] = None
+        if not flow.is_queued:
+            flow.used_ns = self._start_ns(flow)
+            self._push(flow)
+
+    def forget(self, flow: Flow[W], waiter: W) -> None:
+        """The waiter waits no more."""
+        flow.waiting.pop(waiter, None)
+
+    def take(self) -> tuple[Flow[W], W] | None:
+        """Return the waiter whose turn it is, with its flow; None where nobody waits."""
+        while self._heap:
+            used_ns, _, flow = heappop(self._heap)
+            flow.is_queued = False
+            if not flow.waiting:
+                continue
+            if used_ns < flow.used_ns:  # charged while it waited
+                self._push(flow)
+                continue
+            self.now_ns = max(self.now_ns, used_ns)
+            waiter, _ = flow.waiting.popitem(last=False)
+            if flow.waiting:
+                self._push(flow)
+            return flow, waiter
+        return None
+
+    def _start_ns(self, flow: Flow[W]) -> int:
+        return max(flow.used_ns, self.now_ns - CREDIT_NS)
+
+    def _push(self, flow: Flow[W]) -> None:
+        flow.is_queued = True
+        self._numbers += 1
+        heappush(self._heap, (flow.used_ns, self._numbers, flow))

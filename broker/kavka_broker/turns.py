@@ -1,0 +1,144 @@
+"""Turns on the loop: whose request is begun, and whose slice is done, when more want the loop than it has time for.
+
+While the loop keeps up nobody waits: a connection begins its requests in the callback that received them. Once a
+quantum has gone by, in however many callbacks, all further ones are put into the fair queue (`core/fairness`), and so
+is a connection that has had a quantum by itself. From then on a turn of the loop serves what is next in the queue for
+a quantum and then reads what has arrived; who may go before all that waits is served as it is read. A slice of long
+work is such a turn, too.
+
+Time is measured, never estimated: reading, the handler, sending the answer, the steps of a handler that waits. A byte
+in or out adds a nanosecond for what the system does behind the loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from kavka_broker.core.fairness import CLIENT_WEIGHT, PEER_WEIGHT, QUANTUM_NS, FairQueue
+from kavka_broker.core.fairness import Flow as CoreFlow
+
+__all__ = ["PEER_WEIGHT", "QUANTUM_NS", "Flow", "Turns"]
+
+NS_PER_BYTE: Final = 1
+CLIENTS_NAMED_MAX: Final = 500
+OTHER: Final = ("__other__", "__other__")
+
+Waiter = Callable[[], bool]
+"""Called in its turn; returns whether it has had it. False where its work is done in the turn of the loop after it."""
+Flow = CoreFlow[Waiter]
+
+
+class Spent:
+    """Time on the loop of one client, and time for which its connections and its slices have waited for others."""
+
+    __slots__ = ("loop_ns", "waited_ns")
+
+    def __init__(self) -> None:
+        self.loop_ns = self.waited_ns = 0
+
+
+class Turns:
+    """The turns of one loop. `now_ns` measures work."""
+
+    def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
+        self.now_ns = now_ns
+        self.quantum_ns = QUANTUM_NS
+        self.spent: dict[tuple[str, str], Spent] = {}
+        self._queue: FairQueue[Waiter] = FairQueue()
+        self._since_ns: dict[Waiter, int] = {}  # when those that wait began to
+        self._spent_ns = 0  # since the last turn of the queue
+        self._is_armed = False
+        self._is_granted = False  # the loop belongs to a slice, until that is over
+        self.own = self.join("", "")  # of work that is for no client
+
+    @property
+    def flow_count(self) -> int:
+        """How many clients are known."""
+        return self._queue.flow_count
+
+    def join(self, user: str, client_id: str, weight: int = CLIENT_WEIGHT) -> Flow:
+        """Return the flow of a connection's client, until the connection leaves it."""
+        return self._queue.join(user, client_id, weight)
+
+    def leave(self, flow: Flow) -> None:
+        self._queue.leave(flow)
+
+    def may_begin(self, flow: Flow) -> bool:
+        """Whether the flow may have the loop now, without waiting for a turn."""
+        return self._spent_ns < self.quantum_ns and self._queue.goes_first(flow)
+
+    def charge(self, flow: Flow, cost_ns: int) -> None:
+        """Count what the flow has had of the loop."""
+        self._queue.charge(flow, cost_ns)
+        self._spent_of(flow).loop_ns += cost_ns
+        self._spent_ns += cost_ns
+        if self._spent_ns >= self.quantum_ns:
+            self._arm()
+
+    def wait(self, flow: Flow, waiter: Waiter) -> None:
+        """Call the waiter in a turn of its flow."""
+        self._since_ns.setdefault(waiter, self.now_ns())
+        self._queue.wait(flow, waiter)
+        self._arm()
+
+    def forget(self, flow: Flow, waiter: Waiter) -> None:
+        """The waiter waits no more."""
+        self._queue.forget(flow, waiter)
+        self._since_ns.pop(waiter, None)
+
+    async def granted(self, flow: Flow) -> None:
+        """Wait for a turn of the flow, which lasts until `over`: what is done in it is done at once."""
+        granted = asyncio.get_running_loop().create_future()
+
+        def grant() -> bool:
+            if granted.done():
+                return True  # given up meanwhile
+            granted.set_result(None)
+            return False
+
+        self.wait(flow, grant)
+        try:
+            await granted
+        except BaseException:
+            if granted.done() and not granted.cancelled():
+                self.over(flow, 0)  # it had its turn, and does not use it
+            self.forget(flow, grant)
+            raise
+
+    def over(self, flow: Flow, cost_ns: int) -> None:
+        """A turn that was granted is over."""
+        self._is_granted = False
+        self.charge(flow, cost_ns)
+        if len(self._queue):
+            self._arm()
+
+    def _arm(self) -> None:
+        if not self._is_armed and not self._is_granted:
+            self._is_armed = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        """Serve those that are next, until a quantum has gone by."""
+        self._is_armed = False
+        self._spent_ns = 0
+        try:
+            for _ in range(len(self._since_ns)):  # one that has had its turn waits for the next time
+                taken = self._queue.take()
+                if taken is None:
+                    return
+                flow, waiter = taken
+                self._spent_of(flow).waited_ns += self.now_ns() - self._since_ns.pop(waiter)
+                self._is_granted = not waiter()
+                if self._is_granted or self._spent_ns >= self.quantum_ns:
+                    return
+        finally:
+            if len(self._queue):
+                self._arm()
+
+    def _spent_of(self, flow: Flow) -> Spent:
+        name = flow.client
+        spent = self.spent.get(name)
+        if spent is None:
+            name = name if len(self.spent) < CLIENTS_NAMED_MAX else OTHER
+            spent = self.spent.setdefault(name, Spent())
+        return spent

@@ -1,0 +1,173 @@
+"""Turns on the loop: nobody waits while it keeps up, whoever asks for little goes first when it does not."""
+
+import asyncio
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from kavka_broker.core.fairness import GONE_FLOWS_MAX, QUANTUM_NS
+from kavka_broker.slices import UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
+from kavka_broker.turns import CLIENTS_NAMED_MAX, OTHER, Flow, Turns
+
+TURNS = 200
+
+
+class Greedy:
+    """A connection that always has another request, each of which takes `cost_ns`."""
+
+    def __init__(self, turns: Turns, client_id: str, cost_ns: int = QUANTUM_NS) -> None:
+        self.turns, self.cost_ns, self.served = turns, cost_ns, 0
+        self.flow = turns.join("alice", client_id)
+        turns.wait(self.flow, self.take_turn)
+
+    def take_turn(self) -> bool:
+        self.served += 1
+        self.turns.charge(self.flow, self.cost_ns)
+        self.turns.wait(self.flow, self.take_turn)
+        return True
+
+
+def run(scenario: Callable[[Turns], Any]) -> None:
+    async def main() -> None:
+        await scenario(Turns(count(step=1).__next__))
+
+    asyncio.run(main())
+
+
+async def pass_turns(number: int) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def test_nobody_waits_while_the_loop_keeps_up() -> None:
+    async def scenario(turns: Turns) -> None:
+        flows = [turns.join("alice", str(number)) for number in range(10)]
+        for flow in flows:
+            assert turns.may_begin(flow)
+            turns.charge(flow, QUANTUM_NS // 20)
+
+    run(scenario)
+
+
+def test_all_wait_once_a_quantum_has_gone_by_until_the_loop_has_looked_around() -> None:
+    async def scenario(turns: Turns) -> None:
+        greedy, other = turns.join("alice", "greedy"), turns.join("alice", "other")
+        turns.charge(greedy, QUANTUM_NS)
+        assert not turns.may_begin(other)
+        await pass_turns(2)
+        assert turns.may_begin(other)
+
+    run(scenario)
+
+
+def test_many_connections_of_a_client_get_no_more_than_one_of_another() -> None:
+    async def scenario(turns: Turns) -> None:
+        many = [Greedy(turns, "many") for _ in range(50)]
+        one = Greedy(turns, "one")
+        await pass_turns(TURNS)
+        assert abs(sum(connection.served for connection in many) - one.served) <= 2
+        assert one.served >= TURNS // 2 - 2
+
+    run(scenario)
+
+
+def test_who_asks_for_little_is_served_in_the_next_turn_beside_greedy_ones() -> None:
+    async def scenario(turns: Turns) -> None:
+        neighbours = [Greedy(turns, f"greedy-{number}") for number in range(5)]
+        await pass_turns(20)
+        light, served = turns.join("bob", "light"), list[int]()
+
+        def take_turn() -> bool:
+            turns.charge(light, 10_000)
+            served.append(sum(neighbour.served for neighbour in neighbours))
+            return True
+
+        for _ in range(20):
+            before = sum(neighbour.served for neighbour in neighbours)
+            turns.wait(light, take_turn)
+            await pass_turns(2)
+            assert served.pop() - before <= 1, "it waited for more than the turn in hand"
+            await pass_turns(10)
+
+    run(scenario)
+
+
+def count_to(units: int, done: list[int]) -> Work[None]:
+    pace = Pace()
+    for number in range(units):
+        if pace.spent(1):
+            done.append(number)
+            yield
+
+
+def test_slices_of_clients_take_turns_and_who_has_many_works_gets_no_more() -> None:
+    async def scenario(turns: Turns) -> None:
+        slices = Slices()
+        slices.time = LoopTime(count(step=QUANTUM_NS).__next__, turns)
+        done: dict[str, list[int]] = {"many": [], "one": []}
+
+        class Request:
+            loop_ns = 0
+
+            def __init__(self, flow: Flow) -> None:
+                self.flow = flow
+
+        works = []
+        for client_id, number in (("many", 10), ("one", 1)):
+            slices.time.payer = Request(turns.join("alice", client_id))
+            works += [slices.run(count_to(100 * UNITS_PER_SLICE, done[client_id])) for _ in range(number)]
+        slices.time.payer = None
+        await pass_turns(TURNS)
+        assert len(done["one"]) >= 0.4 * len(done["many"])
+        assert len(done["one"]) >= TURNS // 5
+        for work in works:
+            assert isinstance(work, asyncio.Task)
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)  # type: ignore[arg-type]
+
+    run(scenario)
+
+
+def test_work_that_is_given_up_in_its_turn_lets_the_others_go_on() -> None:
+    async def scenario(turns: Turns) -> None:
+        slices = Slices()
+        slices.time = LoopTime(turns.now_ns, turns)
+        for given_up_after in range(4):
+            first = slices.run(count_to(50 * UNITS_PER_SLICE, []))
+            second = slices.run(count_to(5 * UNITS_PER_SLICE, []))
+            assert isinstance(first, asyncio.Task)
+            assert isinstance(second, asyncio.Task)
+            await pass_turns(given_up_after)
+            first.cancel()
+            async with asyncio.timeout(10):
+                await second
+
+    run(scenario)
+
+
+def test_a_waiter_that_fails_takes_no_turn_from_the_others() -> None:
+    async def scenario(turns: Turns) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+
+        def failing() -> bool:
+            raise ValueError("a defect")
+
+        turns.wait(turns.join("alice", "failing"), failing)
+        other = Greedy(turns, "other")
+        await pass_turns(10)
+        assert other.served
+
+    run(scenario)
+
+
+def test_invented_client_ids_take_no_memory() -> None:
+    async def scenario(turns: Turns) -> None:
+        for number in range(20_000):
+            flow = turns.join("mallory", f"invented-{number}")
+            turns.charge(flow, 1_000)
+            turns.leave(flow)
+        assert len(turns.spent) <= CLIENTS_NAMED_MAX + 1
+        assert turns.spent[OTHER].loop_ns
+        assert turns.flow_count <= GONE_FLOWS_MAX + 1
+
+    run(scenario)
