@@ -124,6 +124,8 @@ class Sensor:
         self.delays: Delays | None = None
         self.demand: Demand | None = None
         self.held_until_ms = 0
+        self.owed_until_ms = 0
+        self.owed_limit = 0.0
         self.last_used_ms = 0.0
         self.held = HeldTime()
         self.reset_counters(0)
@@ -146,8 +148,9 @@ class Sensor:
         """Return how long a client under a part of a budget has to wait now: the part may have changed meanwhile."""
         if not self.limit:
             return 0
-        rest_ms = int((self.owed_until_ms - now_ms) * self.owed_limit / self.limit)
-        return min(max(rest_ms, 0), PART_DELAY_MS_MAX)
+        rest_ms = max(int((self.owed_until_ms - now_ms) * self.owed_limit / self.limit), 0)
+        self.owed_until_ms, self.owed_limit = now_ms + rest_ms, self.limit
+        return min(rest_ms, PART_DELAY_MS_MAX)
 
     def owes(self, delay_ms: int, now_ms: int) -> int:
         """Remember a delay at the limit of now; returns the part of it to begin with."""
