@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.quota import AnyEntity
+from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.table import aligned
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
@@ -70,7 +70,7 @@ def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]
     yield "  nothing limits this address" if explanation is None else "\n" + explained(explanation, found.owners)
 
 
-def explained(explanation: Explanation, owners: Mapping[AnyEntity, str]) -> str:
+def explained(explanation: Explanation, owners: Mapping[AnyEntity, ClientQuota]) -> str:
     """The text for one quota key: the limit that holds, and all that could, the most specific first."""
     winner, hidden = explanation.winner, explanation.hidden
     assert winner.limit is not None, "what wins is set"
@@ -78,8 +78,8 @@ def explained(explanation: Explanation, owners: Mapping[AnyEntity, str]) -> str:
     for choice in explanation.choices:
         limit = "-" if choice.limit is None else spell(choice.limit)
         mark = "->" if choice is winner else ""
-        owner = owners.get(choice.entity, "") if choice.limit is not None else ""
-        rows.append([mark, choice.level, entity_text(choice.entity), limit, owner, choice.why])
+        owner = owners.get(choice.entity) if choice.limit is not None else None
+        rows.append([mark, choice.level, entity_text(choice.entity), limit, owner.name if owner else "", choice.why])
     observed = "observed: " if explanation.is_observed else ""
     head = f"{observed}{explanation.key} {spell(winner.limit)}: {_where(winner.level)}"
     behind = f", hides {', '.join(map(entity_text, hidden))}" if hidden else ""

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import yaml
 
 from kavka_operator.api import API_VERSION
+from kavka_operator.api.model import plain
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
+from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.waiting import parse_duration
 from kavka_operator.cli.words import CommandError, complain, say
@@ -91,10 +92,12 @@ def _note(observed: dict[Observed, Samples], broker: str, page: Page, before: Pa
 
 
 def resource(
-    recommendation: Recommendation, cluster: str, namespace: str, owners: Mapping[AnyEntity, str]
+    recommendation: Recommendation, cluster: str, namespace: str, owners: Mapping[AnyEntity, ClientQuota]
 ) -> dict[str, object]:
-    """A recommendation as a ClientQuota."""
-    limits = {**recommendation.others, **{fit.key: float(fit.limit) for fit in recommendation.fits}}
+    """A recommendation as a ClientQuota; one that takes the place of another keeps the rest of it."""
+    owner = owners.get(recommendation.entity)
+    before = owner.spec.limits.kafka_values() if owner is not None else {}
+    limits = {**before, **recommendation.others, **{fit.key: float(fit.limit) for fit in recommendation.fits}}
     entity = {
         FIELDS[kind]: {"default": True} if name is None else {"name": name}
         for kind, name in to_wire(recommendation.entity).items()
@@ -103,7 +106,7 @@ def resource(
         "apiVersion": API_VERSION,
         "kind": "ClientQuota",
         "metadata": {
-            "name": owners.get(recommendation.entity) or _name(recommendation.entity),
+            "name": owner.name if owner is not None else _name(recommendation.entity),
             "namespace": namespace,
         },
         "spec": {
@@ -111,6 +114,7 @@ def resource(
             "entity": entity,
             "mode": "Observe" if recommendation.is_new else "Enforce",
             "limits": {KAFKA_KEYS[key]: _quantity(key, limit) for key, limit in sorted(limits.items())},
+            **({"overrides": plain(owner.spec.overrides)} if owner is not None and owner.spec.overrides else {}),
         },
     }
 
@@ -119,12 +123,15 @@ def _file(
     recommendations: Sequence[Recommendation],
     cluster: str,
     namespace: str,
-    owners: Mapping[AnyEntity, str],
+    owners: Mapping[AnyEntity, ClientQuota],
     how: How,
 ) -> Iterator[str]:
     yield f"# Limits for each broker: p{how.percent:g} of demand at the busiest one, times {how.headroom:g}."
     yield "# Review them, then `kavka apply -f` this file. Observe measures and holds nobody; Enforce throttles."
     for recommendation in recommendations:
+        if (owner := owners.get(recommendation.entity)) is not None and owner.spec.scope == "Cluster":
+            yield f"# {entity_text(recommendation.entity)}: left out, as {owner.identity} is for the whole cluster."
+            continue
         yield "---"
         yield f"# {entity_text(recommendation.entity)}"
         yield from (f"# {_why(fit)}" for fit in recommendation.fits)
@@ -147,8 +154,8 @@ def _quantity(key: str, limit: float) -> str | float:
 def _name(entity: AnyEntity) -> str:
     """A name for a resource: the words of the entity as far as Kubernetes takes them, and a sum where it takes less."""
     words = "-".join(name or "default" for name in to_wire(entity).values())
-    plain = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:NAME_CHARACTERS_MAX].strip("-")
-    parts = ["recommended", plain, "" if plain == words else f"{zlib.crc32(repr(entity).encode()):08x}"]
+    words_only = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:NAME_CHARACTERS_MAX].strip("-")
+    parts = ["recommended", words_only, "" if words_only == words else f"{zlib.crc32(repr(entity).encode()):08x}"]
     return "-".join(part for part in parts if part)
 
 

@@ -26,12 +26,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster that runs. `owners` are the resources of local clusters that set quotas."""
+    """A cluster that runs. `owners` are the resources of local clusters that set quotas: of several the oldest."""
 
     name: str
     bootstrap: str
     urls: tuple[str, ...] = ()
-    owners: Mapping[AnyEntity, str] = field(default_factory=dict)
+    owners: Mapping[AnyEntity, ClientQuota] = field(default_factory=dict)
 
 
 def target(asked: Asked) -> Target:
@@ -53,10 +53,9 @@ def urls_of(metrics: str) -> tuple[str, ...]:
 
 
 def _local(layout: Layout) -> Target:
-    resources = Store(layout).all()
-    owners = {
-        entity_of(resource.spec.entity): resource.name for resource in resources if isinstance(resource, ClientQuota)
-    }
+    quotas = [resource for resource in Store(layout).all() if isinstance(resource, ClientQuota)]
+    quotas.sort(key=lambda quota: quota.seniority, reverse=True)
+    owners = {entity_of(quota.spec.entity): quota for quota in quotas}
     return Target(layout.cluster, address_of(layout), _pages(layout), owners)
 
 

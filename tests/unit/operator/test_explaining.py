@@ -9,6 +9,7 @@ from kavka_operator.cli.explaining import Told, of_address, of_client
 from kavka_operator.cli.targets import Target
 from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
 from kavka_operator.quota.explaining import explain, explain_address, unlimited
+from tests.unit.operator.test_recommending import quota
 
 ETL, USERS, ALICE = Entity(None, "etl"), Entity(DEFAULT), Entity("alice")
 NOW_MS = 1_000_000
@@ -62,7 +63,7 @@ def test_each_broker_tells_its_limit_and_what_the_client_uses_of_it() -> None:
         "0": Page(0, {ClientKey("alice", "", "produce"): ClientFigures(1024.0, 2048.0, 3, "", None, 12.4)}),
         "1": Page(1, {ClientKey("alice", "etl", "produce"): ClientFigures(9.0)}),  # another who counts by both
     }
-    target = Target("here", "a:1", ("http://a", "http://b", "http://c"), {ALICE: "of-alice"})
+    target = Target("here", "a:1", ("http://a", "http://b", "http://c"), {ALICE: quota("of-alice", "alice", "Enforce")})
     lines = words(target, pages, {ALICE: {PRODUCE: 2048.0}})
     assert lines[:3] == [
         'user "alice", client id "etl", on each broker of here:',

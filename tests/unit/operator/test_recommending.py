@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.api.files import load
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.cli import recommending
 from kavka_operator.cli.recommending import How, resource, sampled
 from kavka_operator.cli.words import CommandError
 from kavka_operator.kafka.admin import AdminError
@@ -36,6 +37,13 @@ from tests.unit.operator.test_local_pieces import FILE
 MIB = 2**20
 ETL = Entity(None, "etl")
 PRODUCE = "producer_byte_rate"
+
+
+def quota(name: str, user: str, mode: str, **spec: object) -> ClientQuota:
+    """A resource that limits the requests of a user."""
+    wanted = {"clusterName": "main", "entity": {"user": {"name": user}}, "mode": mode, **spec}
+    limits = {"limits": {"requestPercentage": 50}}
+    return ClientQuota.decode({"metadata": {"name": name}, "spec": {**wanted, **limits}})
 
 
 def samples(*rates: float, demand: float | None = None) -> Samples:
@@ -148,9 +156,8 @@ def test_the_file_is_what_apply_takes(tmp_path: Path) -> None:
         Entity("bob", None): {"consumer_byte_rate": 1.0 * MIB},
         Entity(DEFAULT, None): {PRODUCE: 1.0},
     }
-    made = [
-        resource(found, "main", "default", {Entity("bob", None): "of-bob"}) for found in recommend(observed, limits)
-    ]
+    owners: dict[AnyEntity, ClientQuota] = {Entity("bob", None): quota("of-bob", "bob", "Enforce")}
+    made = [resource(found, "main", "default", owners) for found in recommend(observed, limits)]
     path = tmp_path / "quotas.yaml"
     path.write_text("---\n".join([FILE, *map(yaml.safe_dump, made)]))
     quotas = [entry.resource for entry in load([path]) if isinstance(entry.resource, ClientQuota)]
@@ -159,6 +166,23 @@ def test_the_file_is_what_apply_takes(tmp_path: Path) -> None:
     assert declared["recommended-etl"].limits.producer_byte_rate == 4 * MIB
     assert declared["of-bob"].mode == "Enforce"
     assert {entity_of(quota.spec.entity) for quota in quotas} == {ETL, odd, Entity("bob", None)}
+
+
+def test_what_a_resource_says_besides_is_kept() -> None:
+    limits = {"requestPercentage": 9}
+    soon = {"from": "2027-01-01T00:00:00Z", "until": "2027-01-02T00:00:00Z", "reason": "sale", "limits": limits}
+    owners: dict[AnyEntity, ClientQuota] = {Entity("bob", None): quota("of-bob", "bob", "Observe", overrides=[soon])}
+    (found,) = recommend({Observed("bob", "", "fetch", "0"): samples(5.0 * MIB)}, {})
+    made = ClientQuota.decode(resource(found, "main", "default", owners)).spec
+    assert (made.mode, made.limits.request_percentage) == ("Observe", 50.0)
+    assert made.overrides == owners[Entity("bob", None)].spec.overrides
+
+
+def test_a_limit_of_each_broker_does_not_replace_one_of_the_cluster() -> None:
+    owners: dict[AnyEntity, ClientQuota] = {Entity("bob", None): quota("of-bob", "bob", "Enforce", scope="Cluster")}
+    found = recommend({Observed("bob", "", "fetch", "0"): samples(5.0 * MIB)}, {})
+    lines = list(recommending._file(found, "main", "default", owners, How()))
+    assert lines[2:] == ['# user=bob: left out, as ClientQuota "of-bob" is for the whole cluster.']
 
 
 @contextmanager
