@@ -173,6 +173,18 @@ BUSY: Final = Row(
             "percentunit",
         ),
         Panel(
+            "Waiting for turns of others",
+            "Seconds a second that connections of a client wait until others have had their turns on the loop.",
+            (
+                Query(
+                    "topk(10, sum by (user, client_id) "
+                    f"(rate(kavka_client_waited_seconds_total{{{CLIENTS}}}[$__rate_interval])))",
+                    CLIENT,
+                ),
+            ),
+            "s",
+        ),
+        Panel(
             "Held back",
             "Seconds a second that connections of a client wait; above 1 several of them wait at once.",
             (

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.promtool
 #: For each alert: series that make it fire, with values a minute, the minute in which it does, and series that do not.
 NODE: Final = 'cluster="c", instance="a"'
 QUOTA: Final = f'{NODE}, entity="user \\"u\\"", quota_type="produce"'
+CLIENT: Final = f'{NODE}, user="u", client_id="c"'
 DISK: Final = f'{NODE}, directory="/d"'
 GIB: Final = 1 << 30
 Series = Mapping[str, str]
@@ -128,10 +129,21 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         20,
         {f"kavka_loop_cpu_seconds_total{{{NODE}}}": "0+48x30"},
     ),
-    "KavkaClientHurtByNeighbour": (
+    "KavkaLoopHeld": (
         {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+6x30"},
         20,
         {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+1x30"},
+    ),
+    "KavkaClientHurtByNeighbour": (
+        {
+            f"kavka_client_waited_seconds_total{{{CLIENT}}}": "0+30x30",
+            f"kavka_client_loop_seconds_total{{{CLIENT}}}": "0+1x30",
+        },
+        20,
+        {
+            f"kavka_client_waited_seconds_total{{{CLIENT}}}": "0+30x30",
+            f"kavka_client_loop_seconds_total{{{CLIENT}}}": "0+30x30",
+        },
     ),
     "KavkaAssertionFailed": (
         {f"kavka_assertions_failed_total{{{NODE}}}": "0x5 1x9"},
