@@ -12,6 +12,7 @@ from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
 from kavka_broker.runtime.dashboard_names import ALIASES, PARTITION_NAMES
 from kavka_broker.runtime.metric_table import FAMILIES, Family
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
+from kavka_broker.turns import CLIENTS_NAMED_MAX
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
@@ -31,7 +32,8 @@ NOTES = """\
 
 | what | series | beyond it |
 |---|---|---|
-| clients, for each of produce and fetch | {clients}, half of it without a quota | {others} |
+| clients, for each type of quota | {clients}, half of it without a quota | {others} |
+| clients that wait for turns of others | {waiting}, since the start | summed up as `user="__other__"` |
 | topics | {topics} | left out; `kavka_series_omitted{{family="topic"}}` |
 | configured quotas, of each type | {entities} | left out; `kavka_series_omitted{{family="quota"}}` |
 | partitions | {partitions} | left out; `kavka_series_omitted{{family="partition"}}` |
@@ -118,6 +120,7 @@ def render() -> str:
     table = ["| name | type | labels | meaning |", "|---|---|---|---|", *map(row, FAMILIES)]
     notes = NOTES.format(
         clients=SERIES_MAX,
+        waiting=CLIENTS_NAMED_MAX,
         others='summed up as `user="__other__"`; `kavka_client_label_overflow_total`',
         topics=TOPIC_SERIES_MAX,
         partitions=PARTITION_SERIES_MAX,
