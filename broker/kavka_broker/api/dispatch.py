@@ -240,6 +240,7 @@ class Dispatcher:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
             self.complete(exchange)
         data = b"".join(exchange.pieces or ())[SIZE.size :]
+        self.sent()  # what the loop does next is not for this client
         return Enveloped(exchange.answer, data, exchange.client.has_decided)
 
     async def ask(self, request: Message) -> Message:

@@ -58,7 +58,7 @@ class ByteQuota(Shares):
         if sensor.held_until_ms > now_ms:
             return sensor.held_until_ms - now_ms
         if limit > 0 and size_bytes > rate.window.value_max(limit) and not rate.measure(now_ms):
-            sensor.held_until_ms = now_ms + min(int(size_bytes / limit * 1000), THROTTLE_MS_MAX)
+            sensor.held_until_ms = now_ms + int(min(size_bytes / limit * 1000, THROTTLE_MS_MAX))
             return 0
         delay_ms = rate.charge(size_bytes, now_ms, limit)
         if delay_ms:

@@ -214,23 +214,36 @@ class QuotaCalls:
             self._tell(rule.reset)
 
     def _standing(self, quota_type: str, client: Client) -> Standing | None:
-        tags = self._try("quota_metric_tags", self._callback.quota_metric_tags, quota_type, *client)
-        if not isinstance(tags, Mapping):
+        tags = self._try("quota_metric_tags", self._tags, quota_type, *client)
+        if not isinstance(tags, dict):
             return None
         if not tags:
             return Standing(None, Share(*client))
         entity = entity_of(tags)
         share = Share(*(part if isinstance(part, str) else None for part in (entity.user, entity.client_id)))
         failed = self.failures.total
-        limit = self._try("quota_limit", self._callback.quota_limit, quota_type, dict(tags))
+        limit = self._try("quota_limit", self._limit, quota_type, tags)
         if self.failures.total > failed:
             return None
-        if limit is None:
+        if not isinstance(limit, float):
             return Standing(None, share)
-        if not isinstance(limit, (int, float)) or not limit >= 0:
-            self.failures.count("quota_limit", ValueError(f"{limit!r} is no limit; return a number from 0, or None"))
+        return Standing(Effective(entity, OF_A_CALLBACK, limit, ()), share)
+
+    def _tags(self, quota_type: str, user: str, client_id: str) -> dict[str, str]:
+        """Ask for the tags of a client. Raises TypeError where they are no texts, and whatever the callback raises."""
+        tags = dict(self._callback.quota_metric_tags(quota_type, user, client_id))
+        if not all(isinstance(text, str) for pair in tags.items() for text in pair):
+            raise TypeError(f"{tags!r} are no tags; return names and values as texts")
+        return tags
+
+    def _limit(self, quota_type: str, tags: Mapping[str, str]) -> float | None:
+        """Ask for a limit. Raises ValueError or OverflowError where it is none, and whatever the callback raises."""
+        limit: object = self._callback.quota_limit(quota_type, dict(tags))
+        if limit is None:
             return None
-        return Standing(Effective(entity, OF_A_CALLBACK, float(limit), ()), share)
+        if not isinstance(limit, (int, float)) or not limit >= 0:
+            raise ValueError(f"{limit!r} is no limit; return a number from 0, or None")
+        return float(limit)
 
     def _try(self, method: str, call: Callable[..., object], *arguments: object) -> object:
         """Call a method of the callback; None where it raised."""

@@ -49,7 +49,7 @@ class Shares:
     ) -> None:
         self._window = window
         self._window_of_parts = replace(window, first_burst_ms=PART_BURST_MS)
-        self._parts: Collection[Entity | IpEntity] = ()
+        self._parts: Collection[Entity | IpEntity] = frozenset()
         self._rule = rule or KafkaRule()
         self._limits: Mapping[Entity, float] = {}
         self._sensors_max = sensors_max
@@ -87,9 +87,11 @@ class Shares:
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
         of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        if of_clients == self._limits and frozenset(parts) == self._parts:
+            return  # another kind of quota has changed; with many clients it takes long to find their limits again
         held = self._held_by_entity
         self._held_by_entity = {entity: held.get(entity) or HeldTime() for entity in of_clients}
-        self._limits, self._parts = of_clients, parts
+        self._limits, self._parts = of_clients, frozenset(parts)
         self._rule.update(of_clients)
         self.resolve_again()
 

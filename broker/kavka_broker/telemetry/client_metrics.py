@@ -27,13 +27,16 @@ from kavka_broker.telemetry.forward import Forward
 
 log = get("telemetry")
 
+ADDED_BYTES_MAX = 4 * 1024 * 1024
+"""Of attributes, to one push that is passed on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
     """A push as a thread has read it."""
 
     pushed: Pushed
-    forwarded: bytes  # empty where nothing is passed on
+    forwarded: bytes | None  # None where it is too large, or nothing is passed on
 
 
 class ClientMetrics:
@@ -131,8 +134,10 @@ class ClientMetrics:
         now_ms, interval_ms = self._now_ms(), instance.demand.interval_ms
         self.series.take(source_of(attributes), instance.instance_id, unpacked.pushed.points, interval_ms, now_ms)
         self.series.omitted_total += unpacked.pushed.omitted
-        if self.forward is not None:
+        if self.forward is not None and unpacked.forwarded is not None:
             self.forward.send(unpacked.forwarded)
+        elif self.forward is not None:
+            self.forward.dropped_total += 1
 
     async def _unpacked(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
         """Return the push as it was read. Raises BrokerError."""
@@ -152,7 +157,7 @@ class ClientMetrics:
             plain = decompress(codec, data, self.bytes_max)
             pushed = gathered(decode(plain), demand.wants)
             known = [(name, value) for name, value in attributes.items() if value]
-            return Unpacked(pushed, b"" if self.forward is None else with_attributes(plain, known))
+            return Unpacked(pushed, None if self.forward is None else with_attributes(plain, known, ADDED_BYTES_MAX))
         except TooLarge as problem:
             return BrokerError(ErrorCode.TELEMETRY_TOO_LARGE, str(problem))
         except ProtocolViolation as problem:

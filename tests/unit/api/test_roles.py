@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.api.broker import Connected, Enveloped
 from kavka_broker.api.envelopes import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -23,6 +24,7 @@ from kavka_broker.protocol.messages.init_producer_id_request import InitProducer
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE = 7
@@ -81,6 +83,29 @@ def test_a_broker_forwards_decisions_to_the_controller(tmp_path: Path) -> None:
         assert (made.error_code, made.replication_factor) == (ErrorCode.NONE, 2)
         assert (await create(client, "t")).error_code == ErrorCode.TOPIC_ALREADY_EXISTS
         assert first.broker.metadata.topics.get("t") is not None
+
+    play(tmp_path, scenario)
+
+
+def test_what_the_loop_does_after_an_enveloped_request_is_not_its_clients(tmp_path: Path) -> None:
+    later_ns = 10_000_000_000
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        time, serve, is_over = first.broker.slices.time, first.broker.serve_enveloped, False
+        now_ns = time.now_ns
+
+        async def served(frame: memoryview, peer: Connected) -> Enveloped:
+            nonlocal is_over
+            answer = await serve(frame, peer)
+            is_over = True
+            return answer
+
+        first.broker.serve_enveloped = served
+        time.now_ns = lambda: now_ns() + later_ns * is_over
+        assert (await create(await second.connect(), "t")).error_code == ErrorCode.NONE
+        used = [usage.used_total for usage in at_once(first.broker.quotas.requests.usages(0))]
+        assert is_over
+        assert 0 < sum(used) < later_ns
 
     play(tmp_path, scenario)
 

@@ -1,5 +1,7 @@
 """The token bucket: the worked example of KIP-599 and what follows from it."""
 
+import pytest
+
 from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampledRate, SampleWindow
 
@@ -55,11 +57,12 @@ def test_time_that_goes_back_gives_nothing_and_takes_nothing() -> None:
     assert bucket.refill(11_000, 10.0) == 10.0
 
 
-def test_a_limit_of_zero_waits_as_long_as_the_wire_can_say() -> None:
+@pytest.mark.parametrize("limit", [0.0, 5e-324])
+def test_a_limit_of_next_to_nothing_waits_as_long_as_the_wire_can_say(limit: float) -> None:
     bucket = TokenBucket(SampleWindow(10, 1000))
-    bucket.spend(1, 0, limit=0.0)
+    bucket.spend(1, 0, limit)
 
-    assert bucket.throttle_ms(0.0) == THROTTLE_MS_MAX
+    assert bucket.throttle_ms(limit) == THROTTLE_MS_MAX
 
 
 def test_an_empty_bucket_is_not_exhausted_whatever_the_limit() -> None:

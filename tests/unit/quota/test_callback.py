@@ -104,6 +104,20 @@ class Odd(Fixed):
         return float("nan")
 
 
+class Huge(Fixed):
+    """Returns a number that is none of a limit's."""
+
+    def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> float | None:
+        return 10**400
+
+
+class Untyped(Fixed):
+    """Returns tags that are no texts."""
+
+    def quota_metric_tags(self, quota_type: str, user: str, client_id: str) -> Mapping[str, str]:
+        return {"user": [user], 7: client_id}  # type: ignore[dict-item]
+
+
 class Stuck(Fixed):
     """Never returns, until somebody lets it."""
 
@@ -153,7 +167,10 @@ async def test_until_it_answers_kafkas_own_rule_holds() -> None:
         assert quotas.produce("alice", "etl", 10**9, 0) == 0
 
 
-@pytest.mark.parametrize("broken", [Broken(), Odd()], ids=["raises", "returns nan"])
+BROKEN = (Broken(), Odd(), Huge(), Untyped())
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=[type(broken).__name__ for broken in BROKEN])
 @on_a_loop
 async def test_a_failure_is_counted_and_leaves_kafkas_own_rule(broken: Fixed) -> None:
     async with called(broken, {ALICE: 1000.0}) as quotas:

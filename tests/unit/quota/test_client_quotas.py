@@ -8,7 +8,7 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, QuotaKey
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import ByteQuota
-from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
 from kavka_broker.quotas.sensor import OTHER, Usage
 from kavka_broker.quotas.shares import IDLE_MS_MAX
 from kavka_broker.slices import at_once
@@ -296,3 +296,16 @@ def test_a_limit_of_zero_lets_nothing_pass() -> None:
     quota = ByteQuota(WINDOW)
     quota.update({Entity("alice"): 0.0})
     assert quota.admit("alice", "", 1, 0) == quota.charge("alice", "", 1, 0) == THROTTLE_MS_MAX
+
+
+def test_limits_that_have_not_changed_are_not_found_again() -> None:
+    quotas = ClientQuotas(SampleWindow())
+    quotas.update({"producer_byte_rate": {Entity("alice"): 1000.0}})
+    quotas.produce("alice", "etl", 1, 0)
+    quotas.fetch("alice", "etl", 1, 0)
+    known = quotas.by_type[PRODUCE]._resolved.copy()
+
+    quotas.update({"producer_byte_rate": {Entity("alice"): 1000.0}, "consumer_byte_rate": {Entity("alice"): 1000.0}})
+
+    assert quotas.by_type[PRODUCE]._resolved == known != {}
+    assert quotas.by_type[FETCH]._resolved == {}

@@ -127,7 +127,7 @@ def test_the_wait_is_rounded_half_up() -> None:
     assert throttle_ms(rate=1000.24, limit=1000, window_ms=10_000) == 2
 
 
-@pytest.mark.parametrize(("rate", "limit"), [(1.0, 0.0), (1e18, 1e-9)])
+@pytest.mark.parametrize(("rate", "limit"), [(1.0, 0.0), (1e18, 1e-9), (1.0, 5e-324)])
 def test_the_wait_fits_the_wire(rate: float, limit: float) -> None:
     assert throttle_ms(rate, limit, 10_000) == THROTTLE_MS_MAX
 

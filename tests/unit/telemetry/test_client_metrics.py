@@ -179,3 +179,20 @@ def test_a_connection_that_ends_takes_its_instance_with_it() -> None:
     taken.lost("connection")
     assert not taken.instances.knows(ME)
     taken.lost("connection")
+
+
+def test_a_push_that_its_clients_names_would_blow_up_is_kept_and_not_passed_on() -> None:
+    async def body() -> None:
+        forward = Forward("http://collector", lambda _, push: None)
+        taken = made(forward, one=WANTED)
+        bomb = b"\x0a\x00" * 4_000 + PUSH  # so many resources
+        assert len(bomb) < BYTES_MAX
+        client = {**CLIENT, "client_id": "x" * 2_000}
+        instance = taken.ask(ME, lambda _: client)
+        taking = taken.push(ME, client, Push(instance.subscription_id, 0, len(bomb), False), bomb)
+        assert taking is not None
+        await taking
+        assert kept(taken) == {"org.level": 2.5, "org.flow": 3.0}
+        assert (forward.sent_total, forward.dropped_total) == (0, 1)
+
+    asyncio.run(body())

@@ -96,11 +96,21 @@ def test_fields_are_bounded() -> None:
 def test_attributes_are_added_to_every_resource() -> None:
     push = metrics(gauge("a", 1.0), service="s") + metrics(gauge("b", 2.0))
 
-    added = with_attributes(push, [("client_id", "app"), ("client_software_name", "x")])
+    added = with_attributes(push, [("client_id", "app"), ("client_software_name", "x")], 1000)
 
+    assert added is not None
     assert [one.metric for one in decode(added).points] == ["a", "b"]
     for resource, before in zip(resources(added), ([attribute("service", "s")], []), strict=True):
         assert resource == [*before, attribute("client_id", "app"), attribute("client_software_name", "x")]
+
+
+def test_attributes_are_not_added_to_more_resources_than_fit() -> None:
+    push = write_bytes(1, b"") * 1000
+    added = with_attributes(push, [("client_id", "app")], 10**6)
+    assert added is not None
+    bytes_added = len(added) - len(push)
+    assert with_attributes(push, [("client_id", "app")], bytes_added) == added
+    assert with_attributes(push, [("client_id", "app")], bytes_added // 2) is None
 
 
 def resources(push: bytes) -> list[list[bytes]]:

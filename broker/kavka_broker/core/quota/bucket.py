@@ -56,4 +56,4 @@ class TokenBucket:
             return 0
         if limit <= 0:
             return THROTTLE_MS_MAX
-        return min(int(-self.tokens / limit * 1000 + 0.5), THROTTLE_MS_MAX)
+        return int(min(-self.tokens / limit * 1000 + 0.5, THROTTLE_MS_MAX))

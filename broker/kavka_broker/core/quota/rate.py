@@ -166,4 +166,4 @@ def throttle_ms(rate: float, limit: float, window_ms: int) -> int:
         return 0
     if limit <= 0:
         return THROTTLE_MS_MAX
-    return min(int((rate - limit) / limit * window_ms + 0.5), THROTTLE_MS_MAX)
+    return int(min((rate - limit) / limit * window_ms + 0.5, THROTTLE_MS_MAX))  # a tiny limit makes it infinite

@@ -64,14 +64,17 @@ def decode(data: Buffer, fields_max: int = FIELDS_MAX) -> Pushed:
     return pushed
 
 
-def with_attributes(data: Buffer, attributes: Iterable[tuple[str, str]]) -> bytes:
-    """Return a push whose resources have these attributes too. Raises ProtocolViolation.
+def with_attributes(data: Buffer, attributes: Iterable[tuple[str, str]], added_bytes_max: int) -> bytes | None:
+    """Return a push whose resources have these attributes too; None where so much would be added that it is not worth
+    passing on: a resource takes two bytes, and a client chooses how many there are. Raises ProtocolViolation.
 
     Of a message that is there twice protobuf merges the fields: the attributes are added at the end of each resource.
     """
     pairs = (write_bytes(1, key.encode()) + write_bytes(2, write_bytes(1, value.encode())) for key, value in attributes)
     added = write_bytes(1, b"".join(write_bytes(1, pair) for pair in pairs))
-    found = _within(Reader(FIELDS_MAX), [memoryview(data)], (RESOURCE_METRICS,))
+    found = list(_within(Reader(FIELDS_MAX), [memoryview(data)], (RESOURCE_METRICS,)))
+    if len(found) * len(added) > added_bytes_max:
+        return None
     return b"".join(write_bytes(RESOURCE_METRICS, b"".join((resource, added))) for resource in found)
 
 
