@@ -11,6 +11,7 @@ Of addresses that connect as fast as that, `ADDRESSES_MAX` are known apart; thos
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
@@ -56,7 +57,7 @@ class ConnectionRates:
     def limit_addresses(self, limits: Mapping[Entity | IpEntity, float]) -> None:
         """Hold addresses to other limits from now on; what was measured stays."""
         self._limits = {
-            entity: limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0
+            _as_seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0
         }
 
     def take(self, listener: str, now_ms: int) -> int:
@@ -123,3 +124,13 @@ class ConnectionRates:
             return False
         del self._of_address[oldest], self._used_ms[oldest]
         return True
+
+
+def _as_seen(entity: IpEntity) -> IpEntity:
+    """Return the entity with its address as the kernel writes it: 2001:DB8:0::7 is 2001:db8::7."""
+    if not isinstance(entity.ip, str):
+        return entity
+    try:
+        return IpEntity(str(ip_address(entity.ip)))
+    except ValueError:
+        return entity  # the name of a host, in metadata that Apache Kafka wrote

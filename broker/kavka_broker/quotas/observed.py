@@ -72,10 +72,11 @@ class ObservedQuota(Shares):
         observed = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
         self._observed_rule.observed = observed
         self._would = {entity: self._would.get(entity) or WouldBeHeld() for entity in observed}
-        among: dict[Entity | IpEntity, float] = {}
-        for entity, limit in (*observed.items(), *enforced.items()):
-            among.setdefault(entity, limit)
-        self.update(among if observed else {})
+        among = dict(observed)
+        for other, limit in enforced.items() if observed else ():
+            if isinstance(other, Entity) and limit >= 0:
+                among.setdefault(other, limit)
+        self._take_over(among, frozenset())  # also where only one that was observed is enforced now
 
     def charge(self, user: str, client_id: str, used: float, now_ms: int) -> None:
         """Record what has passed."""

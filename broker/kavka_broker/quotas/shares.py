@@ -87,11 +87,14 @@ class Shares:
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
         of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
-        if of_clients == self._limits and frozenset(parts) == self._parts:
-            return  # another kind of quota has changed; with many clients it takes long to find their limits again
+        if of_clients != self._limits or frozenset(parts) != self._parts:
+            self._take_over(of_clients, frozenset(parts))
+        # Otherwise another kind of quota has changed; with many clients it takes long to find their limits again.
+
+    def _take_over(self, of_clients: Mapping[Entity, float], parts: Collection[Entity | IpEntity]) -> None:
         held = self._held_by_entity
         self._held_by_entity = {entity: held.get(entity) or HeldTime() for entity in of_clients}
-        self._limits, self._parts = of_clients, frozenset(parts)
+        self._limits, self._parts = of_clients, parts
         self._rule.update(of_clients)
         self.resolve_again()
 

@@ -11,6 +11,8 @@ AT_ONCE = 10  # seconds' worth that may come at once
 INSIDE, OUTSIDE = "INSIDE", "OUTSIDE"
 ADDRESS = "192.0.2.7"
 
+V6 = ("2001:db8::7", "2001:db8::8")
+
 
 def rates(of_broker: int = 10**9, protected: str = "", **of_listener: int) -> ConnectionRates:
     made = ConnectionRates(protected=protected)
@@ -77,6 +79,13 @@ def test_the_default_gives_each_address_its_own_rate_and_a_name_wins() -> None:
         return sum(not limited.admit(OUTSIDE, address, 0) for _ in range(100))
 
     assert [admitted(one) for one in (ADDRESS, "192.0.2.8", "192.0.2.9")] == [2 * AT_ONCE, AT_ONCE, AT_ONCE]
+
+
+def test_an_address_may_be_written_in_another_way_than_the_kernels() -> None:
+    limited = rates()
+    limited.limit_addresses({IpEntity("2001:DB8:0:0::7"): 1.0, IpEntity("client.example"): 1.0})
+    admitted = {address: sum(not limited.admit(OUTSIDE, address, 0) for _ in range(100)) for address in V6}
+    assert admitted == {"2001:db8::7": AT_ONCE, "2001:db8::8": 100}
 
 
 def test_other_limits_hold_at_once_and_what_was_measured_stays() -> None:

@@ -4,13 +4,13 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.client_quotas import PRODUCE, ClientQuotas
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.observed import WouldBeHeld
 from kavka_broker.quotas.sensor import Demand, HeldTime
 from kavka_broker.slices import at_once
 
-ALICE = Entity("alice")
+ALICE, BOB = Entity("alice"), Entity("bob")
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"
 
 
@@ -124,3 +124,15 @@ def test_the_metrics_of_a_throttled_client_have_its_demand() -> None:
     assert line.rate is not None
     assert line.demand is not None
     assert line.demand > 50 * line.rate
+
+
+def test_an_observed_limit_that_is_enforced_as_it_was_is_observed_no_more() -> None:
+    quotas = ClientQuotas()
+    quotas.update({PRODUCER: {BOB: 1000.0}}, {PRODUCER: {ALICE: 1000.0}})
+    assert quotas.produce("alice", "etl", 100_000, 0) == 0
+
+    quotas.update({PRODUCER: {ALICE: 1000.0}}, {PRODUCER: {BOB: 1000.0}})
+
+    assert quotas.produce("bob", "etl", 100_000, 0) == 0
+    assert quotas.produce("alice", "etl", 100_000, 0) > 0
+    assert set(lines(quotas, PRODUCE, 0)) == {BOB}
