@@ -10,7 +10,6 @@ SAMPLE_MS = 1000
 AT_ONCE = 10  # seconds' worth that may come at once
 INSIDE, OUTSIDE = "INSIDE", "OUTSIDE"
 ADDRESS = "192.0.2.7"
-
 V6 = ("2001:db8::7", "2001:db8::8")
 
 
