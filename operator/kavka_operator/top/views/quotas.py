@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kavka_broker.core.quota.terms import PREFIX
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.kafka.figures import QUOTA_TYPES
@@ -45,7 +46,7 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit:
             Cell(text, text, Tone.FAINT if hidden else Tone.NAME),
             Cell(str(level), level) if level else Cell(""),
             Cell(_words(key), key),
-            Cell(units.amount(QUOTA_TYPES.get(key, key), limit), limit),
+            Cell(units.amount(_kind(key), limit), limit),
             *_usage(history, entity, key),
             Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
         ),
@@ -53,8 +54,13 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit:
 
 
 def _amounts(values: Mapping[str, float]) -> list[str]:
-    """The keys that are amounts; those of Kavka's own that are moments are not."""
-    return sorted(key for key in values if not key.endswith("_ms"))
+    """The keys that are amounts; of Kavka's own the moments, and the mark of a prefix, are not."""
+    return sorted(key for key in values if not key.endswith("_ms") and key != PREFIX)
+
+
+def _kind(key: str) -> str:
+    """What the key counts; keys of Kavka's own end with the one of Kafka's that they are about."""
+    return next((kind for known, kind in QUOTA_TYPES.items() if key.endswith(known)), key)
 
 
 def _words(key: str) -> str:

@@ -121,6 +121,14 @@ def test_the_lag_of_a_group_and_whether_it_grows() -> None:
     assert (row["LAG"], row["MEMBERS"]) == ("not told", "not told")
 
 
+def test_limits_by_keys_of_kavka_have_the_unit_of_the_key_that_they_are_about() -> None:
+    values = {"kavka_prefix": 1.0, "kavka_share_2_producer_byte_rate": 1048576.0, "kavka_override_until_ms": 9.0}
+    sheet = VIEWS["quotas"](history(look(1.0, quotas={Entity(None, "etl"): values})))
+    assert [[cell.text for cell in row.cells[2:4]] for row in sheet.rows] == [
+        ["share 2 producer byte rate", "1.0 MiB/s"]
+    ]
+
+
 def test_a_quota_that_others_hide_says_by_which() -> None:
     quotas = {
         Entity(None, "etl"): {
