@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kavka_broker.core.quota.bucket import TokenBucket
-from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
 
 PART_DELAY_MS_MAX = 2_000
@@ -148,7 +148,7 @@ class Sensor:
         """Return how long a client under a part of a budget has to wait now: the part may have changed meanwhile."""
         if not self.limit:
             return 0
-        rest_ms = max(int((self.owed_until_ms - now_ms) * self.owed_limit / self.limit), 0)
+        rest_ms = int(max(min((self.owed_until_ms - now_ms) * self.owed_limit / self.limit, THROTTLE_MS_MAX), 0))
         self.owed_until_ms, self.owed_limit = now_ms + rest_ms, self.limit
         return min(rest_ms, PART_DELAY_MS_MAX)
 

@@ -192,6 +192,19 @@ def test_what_one_broker_has_used_another_does_not_use_again() -> None:
     assert [rest_ms(9000), rest_ms(9500), rest_ms(10_000)] == [1000, 500, 0], "a part that has grown lets go"
 
 
+def test_a_part_that_shrinks_to_next_to_nothing_makes_the_rest_no_more_than_the_longest_wait() -> None:
+    quotas = ClientQuotas()
+
+    def divide(part: float) -> None:
+        limits: Limits = {BUDGET: {ALICE: 1000.0}, share_key(1, PRODUCE): {ALICE: part}}
+        quotas.update(in_force(limits, 0, 1), budgets=budgets(limits))
+
+    divide(1000.0)
+    assert quotas.produce("alice", "a", 10_000, 0) == 2000
+    divide(5e-324)
+    assert quotas.held("produce", "alice", "a", 0).rest_ms(1) == 2000
+
+
 def test_shares_are_set_like_any_other_key() -> None:
     quotas = Quotas()
     altered(quotas, "alice", {BUDGET: 90.0, share_key(12, PRODUCE): 30.0})
