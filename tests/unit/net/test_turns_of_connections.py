@@ -49,8 +49,9 @@ def framed(client_id: str) -> bytes:
 
 async def scenario() -> None:
     handlers, clock, limits = Handlers(), SystemClock(), Limits()
+    timers = Timers(clock, asyncio.get_running_loop())
     limits.turns.now_ns = count(step=QUANTUM_NS // READINGS_PER_QUANTUM).__next__
-    listener = Listener("PLAINTEXT", handlers, limits, clock, Timers(clock, asyncio.get_running_loop()))  # type: ignore[arg-type]
+    listener = Listener("PLAINTEXT", handlers, limits, clock, timers)  # type: ignore[arg-type]
     port = await listener.bind("127.0.0.1", 0)
     await listener.serve()
     reader, light = await asyncio.open_connection("127.0.0.1", port)
