@@ -3,7 +3,8 @@
 A user's name, or the client id where nobody is authenticated, begins with its tenant: acme.etl and acme.web are both of
 acme. What is set on the user acme is the budget of the tenant; whoever names no tenant keeps an allowance of its own.
 
-    PYTHONPATH=examples kavka-broker server.properties     with client.quota.callback.class=tenant_quota:TenantQuotas
+    client.quota.callback.class=tenant_quota:TenantQuotas     in server.properties, then
+    PYTHONPATH=examples kavka-broker run --config server.properties
     kafka-configs.sh --alter --entity-type users --entity-name acme --add-config producer_byte_rate=1048576 ...
 """
 
