@@ -4,7 +4,8 @@ While the loop keeps up nobody waits: a connection begins its requests in the ca
 quantum has gone by, in however many callbacks, all further ones are put into the fair queue (`core/fairness`), and so
 is a connection that has had a quantum by itself. From then on a turn of the loop serves what is next in the queue for
 a quantum and then reads what has arrived; who may go before all that waits is served as it is read. A slice of long
-work is such a turn, too.
+work is such a turn, too. Where the loop has done something else for longer, as opening logs, the queue is served for
+as long as that took: clients have at least half of the loop.
 
 Time is measured, never estimated: reading, the handler, sending the answer, the steps of a handler that waits. A byte
 in or out adds a nanosecond for what the system does behind the loop.
@@ -20,6 +21,8 @@ from kavka_broker.core.fairness import Flow as CoreFlow
 __all__ = ["PEER_WEIGHT", "QUANTUM_NS", "Flow", "Turns"]
 
 NS_PER_BYTE: Final = 1
+SERVED_NS_MAX: Final = 5 * QUANTUM_NS
+TURNS_PER_CALL_MAX: Final = 64
 CLIENTS_NAMED_MAX: Final = 500
 OTHER: Final = ("__other__", "__other__")
 
@@ -47,6 +50,7 @@ class Turns:
         self._queue: FairQueue[Waiter] = FairQueue()
         self._since_ns: dict[Waiter, int] = {}  # when those that wait began to
         self._spent_ns = 0  # since the last turn of the queue
+        self._rest_ns = 0  # the time at which that ended, without what clients have had since
         self._is_armed = False
         self._is_granted = False  # the loop belongs to a slice, until that is over
         self.own = self.join("", "")  # of work that is for no client
@@ -120,18 +124,22 @@ class Turns:
     def _serve(self) -> None:
         """Serve those that are next, until a quantum has gone by."""
         self._is_armed = False
+        others_ns = self.now_ns() - self._spent_ns - self._rest_ns
+        room_ns = max(self.quantum_ns, min(others_ns, SERVED_NS_MAX))
         self._spent_ns = 0
         try:
-            for _ in range(len(self._since_ns)):  # one that has had its turn waits for the next time
+            # Who has had its turn waits for the next call, unless there is more room than that.
+            for _ in range(len(self._since_ns) if room_ns == self.quantum_ns else TURNS_PER_CALL_MAX):
                 taken = self._queue.take()
                 if taken is None:
                     return
                 flow, waiter = taken
                 self._spent_of(flow).waited_ns += self.now_ns() - self._since_ns.pop(waiter)
                 self._is_granted = not waiter()
-                if self._is_granted or self._spent_ns >= self.quantum_ns:
+                if self._is_granted or self._spent_ns >= room_ns:
                     return
         finally:
+            self._rest_ns = self.now_ns() - self._spent_ns
             if len(self._queue):
                 self._arm()
 

@@ -171,3 +171,27 @@ def test_invented_client_ids_take_no_memory() -> None:
         assert turns.flow_count <= GONE_FLOWS_MAX + 1
 
     run(scenario)
+
+
+def test_clients_have_half_of_a_loop_that_is_busy_with_other_work() -> None:
+    """Ten ms of opening logs in each turn of the loop would leave a quantum of eleven to all clients."""
+
+    async def main() -> None:
+        now = [0]
+        turns = Turns(lambda: now[0])
+        served = list[int]()
+
+        class Client(Greedy):
+            def take_turn(self) -> bool:
+                now[0] += self.cost_ns
+                return super().take_turn()
+
+        client = Client(turns, "a")
+        for _ in range(TURNS):
+            before = client.served
+            now[0] += 4 * QUANTUM_NS
+            await asyncio.sleep(0)
+            served.append(client.served - before)
+        assert set(served[1:]) == {4}
+
+    asyncio.run(main())
