@@ -46,6 +46,7 @@ from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.registrations import Registrations
+from tests.sim.turns import FairTurns
 from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
@@ -120,6 +121,7 @@ class Simulation:
         self.refused: Counter[str] = Counter()
         self.invariants = Invariants(self)
         self.registrations = Registrations(self)
+        self.turns = FairTurns(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
@@ -185,7 +187,11 @@ class Simulation:
     def _watch(self, node: Node) -> None:
         if node.is_clean:
             self._clean_lives[node.node_id, node.lives] = None
-        node.process.watch = partial(self.invariants.check, node)
+        node.process.watch = partial(self._after_step, node)
+
+    def _after_step(self, node: Node) -> None:
+        self.invariants.check(node)
+        self.turns.after_step(node)
 
     @property
     def is_synced(self) -> bool:

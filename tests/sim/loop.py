@@ -172,6 +172,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.is_in_thread = False  # what runs would not hold the loop
         self.exhausted: Exhausted | None = None
         self.now = 0.0
+        self.before_time_goes_on: Callable[[], None] = lambda: None  # told when nothing is ready any more
         self._numbers = 0
         self._timers: list[tuple[float, int, SimHandle]] = []
         self._trace = blake2b(digest_size=8)
@@ -262,6 +263,7 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _go_on_in_time(self) -> None:
         """To the moment at which something is due. Raises Deadlock."""
+        self.before_time_goes_on()
         timers = self._timers
         while timers and timers[0][2].is_cancelled:
             heappop(timers)

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.sim.compaction import Compaction
 from tests.sim.crowds import Crowds
+from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
 from tests.sim.throttled import Throttled
 from tests.sim.transactions import Transactions
@@ -25,6 +26,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "compaction": Compaction,
     "crowds": Crowds,
     "throttled": Throttled,
+    "greedy": Greediness,
 }
 
 

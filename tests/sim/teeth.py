@@ -31,6 +31,7 @@ from tests.sim import (
     teeth_of_mends,
     teeth_of_quotas,
     teeth_of_strangers,
+    teeth_of_turns,
 )
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
@@ -42,6 +43,7 @@ BESIDE: Final = (
     teeth_of_strangers,
     teeth_of_crowds,
     teeth_of_quotas,
+    teeth_of_turns,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
 

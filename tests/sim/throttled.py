@@ -56,15 +56,12 @@ class Throttled(Workload):
         return [self._held, self._free, self._reader]
 
     def stop(self) -> None:
-        self._before = {producer.name: len(producer.told) for producer in (self._held, self._free)}
+        for producer in (self._held, self._free):
+            producer.told_before = len(producer.told)
 
     def missing(self) -> list[str]:
         """Both go on until each has been answered after healing: nobody starves."""
-        both = (self._held, self._free)
-        waiting = [producer for producer in both if len(producer.told) == self._before[producer.name]]
-        if not waiting:
-            self._held.is_stopping = self._free.is_stopping = True
-        return [f"{producer.name} is not answered" for producer in waiting]
+        return [f"{producer.name} is not answered" for producer in (self._held, self._free) if not producer.is_done]
 
     async def judge(self) -> list[str]:
         last = self.as_client(Reader, "last throttled reader", [PLACE])
@@ -92,6 +89,12 @@ class HeldProducer(WeakProducer):
 
     acks = -1
     place = PLACE
+    told_before = 0  # healing
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has been answered after healing: its last request may have failed while that went on."""
+        return self.is_stopping and len(self.told) > self.told_before
 
     @property
     def answers(self) -> int:

@@ -38,7 +38,7 @@ class WeakProducer(Client):
         self.told: dict[str, int] = {}
 
     async def run(self) -> None:
-        while not self.is_stopping:
+        while not self.is_done:
             await asyncio.sleep(self.random.uniform(0.02, 0.4))
             if self.throttle_time_ms:
                 await asyncio.sleep(self.throttle_time_ms / 1000)
@@ -70,6 +70,10 @@ class WeakProducer(Client):
             self.forget_leader(place)
         else:
             self.told |= {value: told.base_offset + number for number, value in enumerate(values)}
+
+    @property
+    def is_done(self) -> bool:
+        return self.is_stopping
 
     def new_values(self) -> list[str]:
         return [f"{self.name}.{self._numbers}.{index}" for index in range(self.random.randint(1, 6))]
