@@ -3,6 +3,7 @@
 | invariant | meaning |
 |---|---|
 | NobodyStarves | time goes on while a request that has arrived whole is not begun, and nothing holds its connection |
+| | a connection over a quota is held for longer than its delay |
 | TurnsAreFair | while a client waits, another gets more of the loop than it by more than some turns, by their weights |
 
 Work takes no simulated time, and whoever waits has its turn in the same moment: the loop has nothing left to do before
@@ -26,6 +27,8 @@ AHEAD_NS_MAX: Final = 8 * QUANTUM_NS
 """A pause earns a quantum, and a turn is one with the rest of a request. Further answers that are ready, and the first
 requests of new connections, do not wait for those who have had less.
 """
+LATE_MS_MAX: Final = 1_000
+"""For which a connection may be held behind its delay: clocks drift."""
 SIZE_BYTES: Final = 4
 
 
@@ -86,10 +89,16 @@ class FairTurns:
                 continue
             if turns._since_ns:
                 self.simulation.fail(f"NobodyStarves: {process} gives no turn to {len(turns._since_ns)} that wait")
-            for connection in connections_of(node) if is_look else ():
-                if has_whole_request(connection) and not held_by(connection):
-                    client = connection._flow.client[1]
-                    self.simulation.fail(f"NobodyStarves: {process} does not begin a request of {client!r}")
+            if is_look:
+                self._look(node)
+
+    def _look(self, node: Any) -> None:
+        for connection in connections_of(node):
+            client = connection._flow.client[1]
+            if has_whole_request(connection) and not held_by(connection):
+                self.simulation.fail(f"NobodyStarves: {node.process} does not begin a request of {client!r}")
+            if connection.is_muted and node.clock.monotonic_ms() > connection._muted_until_ms + LATE_MS_MAX:
+                self.simulation.fail(f"NobodyStarves: {node.process} holds {client!r} for longer than its delay")
 
 
 def turns_of(node: Any) -> Turns | None:
