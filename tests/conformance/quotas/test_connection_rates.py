@@ -106,7 +106,7 @@ def test_a_rate_is_taken_or_refused_alike(both: tuple[Listening, Listening], key
     assert {value: codes for value, codes in said.items() if codes[0] != codes[1]} == {}
 
 
-@pytest.mark.parametrize(("broker", "key"), [("1", RATE), ("", RATE)])
+@pytest.mark.parametrize(("broker", "key"), [("1", RATE), ("", RATE), ("1", OF_CLIENTS), ("", OF_CLIENTS)])
 def test_a_rate_is_described_alike(both: tuple[Listening, Listening], broker: str, key: str) -> None:
     def show(value: str) -> bool:
         ours, theirs = (described(each.server, broker, key) for each in both)

@@ -121,3 +121,24 @@ def test_a_subscription_says_its_configs_and_of_the_others_their_defaults() -> N
     assert [synonym.value for synonym in found["metrics"].synonyms] == ["org.apache,kavka"]
     assert (found["interval.ms"].value, found["interval.ms"].source) == ("300000", Source.DEFAULT)
     assert not found["interval.ms"].synonyms
+
+
+def test_a_key_of_one_listener_is_shown_before_that_of_all() -> None:
+    name = "listener.name.clients.max.connection.creation.rate"
+    places = layers({name: "5"}, {name: "6"}, {name: "7", "max.connection.creation.rate": "8"})
+    found = broker(name, places)
+    assert (found.value, found.source, found.type, found.read_only) == (
+        "7",
+        Source.DYNAMIC_BROKER,
+        ConfigType.INT,
+        True,
+    )
+    assert shown(found) == [
+        "DYNAMIC_BROKER:listener.name.clients.max.connection.creation.rate=7",
+        "DYNAMIC_BROKER:max.connection.creation.rate=8",
+        "DYNAMIC_DEFAULT_BROKER:listener.name.clients.max.connection.creation.rate=6",
+        "STATIC_BROKER:listener.name.clients.max.connection.creation.rate=5",
+        "DEFAULT:max.connection.creation.rate=2147483647",
+    ]
+    assert [(one.name, one.value) for one in describe_every_broker(places)] == [(name, "6")]
+    assert broker(name, layers({name: "5"})).value == "5"

@@ -4,12 +4,12 @@ A value may be said in several places. The most particular one counts; the other
 operator sees by them what would hold if the first were deleted.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import dropwhile
 
-from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig
+from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig, definition_of, listener_key
 from kavka_broker.core.config.client_metrics_table import CLIENT_METRICS_KEYS
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
 from kavka_broker.core.config.group_table import GROUP_KEYS
@@ -70,8 +70,9 @@ class Layers:
 
     def said(self, name: str) -> tuple[Synonym, ...]:
         """Every place that sets a broker config, the one that counts first."""
-        definition = KEYS.get(name)
-        names = SYNONYMS.get(name, (name,))
+        definition = definition_of(name)
+        of_listener = listener_key(name)
+        names = SYNONYMS.get(name, (name,)) if of_listener is None else (name, of_listener[1])
         sensitive = definition is None or definition.sensitive
         found = [
             Synonym(synonym, None if sensitive else layer[synonym], source)
@@ -107,13 +108,17 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
-    """Describe every config of a broker, and the unknown keys of its file."""
+    """Describe every config of a broker, those that one of its listeners has alone, and the unknown keys of its file."""
     effective = layers.effective
     for name, definition in sorted(KEYS.items()):
         synonyms = layers.said(name)
         if not definition.internal or (synonyms and synonyms[0].source is not Source.DEFAULT):
             yield _described(name, definition, effective.text(name), synonyms)
-    for name in sorted(layers.config.given.keys() - KEYS.keys()):
+    of_listeners = _of_listeners({**layers.config.given, **layers.every_broker, **layers.own})
+    for name, definition in of_listeners.items():
+        synonyms = layers.said(name)
+        yield _described(name, definition, synonyms[0].value, synonyms)
+    for name in sorted(layers.config.given.keys() - KEYS.keys() - of_listeners.keys()):
         synonym = Synonym(name, None, Source.STATIC_BROKER)
         yield Described(name, None, Source.STATIC_BROKER, (synonym,), sensitive=True, read_only=True)
 
@@ -121,7 +126,8 @@ def describe_broker(layers: Layers) -> Iterator[Described]:
 def describe_every_broker(layers: Layers) -> Iterator[Described]:
     """Describe what was altered for all brokers."""
     for name, value in sorted(layers.every_broker.items()):
-        definition = KEYS.get(name) or Definition(name, ConfigType.PASSWORD, None, mode=Mode.CLUSTER_WIDE)
+        unknown = Definition(name, ConfigType.PASSWORD, None, mode=Mode.CLUSTER_WIDE)
+        definition = KEYS.get(name) or _of_listeners([name]).get(name, unknown)
         shown = None if definition.sensitive else value
         synonym = Synonym(name, shown, Source.DYNAMIC_DEFAULT_BROKER)
         yield _described(name, definition, value, (synonym,))
@@ -166,6 +172,14 @@ def _described(name: str, definition: Definition, value: str | None, synonyms: t
         definition.sensitive,
         read_only=definition.mode is Mode.READ_ONLY,
     )
+
+
+def _of_listeners(names: Iterable[str]) -> dict[str, Definition]:
+    """Return the definitions of those keys that are set for one listener alone. Apache Kafka describes them as
+    read-only, although they may be altered.
+    """
+    keys = {name: definition_of(name) for name in sorted(names) if listener_key(name) is not None}
+    return {name: replace(found, mode=Mode.READ_ONLY) for name, found in keys.items() if found is not None}
 
 
 def _default(name: str) -> str | None:
