@@ -106,6 +106,24 @@ def test_a_rate_is_taken_or_refused_alike(both: tuple[Listening, Listening], key
     assert {value: codes for value, codes in said.items() if codes[0] != codes[1]} == {}
 
 
+def test_keys_of_a_listener_that_all_brokers_may_have_are_those_of_kafka(both: tuple[Listening, Listening]) -> None:
+    said = {
+        (broker, key): [alter(each.server, broker, f"listener.name.{key}", "7", validate_only=True) for each in both]
+        for broker in ("", "1")
+        for key in (
+            "clients.max.connections",
+            "clients.nope",
+            "clients.num.partitions",
+            "nosuch.nope",
+            "nope",
+            "",
+            "a.",
+        )
+    }
+    assert {asked: codes for asked, codes in said.items() if codes[0] != codes[1]} == {}
+    assert {codes[0] for codes in said.values()} == {ErrorCode.NONE, ErrorCode.INVALID_REQUEST}
+
+
 @pytest.mark.parametrize(("broker", "key"), [("1", RATE), ("", RATE), ("1", OF_CLIENTS), ("", OF_CLIENTS)])
 def test_a_rate_is_described_alike(both: tuple[Listening, Listening], broker: str, key: str) -> None:
     def show(value: str) -> bool:

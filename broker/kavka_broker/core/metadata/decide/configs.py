@@ -4,6 +4,7 @@ What comes out is checked whole before a record is written, so two keys that can
 the same as before writes nothing.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -31,6 +32,9 @@ from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRec
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 
 #: Why a resource of a type needs a name.
+OF_ONE_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.")
+"""Begins keys of one listener, which are each broker's own, also where nobody here knows them."""
+
 NAMELESS: Final[Mapping[int, str]] = {
     ResourceType.TOPIC: "a topic needs a name; what all topics share is altered on the brokers",
     ResourceType.GROUP: "a group needs a name; groups have no common default to alter",
@@ -224,6 +228,8 @@ def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, s
             if definition is not None:  # otherwise, as in Kafka, a plugin of some broker may know the key
                 _check_mode(definition, every_broker=not resource.name)
                 check_altered(name, values[name], said, before)
+            elif not resource.name and OF_ONE_LISTENER.match(name):
+                raise ConfigError(name, "is of one listener; alter it for each broker")
         except ConfigError as error:
             raise _request(str(error)) from None
 
