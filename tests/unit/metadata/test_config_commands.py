@@ -86,6 +86,7 @@ def test_a_broker_may_be_told_what_only_a_plugin_knows() -> None:
         (BROKER, [Change("log.cleaner.threads", SET, "x")], ErrorCode.INVALID_REQUEST),
         (Resource(4, "one"), [Change("log.cleaner.threads", SET, "2")], ErrorCode.INVALID_REQUEST),
         (EVERY_BROKER, [Change("listeners", SET, "PLAINTEXT://:1")], ErrorCode.INVALID_REQUEST),
+        (EVERY_BROKER, [Change("listener.name.clients.nope", SET, "1")], ErrorCode.INVALID_REQUEST),
         (Resource(32, ""), [Change("consumer.session.timeout.ms", SET, "50000")], ErrorCode.INVALID_REQUEST),
         (Resource(32, "g"), [Change("nope", SET, "5")], ErrorCode.INVALID_CONFIG),
     ],

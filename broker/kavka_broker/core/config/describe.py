@@ -108,7 +108,7 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
-    """Describe every config of a broker, those that one of its listeners has alone, and the unknown keys of its file."""
+    """Describe every config of a broker, those of one listener alone, and the unknown keys of its file."""
     effective = layers.effective
     for name, definition in sorted(KEYS.items()):
         synonyms = layers.said(name)
