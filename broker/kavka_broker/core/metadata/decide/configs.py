@@ -31,10 +31,10 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 
-#: Why a resource of a type needs a name.
+#: How keys of one listener begin, which are each broker's own, also where nobody here knows them.
 OF_ONE_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.")
-"""Begins keys of one listener, which are each broker's own, also where nobody here knows them."""
 
+#: Why a resource of a type needs a name.
 NAMELESS: Final[Mapping[int, str]] = {
     ResourceType.TOPIC: "a topic needs a name; what all topics share is altered on the brokers",
     ResourceType.GROUP: "a group needs a name; groups have no common default to alter",
