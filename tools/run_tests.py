@@ -31,7 +31,8 @@ LINT = {
     "commit titles": ("python", "-m", "tools.titles"),
 }
 SUITE_SECONDS_MAX = 1800
-QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in two parts
+QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
+PARTS = 4
 TOGETHER = min(2, os.cpu_count() or 1)
 
 
@@ -109,21 +110,23 @@ def run_pytest(paths: tuple[str, ...], *, is_shown: bool = False) -> Ran:
 
 
 def quick_parts() -> list[tuple[str, ...]]:
-    """The quick suites, the longest in halves: alone it would take one worker longer than all others the second."""
-    longest, *others = QUICK
-    return [*halves(longest), *((path,) for path in others)]
+    """The quick suites in the order of their time: the longest alone would take one worker longer than all others the
+    second, so it runs in parts behind the second longest, and the shortest ends the run.
+    """
+    longest, second, *others = QUICK
+    return [(second,), *divided(longest), *((path,) for path in others)]
 
 
-def halves(suite: str) -> list[tuple[str, ...]]:
-    """What is directly in a suite, in two parts with about as much source of tests in each."""
+def divided(suite: str) -> list[tuple[str, ...]]:
+    """What is directly in a suite, in `PARTS` parts with about as much source of tests in each."""
     rooms = {path: sum(file.stat().st_size for file in sources(path)) for path in sorted((ROOT / suite).glob("*"))}
-    parts: tuple[list[str], list[str]] = ([], [])
-    sizes = [0, 0]
+    parts: list[list[str]] = [[] for _ in range(PARTS)]
+    sizes = [0] * PARTS
     for path, size in sorted(rooms.items(), key=lambda room: -room[1]):
         if size:
-            smaller = sizes.index(min(sizes))
-            parts[smaller].append(path.relative_to(ROOT).as_posix())
-            sizes[smaller] += size
+            smallest = sizes.index(min(sizes))
+            parts[smallest].append(path.relative_to(ROOT).as_posix())
+            sizes[smallest] += size
     return [tuple(part) for part in parts if part]
 
 

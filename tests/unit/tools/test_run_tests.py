@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Tally, halves, run_pytest, run_quick
+from tools.run_tests import Tally, divided, run_pytest, run_quick
 
 GOOD = """\
 import pytest
@@ -61,14 +61,16 @@ def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch
     assert "good: ended after 0 s" in ran.text
 
 
-def test_a_suite_is_halved_and_nothing_of_it_is_lost(project: Path) -> None:
-    rooms = {"a": 900, "b": 500, "c": 300, "d": 50}
+def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path) -> None:
+    rooms = {"a": 900, "b": 500, "c": 300, "d": 50, "e": 40}
     for name, size in rooms.items():
         (project / "suite" / name).mkdir(parents=True)
         (project / "suite" / name / "test_it.py").write_text("#" * size)
         (project / "suite" / name / "fakes.py").write_text("#" * 5_000)
     (project / "suite" / "test_alone.py").write_text("#" * 20)
     (project / "suite" / "empty").mkdir()
-    assert halves("suite") == [("suite/a",), ("suite/b", "suite/c", "suite/d", "suite/test_alone.py")]
-    assert halves("good") == [("good/test_good.py",)]
-    assert halves("nowhere") == []
+    assert divided("suite") == [
+        ("suite/a",), ("suite/b",), ("suite/c",), ("suite/d", "suite/e", "suite/test_alone.py")
+    ]  # fmt: skip
+    assert divided("good") == [("good/test_good.py",)]
+    assert divided("nowhere") == []
