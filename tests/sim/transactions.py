@@ -217,6 +217,10 @@ class Transactions(Workload):
             self.simulation.rules[TOPIC] = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
             configs |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
             configs |= {"internal_segment_bytes": "1000", "delete_retention_ms": chance.choice(("0", "3000"))}
+            if self.shape.replication_factor > 1:
+                # As in Apache Kafka, a follower that is away for longer than this may have the records of an aborted
+                # transaction, and never get its marker: the leader has cleaned both.
+                configs["delete_retention_ms"] = "86400000"
             self.simulation.say(f"{TOPIC}: {configs}")
         await admin.create(TOPIC, 1, self.shape.replication_factor, **configs)
 

@@ -17,6 +17,14 @@ class SessionPartition:
         self.sent_high_watermark = -1
         self.log_start_offset = -1
 
+    def ask_again(self, position: FetchPartition) -> None:
+        """Take the place from which the client fetches now. In another leader epoch a follower begins again, and drops
+        what it was told before: it has to be told again.
+        """
+        if position.current_leader_epoch != self.position.current_leader_epoch:
+            self.sent_high_watermark = self.log_start_offset = -1
+        self.position = position
+
     def told(self, high_watermark: int, log_start_offset: int) -> bool:
         """Remember the offsets that the client is about to learn; returns whether any of them is new to it."""
         changed = high_watermark != self.sent_high_watermark or log_start_offset != self.log_start_offset

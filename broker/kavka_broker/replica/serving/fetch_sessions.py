@@ -67,14 +67,14 @@ class FetchSession:
         named: list[SessionPartition] = []
         for place, asked in (prepared or {}).items():
             known = partitions.setdefault(place, asked)
-            known.position = asked.position
+            known.ask_again(asked.position)
             named.append(known)
         for topic, position in positions(request) if prepared is None else ():
             there = partitions.get((topic, position.partition))
             if there is None:
                 there = partitions[topic, position.partition] = SessionPartition(topic, position)
             else:
-                there.position = position
+                there.ask_again(position)
             named.append(there)
         for forgotten in request.forgotten_topics_data:
             key = forgotten.topic_id if forgotten.topic_id != ZERO else forgotten.topic
