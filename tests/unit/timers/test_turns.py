@@ -195,3 +195,15 @@ def test_clients_have_half_of_a_loop_that_is_busy_with_other_work() -> None:
         assert set(served[1:]) == {4}
 
     asyncio.run(main())
+
+
+def test_the_loop_rests_when_the_last_that_waited_is_gone() -> None:
+    """The queue still knows its client: a loop that served nobody for it in each turn ran in a circle."""
+
+    async def scenario(turns: Turns) -> None:
+        greedy = Greedy(turns, "a")
+        turns.forget(greedy.flow, greedy.take_turn)
+        await pass_turns(5)
+        assert not turns._is_armed
+
+    run(scenario)
