@@ -11,8 +11,6 @@ is told is how much memory a broker has taken for them, and how long requests of
 """
 
 import argparse
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,10 +19,11 @@ from typing import Final
 
 import confluent_kafka.admin as kafka_admin
 
-from bench import machine, processes, report, topics, wire
-from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment, told_floors
-from bench.brokers import Broker, Product, compile_kavka
+from bench import machine, processes, topics, wire
+from bench.__main__ import PRODUCTS, Run
+from bench.brokers import Broker, Product
 from bench.measure import Measure
+from bench.script import measuring
 from bench.spread import percentile
 
 HELD: Final = "held"
@@ -36,7 +35,6 @@ HELD_SHARE_MIN: Final = 0.5
 VALUE: Final = b"x" * 1000
 TIMED_IDS: Final = 10_000
 MB: Final = 1e6
-OF_OTHER_SECTIONS: Final = ("repetitions", "records", "operations", "warm_up_seconds")
 
 
 def limit(broker: Broker, client_id: str | None, bytes_per_second: float) -> None:
@@ -117,23 +115,10 @@ def main() -> None:
     parser.add_argument("--ids", type=int, default=1_000_000, help="how many client ids are invented")
     parser.add_argument("--broker", action="append", choices=tuple(PRODUCTS), help="only this one")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
-    chosen, started = parser.parse_args(), time.time()
-    processes.end_all_at_exit()
-    compile_kavka()
-    root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
-    run, found = Run(0), told_floors(root)
-    try:
+    chosen = parser.parse_args()
+    with measuring("crowd", chosen.output) as (run, root):
         for name in chosen.broker or PRODUCTS:
             take(PRODUCTS[name], root / name, chosen.connections or (1_000, 10_000), chosen.ids, run)
-    finally:
-        processes.stop_all()
-        shutil.rmtree(root, ignore_errors=True)
-    whole = environment(FULL, started, found)
-    about = {name: value for name, value in whole.items() if name not in OF_OTHER_SECTIONS}
-    print("\n" + report.text(run.measures))
-    output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M-crowd", time.gmtime(started))
-    report.write(output, run.measures, about)
-    print(f"written to {output}.json and {output}.md")
 
 
 if __name__ == "__main__":

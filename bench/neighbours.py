@@ -10,10 +10,8 @@ evenly. That weighs on both products alike.
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,11 +20,12 @@ from typing import Final
 
 from confluent_kafka import admin as kafka_admin
 
-from bench import machine, processes, report, topics, wire
-from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment, told_floors
+from bench import machine, processes, topics, wire
+from bench.__main__ import PRODUCTS, Run
 from bench.aggressors import AGGRESSORS, CLIENT_ID, OF_WIDE, prepare, throw_out
-from bench.brokers import Broker, Product, compile_kavka
+from bench.brokers import Broker, Product
 from bench.measure import Measure
+from bench.script import measuring
 
 ALONE: Final = "alone"
 VICTIMS: Final = ("produce", "consume")
@@ -39,7 +38,6 @@ LIMITED: Final = ", with a quota"
 LIMITS: Final[Mapping[str, float]] = {
     "producer_byte_rate": 1e6, "consumer_byte_rate": 1e6, "request_percentage": 1.0, "controller_mutation_rate": 1.0,
 }  # fmt: skip
-OF_OTHER_SECTIONS: Final = ("repetitions", "records", "operations", "warm_up_seconds")
 
 
 def waited(broker: Broker, seconds: float) -> dict[str, float]:
@@ -134,26 +132,11 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only aggressors whose name has this in it")
     parser.add_argument("--broker", action="append", choices=tuple(PRODUCTS), help="only this one")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
-    chosen, started = parser.parse_args(), time.time()
-    processes.end_all_at_exit()
-    compile_kavka()
-    root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
-    run, found = Run(0), told_floors(root)
+    chosen = parser.parse_args()
     names = [name for name in AGGRESSORS if chosen.only in name]
-    try:
+    with measuring("neighbours", chosen.output, seconds=chosen.seconds) as (run, root):
         for name in chosen.broker or PRODUCTS:
             take(PRODUCTS[name], root / name, names, chosen.seconds, run)
-    finally:
-        processes.stop_all()
-        shutil.rmtree(root, ignore_errors=True)
-    whole = environment(FULL, started, found)
-    about = {name: value for name, value in whole.items() if name not in OF_OTHER_SECTIONS} | {
-        "seconds": chosen.seconds
-    }
-    print("\n" + report.text(run.measures))
-    output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M-neighbours", time.gmtime(started))
-    report.write(output, run.measures, about)
-    print(f"written to {output}.json and {output}.md")
 
 
 if __name__ == "__main__":

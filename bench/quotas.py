@@ -13,8 +13,6 @@ other, since two cores cannot carry the clients of both.
 """
 
 import argparse
-import shutil
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +24,13 @@ from typing import Final
 
 import confluent_kafka as ck
 
-from bench import machine, processes, report, topics, wire
-from bench.__main__ import FULL, PRODUCTS, RESULTS, Run, environment, told_floors
-from bench.brokers import KAVKA, compile_kavka
+from bench import machine, processes, topics, wire
+from bench.__main__ import PRODUCTS
+from bench.brokers import KAVKA
 from bench.measure import Measure
 from bench.quota_cases import FETCH, LONG, MATRIX, Case
 from bench.quota_clients import Client, JavaProducer, KafkaPythonProducer, Several
+from bench.script import measuring
 from bench.trio import Trio
 
 LONG_SECONDS: Final = 180.0
@@ -43,7 +42,6 @@ WAVE_SECONDS_MIN: Final = 1.0
 FILLED_BYTES: Final = 32 * 1024 * 1024
 FILLED_RECORD_BYTES: Final = 16 * 1024
 FLUSH_SECONDS_MAX: Final = 60.0
-OF_OTHER_SECTIONS: Final = ("repetitions", "records", "operations", "warm_up_seconds")
 HELD_LINE: Final = "kavka_client_throttle_seconds_total{"
 
 
@@ -223,37 +221,21 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    chosen, started = options(), time.time()
+    chosen = options()
     of_run = (MATRIX_SECONDS, MATRIX_WARM_UP_SECONDS) if chosen.matrix else (LONG_SECONDS, LONG_WARM_UP_SECONDS)
     timing = Timing(chosen.seconds or of_run[0], chosen.warm_up or of_run[1])
     groups = [
         [case for case in cases if chosen.client in case.name]
         for cases in (MATRIX.values() if chosen.matrix else [LONG])
     ]
-    processes.end_all_at_exit()
-    compile_kavka()
-    root = Path(tempfile.mkdtemp(prefix="kavka-bench-"))
-    run, found = Run(chosen.nice), told_floors(root)
-    try:
-        with ExitStack() as stack:
-            products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
-            trios = [
-                stack.enter_context(running(Trio(product, root / product.name), chosen.nice)) for product in products
-            ]
-            apart = [[trio] for trio in trios] if chosen.matrix else [trios]
-            for number, cases in enumerate(filter(None, groups)):
-                for side_by_side in apart:
-                    take(side_by_side, cases, timing, run.record, number)
-    finally:
-        processes.stop_all()
-        shutil.rmtree(root, ignore_errors=True)
-    whole = environment(FULL, started, found)
-    about = {name: value for name, value in whole.items() if name not in OF_OTHER_SECTIONS}
-    about |= {"seconds": timing.seconds, "warm_up_seconds": timing.warm_up_seconds}
-    print("\n" + report.text(run.measures))
-    output = chosen.output or RESULTS / time.strftime("%Y-%m-%d-%H%M-quotas", time.gmtime(started))
-    report.write(output, run.measures, about)
-    print(f"written to {output}.json and {output}.md")
+    about = {"seconds": timing.seconds, "warm_up_seconds": timing.warm_up_seconds}
+    with measuring("quotas", chosen.output, nice=chosen.nice, **about) as (run, root), ExitStack() as stack:
+        products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
+        trios = [stack.enter_context(running(Trio(product, root / product.name), chosen.nice)) for product in products]
+        apart = [[trio] for trio in trios] if chosen.matrix else [trios]
+        for number, cases in enumerate(filter(None, groups)):
+            for side_by_side in apart:
+                take(side_by_side, cases, timing, run.record, number)
 
 
 if __name__ == "__main__":

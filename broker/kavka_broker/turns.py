@@ -128,9 +128,8 @@ class Turns:
         room_ns = max(self.quantum_ns, min(others_ns, SERVED_NS_MAX))
         self._spent_ns = 0
         try:
-            # Who has had its turn waits for the next call, unless there is more room than that. Of those that wait no
-            # more the queue lets go when it is asked.
-            for _ in range(max(1, len(self._since_ns)) if room_ns == self.quantum_ns else TURNS_PER_CALL_MAX):
+            # Who has had its turn waits for the next call, unless there is more room than that.
+            for _ in range(len(self._since_ns) if room_ns == self.quantum_ns else TURNS_PER_CALL_MAX):
                 taken = self._queue.take()
                 if taken is None:
                     return

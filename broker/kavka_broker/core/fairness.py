@@ -52,7 +52,7 @@ class FairQueue(Generic[W]):
         self._numbers = 0
 
     def __len__(self) -> int:
-        """Return how many flows wait."""
+        """Return how many flows are queued; above 0 while somebody waits, and only then."""
         return len(self._heap)
 
     @property
@@ -105,6 +105,7 @@ class FairQueue(Generic[W]):
     def forget(self, flow: Flow[W], waiter: W) -> None:
         """The waiter waits no more."""
         flow.waiting.pop(waiter, None)
+        self._let_go()
 
     def take(self) -> tuple[Flow[W], W] | None:
         """Return the waiter whose turn it is, with its flow; None where nobody waits."""
@@ -120,8 +121,14 @@ class FairQueue(Generic[W]):
             waiter, _ = flow.waiting.popitem(last=False)
             if flow.waiting:
                 self._push(flow)
+            self._let_go()
             return flow, waiter
         return None
+
+    def _let_go(self) -> None:
+        """Forget flows at the head that wait no more: while there is a head, somebody waits."""
+        while self._heap and not self._heap[0][2].waiting:
+            heappop(self._heap)[2].is_queued = False
 
     def _start_ns(self, flow: Flow[W]) -> int:
         return max(flow.used_ns, self.now_ns - CREDIT_NS)

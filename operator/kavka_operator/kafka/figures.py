@@ -117,11 +117,16 @@ def growth(now: ClientFigures, before: ClientFigures | None, seconds: float) -> 
 def fetch_page(url: str) -> Page | None:
     """The figures at a URL, or None where nobody answers with a metrics page."""
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the caller's own URL
-            text: bytes = answer.read(PAGE_BYTES_MAX)
-        return read_page(text.decode(errors="replace"))
+        return read_page(fetch_text(url))
     except (OSError, HTTPException, ValueError):
         return None
+
+
+def fetch_text(url: str) -> str:
+    """The page at a URL. Raises OSError, HTTPException and, for what is no URL, ValueError."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the caller's own URL
+        text: bytes = answer.read(PAGE_BYTES_MAX)
+    return text.decode(errors="replace")
 
 
 def read_pages(urls: Sequence[str], read: Callable[[str], Page | None] = fetch_page) -> dict[str, Page]:

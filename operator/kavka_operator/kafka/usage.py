@@ -5,16 +5,13 @@ the quota measures it, the limit, and whose limit it is; this sums it up by enti
 one entity (each user has its own allowance under a default), so `used` is that of the client nearest to its limit.
 """
 
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_operator.domain.seen import SeenUsage
-
-TIMEOUT_SECONDS = 2.0
-PAGE_BYTES_MAX = 16 * 1024 * 1024
+from kavka_operator.kafka.figures import fetch_text
 
 LIMIT = "kavka_client_quota_limit_bytes_per_second"
 THROTTLED = "kavka_quota_throttled_seconds_total"
@@ -43,11 +40,9 @@ class _Page:
 def fetch(address: str) -> str | None:
     """The metrics page of a broker, or None if it does not answer."""
     try:
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT_SECONDS) as answer:
-            text: bytes = answer.read(PAGE_BYTES_MAX)
+        return fetch_text(f"http://{address}/metrics")
     except OSError:
         return None
-    return text.decode(errors="replace")
 
 
 def usage_by_entity(pages: Mapping[int, str]) -> dict[str, tuple[SeenUsage, ...]]:
