@@ -52,7 +52,7 @@ class FairQueue(Generic[W]):
         self._numbers = 0
 
     def __len__(self) -> int:
-        """Return how many flows are queued; above 0 while somebody waits, and only then."""
+        """Return how many flows are queued, which is above 0 exactly while a connection or a slice waits."""
         return len(self._heap)
 
     @property
@@ -126,7 +126,7 @@ class FairQueue(Generic[W]):
         return None
 
     def _let_go(self) -> None:
-        """Forget flows at the head that wait no more: while there is a head, somebody waits."""
+        """Drop flows without waiters from the head: a head always has a waiter."""
         while self._heap and not self._heap[0][2].waiting:
             heappop(self._heap)[2].is_queued = False
 
