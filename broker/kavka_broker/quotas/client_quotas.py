@@ -103,13 +103,17 @@ class ClientQuotas:
         return self._fetch.clamp(user, client_id, bytes_max, now_ms)
 
     def update(
-        self, limits: Limits, observed: Limits = MappingProxyType({}), budgets: Limits = MappingProxyType({})
+        self,
+        limits: Limits,
+        observed: Limits = MappingProxyType({}),
+        budgets: Limits = MappingProxyType({}),
+        now_ms: int = 0,
     ) -> None:
         """Take over the metadata's limits from the next request on, those that are only observed, and the budgets of
         the whole cluster, of which limits are parts.
         """
         for key, quota in self.by_key.items():
-            quota.update(limits.get(key, {}), budgets.get(key, {}).keys())
+            quota.update(limits.get(key, {}), budgets.get(key, {}).keys(), now_ms)
         self.limit_addresses(limits.get(QuotaKey.CONNECTION_CREATION_RATE, {}))
         self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
         self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)

@@ -4,7 +4,7 @@ A quota on a default is one entity with a share for each name. Its usage is that
 that one meets the limit first. Its held time is that in which at least one connection of any share was held.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -33,12 +33,20 @@ class EntityUsage:
 
 
 def entity_usages(
-    limits: Mapping[Entity, float], sensors: Iterable[Sensor], held: Mapping[Entity, HeldTime], now_ms: int
+    limits: Mapping[Entity, float],
+    sensors: Iterable[Sensor],
+    held: Mapping[Entity, HeldTime],
+    now_ms: int,
+    find_again: Callable[[Sensor], None],
 ) -> Work[list[EntityUsage]]:
-    """Return the figures of `ENTITIES_MAX` entities, those that have held a connection before the others."""
+    """Return the figures of `ENTITIES_MAX` entities, those that have held a connection before the others.
+
+    `find_again` sees to it that a sensor knows its limit of now.
+    """
     shown = yield from shown_of(limits, held, now_ms)
     used, pace = dict[Entity, tuple[float, int]](), Pace()
     for sensor in list(sensors):
+        find_again(sensor)
         entity = None if sensor.effective is None else sensor.effective.entity
         if entity is not None and entity in shown and sensor.rate is not None:
             usage, shares = used.get(entity, (0.0, 0))
@@ -47,7 +55,7 @@ def entity_usages(
             yield
     found = []
     for entity, limit in shown.items():
-        time, hidden = held[entity], is_shadowed(limits, entity)
+        time, hidden = held.get(entity) or HeldTime(), is_shadowed(limits, entity)
         usage, shares = used.get(entity, (0.0, 0))
         found.append(EntityUsage(entity, limit, usage, shares, time.any_ms(now_ms), time.connections, hidden))
         if pace.spent(UNITS_PER_ENTITY):
@@ -62,9 +70,9 @@ def shown_of(
     if len(limits) <= ENTITIES_MAX:
         return limits
     chosen, pace = dict[Entity, float](), Pace()
-    for entity, limit in limits.items():
-        if held[entity].any_ms(now_ms):
-            chosen[entity] = limit
+    for entity, time in list(held.items()):
+        if time.any_ms(now_ms) and entity in limits:
+            chosen[entity] = limits[entity]
         if pace.spent(1):
             yield
     return dict(islice({**chosen, **limits}.items(), ENTITIES_MAX))

@@ -26,7 +26,8 @@ class QuotaTerms:
     def apply(self) -> None:
         """Take over the limits that hold now, and come back when an override begins or ends."""
         limits, now_ms = self._metadata.quotas.limits, self._clock.now_ms()
-        self._quotas.update(in_force(limits, now_ms, self._node_id), observed(limits), budgets(limits))
+        held = in_force(limits, now_ms, self._node_id)
+        self._quotas.update(held, observed(limits), budgets(limits), int(self._clock.monotonic_ms()))
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.bucket import TokenBucket
-from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampledRate, SampleWindow
+from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
 
 PART_DELAY_MS_MAX = 2_000
@@ -95,18 +96,18 @@ class Sensor:
     """Counters and rate of one share."""
 
     __slots__ = (
+        "allowance",
         "bucket",
         "client",
         "delays",
         "demand",
         "effective",
+        "found_in",
         "held",
         "held_until_ms",
         "is_named",
         "last_used_ms",
         "limit",
-        "owed_limit",
-        "owed_until_ms",
         "rate",
         "share",
         "throttled_requests_total",
@@ -117,15 +118,15 @@ class Sensor:
         self.share = share
         self.client = client  # the client that came first stands for all of the share
         self.is_named = False
+        self.found_in = 0  # which of the changes of limits its own was found after
         self.effective: Effective | None = None
         self.limit: float | None = None
         self.rate: SampledRate | None = None
         self.bucket: TokenBucket | None = None
+        self.allowance: Allowance | None = None  # instead of the rate, under a part of a budget
         self.delays: Delays | None = None
         self.demand: Demand | None = None
         self.held_until_ms = 0
-        self.owed_until_ms = 0
-        self.owed_limit = 0.0
         self.last_used_ms = 0.0
         self.held = HeldTime()
         self.reset_counters(0)
@@ -135,28 +136,29 @@ class Sensor:
         self.throttled_requests_total = 0
         self.held.reset(now_ms)
 
-    def apply(self, effective: Effective | None, window: SampleWindow, *, begins_again: bool = False) -> None:
-        """Take over a limit that was set, changed or taken away. What was recorded stays, unless it `begins_again`."""
+    def apply(self, effective: Effective | None, window: SampleWindow) -> None:
+        """Take over a limit that was set, changed or taken away. What was recorded stays."""
         limit = None if effective is None else effective.limit
         if limit != self.limit:
             self.held_until_ms = 0
         self.effective, self.limit = effective, limit
-        if limit is not None and (self.rate is None or begins_again):
+        if limit is not None and self.rate is None:
             self.rate = SampledRate(window)
 
-    def rest_ms(self, now_ms: int) -> int:
-        """Return how long a client under a part of a budget has to wait now: the part may have changed meanwhile."""
-        if not self.limit:
-            return 0
-        rest_ms = int(max(min((self.owed_until_ms - now_ms) * self.owed_limit / self.limit, THROTTLE_MS_MAX), 0))
-        self.owed_until_ms, self.owed_limit = now_ms + rest_ms, self.limit
-        return min(rest_ms, PART_DELAY_MS_MAX)
+    def rest_of(self) -> Callable[[int], int] | None:
+        """Return what tells how long a client that is held from now on has to wait still, at a moment: its part of a
+        budget may have changed by then. None where nothing changes.
+        """
+        if (allowance := self.allowance) is None:
+            return None
+        due = allowance.due
 
-    def owes(self, delay_ms: int, now_ms: int) -> int:
-        """Remember a delay at the limit of now; returns the part of it to begin with."""
-        assert self.limit is not None, "a delay comes of a limit"
-        self.owed_until_ms, self.owed_limit = now_ms + delay_ms, self.limit
-        return min(delay_ms, PART_DELAY_MS_MAX)
+        def rest_ms(now_ms: int) -> int:
+            if self.allowance is not allowance or self.limit is None:
+                return 0
+            return min(allowance.rest_ms(due, now_ms, self.limit), PART_DELAY_MS_MAX)
+
+        return rest_ms
 
     def tokens(self, now_ms: int) -> float | None:
         """Return what the bucket holds; None where there is none, or no limit."""

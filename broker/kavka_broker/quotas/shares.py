@@ -12,7 +12,9 @@ The cost of a request without a quota is one lookup in a dictionary. Which quota
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share
@@ -24,7 +26,7 @@ from kavka_broker.slices import Pace, Work
 SENSORS_MAX = 10_000
 SERIES_MAX = 100
 IDLE_MS_MAX = 3_600_000
-PART_BURST_MS = 500
+PART_BURST_MS = 250
 UNITS_PER_SENSOR = 4  # of a slice
 
 DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
@@ -51,14 +53,16 @@ class Shares:
         self._window_of_parts = replace(window, first_burst_ms=PART_BURST_MS)
         self._parts: Collection[Entity | IpEntity] = frozenset()
         self._rule = rule or KafkaRule()
-        self._limits: Mapping[Entity, float] = {}
+        self._given: Mapping[Entity | IpEntity, float] = {}
+        self._limits: Mapping[Entity, float] = {}  # those of clients that hold
         self._sensors_max = sensors_max
         self._series_max = series_max
         self._sensors: dict[Share | Overflow, Sensor] = {}
         self._resolved: dict[tuple[str, str], Sensor] = {}
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
         self._expired = Usage(OTHER, OTHER)
-        self._held_by_entity: dict[Entity, HeldTime] = {}  # of those that are configured
+        self._held_by_entity: dict[Entity, HeldTime] = {}  # of those that are configured, once one is held
+        self._changes = 0  # of limits
         self.overflows_total = 0
         self.delay_counts = [0] * (len(DELAY_BUCKETS_MS) + 1)
         self.delay_ms_total = 0
@@ -66,11 +70,12 @@ class Shares:
     def held(self, user: str, client_id: str, now_ms: int) -> Holding:
         """Return the counters of the time for which this client's connections are held back."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
-        of_entity = None if sensor.effective is None else self._held_by_entity.get(sensor.effective.entity)
-        return Holding(sensor.held, of_entity or HeldTime(), sensor.rest_ms if self._is_part(sensor) else None)
+        return Holding(sensor.held, self._held_of(sensor.effective), sensor.rest_of())
 
-    def _is_part(self, sensor: Sensor) -> bool:
-        return bool(self._parts) and sensor.effective is not None and sensor.effective.entity in self._parts
+    def _held_of(self, effective: Effective | None) -> HeldTime:
+        if effective is None or effective.entity not in self._limits:  # a callback may name any
+            return HeldTime()
+        return self._held_by_entity.setdefault(effective.entity, HeldTime())
 
     def _sensor(self, user: str, client_id: str, now_ms: int) -> Sensor:
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
@@ -78,38 +83,56 @@ class Shares:
         return sensor
 
     def update(
-        self, limits: Mapping[Entity | IpEntity, float], parts: Collection[Entity | IpEntity] = frozenset()
+        self,
+        limits: Mapping[Entity | IpEntity, float],
+        parts: Collection[Entity | IpEntity] = frozenset(),
+        now_ms: int = 0,
     ) -> None:
         """Other limits hold from the next request on; sensors keep what they have recorded.
 
         `parts` are entities whose limit is a part of the whole cluster's budget. What one broker has used before is not
-        for another to use again, so these begin with a burst of `PART_BURST_MS`, also where their part has grown.
+        for another to use again, so these have an `Allowance`, which began with a burst of `PART_BURST_MS`.
         Metadata that Apache Kafka wrote may have limits below 0, or that are no numbers: it throttles nobody by them.
         """
+        if limits == self._given and frozenset(parts) == self._parts:
+            return  # another kind of quota has changed
         of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
-        if of_clients != self._limits or frozenset(parts) != self._parts:
-            self._take_over(of_clients, frozenset(parts))
-        # Otherwise another kind of quota has changed; with many clients it takes long to find their limits again.
+        self._take_over(of_clients, frozenset(parts), now_ms)
+        self._given = dict(limits)
 
-    def _take_over(self, of_clients: Mapping[Entity, float], parts: Collection[Entity | IpEntity]) -> None:
+    def _take_over(
+        self, of_clients: Mapping[Entity, float], parts: Collection[Entity | IpEntity], now_ms: int = 0
+    ) -> None:
+        """Hold clients to other limits. Each finds its own when it is heard of, or looked at, next: at once it would
+        take long with many of them. Parts of budgets change now, since their connections wait by them.
+        """
         held = self._held_by_entity
-        self._held_by_entity = {entity: held.get(entity) or HeldTime() for entity in of_clients}
+        self._held_by_entity = {entity: time for entity, time in held.items() if entity in of_clients}
         self._limits, self._parts = of_clients, parts
         self._rule.update(of_clients)
-        self.resolve_again()
-
-    def resolve_again(self) -> None:
-        """Ask the rule again for every client."""
         self._resolved.clear()
+        self._changes += 1
         for sensor in self._sensors.values():
-            effective, share = self._rule.find(*sensor.client)
-            self._apply(sensor, effective if share == sensor.share else None)
+            if sensor.allowance is not None:
+                if sensor.limit is not None:
+                    sensor.allowance.advance(now_ms, sensor.limit)
+                self._find_again(sensor, now_ms)
 
-    def _apply(self, sensor: Sensor, effective: Effective | None) -> None:
-        if effective is not None and effective.entity in self._parts:
-            sensor.apply(effective, self._window_of_parts, begins_again=effective.limit > (sensor.limit or 0.0))
-        else:
+    def _find_again(self, sensor: Sensor, now_ms: int) -> None:
+        """Ask the rule for the limit of a sensor, if limits have changed since it was asked."""
+        if sensor.found_in != self._changes:
+            effective, share = self._rule.find(*sensor.client)
+            self._apply(sensor, effective if share == sensor.share else None, now_ms)
+
+    def _apply(self, sensor: Sensor, effective: Effective | None, now_ms: int) -> None:
+        sensor.found_in = self._changes
+        if effective is None or effective.entity not in self._parts:
+            sensor.allowance = None
             sensor.apply(effective, self._window)
+            return
+        if sensor.allowance is None:
+            sensor.allowance = Allowance(PART_BURST_MS, now_ms)
+        sensor.apply(effective, self._window_of_parts)
 
     def resolve_later(self, client: tuple[str, str] | None) -> None:
         """Ask the rule again when this client is heard of next; None stands for each of them."""
@@ -134,6 +157,7 @@ class Shares:
         """Return a line for each share that has a name, and one for all others once there are any."""
         lines, other, pace = list[Usage](), self._expired, Pace()
         for sensor in list(self._sensors.values()):
+            self._find_again(sensor, now_ms)
             if sensor.is_named:
                 lines.append(usage_of(sensor, now_ms, self._window))
             else:
@@ -144,7 +168,8 @@ class Shares:
 
     def entities(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return a line for each configured quota, of the first of them."""
-        return entity_usages(self._limits, self._sensors.values(), self._held_by_entity, now_ms)
+        find_again = partial(self._find_again, now_ms=now_ms)
+        return entity_usages(self._limits, self._sensors.values(), self._held_by_entity, now_ms, find_again)
 
     @property
     def entities_total(self) -> int:
@@ -159,7 +184,7 @@ class Shares:
     def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
         effective, share = self._rule.find(user, client_id)
         sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
-        self._apply(sensor, effective)
+        self._apply(sensor, effective, now_ms)
         if not sensor.is_named:
             self._name(sensor, now_ms)
         if len(self._resolved) >= self._sensors_max:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from kavka_broker.core.quota.budget import KEPT, divide, step
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_broker.core.quota.terms import CLUSTER, OBSERVABLE, SHARE, share_key
-from kavka_operator.api.quota import ClientQuota, entity_of
+from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.domain.seen import SeenCluster, SeenUsage
 
 EASE = 0.8
@@ -18,18 +18,23 @@ EASE = 0.8
 
 
 def parts(wanted: ClientQuota, seen: SeenCluster) -> dict[str, float]:
-    """The quota keys that divide the resource's budgets, with their values for now; empty where nothing is divided."""
-    entity = entity_of(wanted.spec.entity)
+    """The quota keys that name the resource's budgets and divide them, with their values for now.
+
+    A budget that is divided evenly is named too: brokers then forgive no more of it than of a part.
+    """
     if wanted.spec.scope != "Cluster" or wanted.spec.mode != "Enforce":
         return {}
-    if not isinstance(entity, Entity) or DEFAULT in {entity.user, entity.client_id}:
-        return {}
-    values, usage = seen.quotas.get(entity, {}), seen.usage.get(str(entity), ())
     limits, found = wanted.spec.limits.kafka_values(), dict[str, float]()
     for key in OBSERVABLE:
-        if key in limits:
-            found |= _of_key(key, int(limits[key]), values, usage, sorted(seen.brokers))
+        if key in limits and int(limits[key]) >= seen.brokers_to_be:
+            found |= {CLUSTER + key: limits[key]} | _divided(key, int(limits[key]), entity_of(wanted.spec.entity), seen)
     return found
+
+
+def _divided(key: QuotaKey, budget: int, entity: AnyEntity, seen: SeenCluster) -> dict[str, float]:
+    if not isinstance(entity, Entity) or DEFAULT in {entity.user, entity.client_id}:
+        return {}
+    return _of_key(key, budget, seen.quotas.get(entity, {}), seen.usage.get(str(entity), ()), sorted(seen.brokers))
 
 
 def _of_key(
@@ -42,9 +47,7 @@ def _of_key(
     demand = {broker: float(shares.get(broker, 0)) * EASE for broker in brokers}
     demand |= {line.broker: _demand(key, line) for line in usage if line.broker in demand}
     following = _following(budget, shares or even, demand)
-    return {CLUSTER + key: float(budget)} | {
-        share_key(broker, key): float(share) for broker, share in following.items() if share
-    }
+    return {share_key(broker, key): float(share) for broker, share in following.items() if share}
 
 
 def _following(budget: int, shares: Mapping[int, int], demand: Mapping[int, float]) -> Mapping[int, int]:

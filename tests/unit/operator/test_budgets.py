@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from kavka_broker.core.quota.entity import Entity
-from kavka_broker.core.quota.terms import in_force, share_key
+from kavka_broker.core.quota.terms import CLUSTER, SHARE, in_force, share_key
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenUsage
@@ -107,7 +107,15 @@ def test_a_broker_that_says_nothing_keeps_its_part() -> None:
     ],
 )
 def test_what_is_not_divided_by_traffic(wanted: ClientQuota) -> None:
-    assert parts(wanted, cluster({}, {0: 1e8, 1: 0.0, 2: 0.0})) == {}
+    assert not [key for key in parts(wanted, cluster({}, {0: 1e8, 1: 0.0, 2: 0.0})) if SHARE.fullmatch(key)]
+
+
+def test_a_budget_that_is_divided_evenly_is_named_so_that_no_broker_lets_ten_seconds_through() -> None:
+    seen = SeenCluster("id", 0, {}, brokers_expected=3)
+    assert parts(WHOLE, seen) == {CLUSTER + KEY: BUDGET}
+    by_default = quota(limits={"producerByteRate": BUDGET}, scope="Cluster", entity={"clientId": {"default": True}})
+    assert parts(by_default, seen) == {CLUSTER + KEY: BUDGET}
+    assert parts(quota(limits={"producerByteRate": 2}, scope="Cluster"), seen) == {}, "nothing is set of it"
 
 
 def test_the_words_name_each_part() -> None:

@@ -9,6 +9,7 @@ from kavka_broker.core.quota.rate import THROTTLE_MS_MAX, SampleWindow
 from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
+from kavka_broker.quotas.rules import KafkaRule, Standing
 from kavka_broker.quotas.sensor import OTHER, Usage
 from kavka_broker.quotas.shares import IDLE_MS_MAX
 from kavka_broker.slices import at_once
@@ -309,3 +310,24 @@ def test_limits_that_have_not_changed_are_not_found_again() -> None:
 
     assert quotas.by_type[PRODUCE]._resolved == known != {}
     assert quotas.by_type[FETCH]._resolved == {}
+
+
+def test_a_change_asks_for_nobody_and_each_has_its_limit_when_it_is_heard_of_or_looked_at_next() -> None:
+    class Counting(KafkaRule):
+        asked = 0
+
+        def find(self, user: str, client_id: str) -> Standing:
+            self.asked += 1
+            return super().find(user, client_id)
+
+    rule = Counting()
+    quota = ByteQuota(WINDOW, rule=rule)
+    quota.update({Entity(DEFAULT): 1000.0})
+    for number in range(100):
+        quota.charge(f"user {number}", "", 10_000, 0)
+    rule.asked = 0
+    quota.update({Entity(DEFAULT): 500.0})
+    assert rule.asked == 0, "with thousands of clients it would hold the loop"
+    assert quota.charge("user 7", "", 1000, 0) == 12_000
+    assert {line.effective.limit for line in at_once(quota.usages(0)) if line.effective is not None} == {500.0}
+    assert [line.shares for line in at_once(quota.entities(0))] == [100]

@@ -162,34 +162,50 @@ def test_each_broker_has_its_share_of_a_budget() -> None:
     assert in_force(limits, 0, 3)[PRODUCE] == {ALICE: 1.0, BOB: 7.0}
 
 
-def test_what_one_broker_has_used_another_does_not_use_again() -> None:
-    def on(broker: int, *, moved: bool) -> None:
-        first, second = (20.0, 980.0) if moved else (980.0, 20.0)
-        limits: Limits = {BUDGET: {ALICE: 1000.0}, share_key(1, PRODUCE): {ALICE: first}}
-        limits[share_key(2, PRODUCE)] = {ALICE: second}
-        by_id[broker].update(in_force(limits, 0, broker), budgets=budgets(limits))
+def divided(quotas: ClientQuotas, first: float, now_ms: int, *, broker: int = 1) -> None:
+    """Give a broker its part of 1000 a second, of which the first one has so much."""
+    limits: Limits = {BUDGET: {ALICE: 1000.0}, share_key(1, PRODUCE): {ALICE: first}}
+    limits[share_key(2, PRODUCE)] = {ALICE: 1000.0 - first}
+    quotas.update(in_force(limits, 0, broker), budgets=budgets(limits), now_ms=now_ms)
 
-    by_id = {1: ClientQuotas(), 2: ClientQuotas()}
-    for broker in by_id:
-        on(broker, moved=False)
-    assert by_id[1].produce("alice", "a", 490, 0) == 0
-    assert by_id[1].produce("alice", "a", 9800, 0) == 2000, (
-        "ten seconds' worth at once; it is looked at again after two"
-    )
-    assert by_id[1].held("produce", "alice", "a", 0).rest_ms(2000) == 2000
-    assert by_id[2].produce("alice", "a", 100, 0) > 0  # a trickle, which leaves its window nearly empty
-    assert by_id[2].fetch_clamp("alice", "a", 10**9, 0) == 10**9, "the other byte rate has no budget"
-    for broker in by_id:
-        on(broker, moved=True)
-    assert by_id[2].produce("alice", "a", 490, 20_000) == 0, "half a second of the part"
-    assert by_id[2].produce("alice", "a", 98, 20_000) == 100
-    on(1, moved=True)
-    rest_ms = by_id[1].held("produce", "alice", "a", 0).rest_ms
-    # It owes 10 s at 980 a second. The second that is left of them takes 49 at 20 a second.
-    assert [rest_ms(9000), rest_ms(57_020)] == [2000, 980]
-    for broker in by_id:
-        on(broker, moved=False)
-    assert [rest_ms(9000), rest_ms(9500), rest_ms(10_000)] == [1000, 500, 0], "a part that has grown lets go"
+
+def test_a_part_begins_with_a_quarter_of_a_second_and_a_rise_brings_no_second_one() -> None:
+    quotas = ClientQuotas()
+    divided(quotas, 980.0, 0, broker=2)
+    assert quotas.produce("alice", "a", 5, 0) == 0
+    assert quotas.produce("alice", "a", 2, 0) == 100
+    assert quotas.fetch_clamp("alice", "a", 10**9, 0) == 10**9, "the other byte rate has no budget"
+    divided(quotas, 20.0, 1000, broker=2)
+    assert quotas.produce("alice", "a", 18, 1000) == 0, "saved at 20 a second"
+    assert quotas.produce("alice", "a", 98, 1000) == 100
+    assert quotas.produce("alice", "a", 245, 20_000) == 0
+    assert quotas.produce("alice", "a", 98, 20_000) == 100
+
+
+def test_a_connection_under_a_part_is_looked_at_again_and_waits_by_the_part_of_now() -> None:
+    quotas = ClientQuotas()
+    divided(quotas, 980.0, 0)
+    assert quotas.produce("alice", "a", 245 + 9800, 0) == 2000, "ten seconds' worth; it is looked at again after two"
+    first = quotas.held("produce", "alice", "a", 0).rest_ms
+    quotas.produce("alice", "a", 490, 0)
+    second = quotas.held("produce", "alice", "a", 0).rest_ms
+    assert [first(2000), first(9000), first(10_000)] == [2000, 1000, 0]
+    assert second(10_000) == 500, "it waits behind the first"
+    divided(quotas, 20.0, 10_000)
+    assert second(10_000) == 2000
+    assert second(34_000) == 500, "490 bytes at 20 a second are 24.5 seconds"
+    divided(quotas, 980.0, 34_000)
+    assert second(34_000) == 11, "a part that has grown lets go"
+    quotas.update({})
+    assert second(34_000) == 0, "nothing limits the client any more"
+
+
+def test_an_answer_under_a_part_passes_when_those_before_it_are_paid_for() -> None:
+    limits: Limits = {"kavka_cluster_consumer_byte_rate": {ALICE: 1000.0}, "consumer_byte_rate": {ALICE: 1000.0}}
+    quotas = ClientQuotas()
+    quotas.update(in_force(limits, 0, 1), budgets=budgets(limits))
+    assert quotas.fetch_clamp("alice", "a", 10**9, 0) == 250
+    assert [quotas.fetch("alice", "a", 1250, now_ms) for now_ms in (0, 1, 999, 1000)] == [0, 999, 1, 0]
 
 
 def test_a_part_that_shrinks_to_next_to_nothing_makes_the_rest_no_more_than_the_longest_wait() -> None:
@@ -201,8 +217,9 @@ def test_a_part_that_shrinks_to_next_to_nothing_makes_the_rest_no_more_than_the_
 
     divide(1000.0)
     assert quotas.produce("alice", "a", 10_000, 0) == 2000
+    rest_ms = quotas.held("produce", "alice", "a", 0).rest_ms
     divide(5e-324)
-    assert quotas.held("produce", "alice", "a", 0).rest_ms(1) == 2000
+    assert rest_ms(1) == 2000
 
 
 def test_shares_are_set_like_any_other_key() -> None:
