@@ -7,8 +7,12 @@ a quantum and then reads what has arrived; who may go before all that waits is s
 work is such a turn, too. Where the loop has done something else for longer, as opening logs, the queue is served for
 as long as that took: clients have at least half of the loop.
 
-Time is measured, never estimated: reading, the handler, sending the answer, the steps of a handler that waits. A byte
-in or out adds a nanosecond for what the system does behind the loop.
+A connection takes its first turn among the newcomers of its address and listener, unless its client has others. That
+turn is charged to both: who connects anew for each request gets a share of what newcomers get, and no turns besides.
+Connections are taken from the kernel in turns as well.
+
+Time is measured: reading, the handler, sending the answer, the steps of a handler that waits. What goes on behind that
+has a price: a nanosecond for each byte in or out, `CONNECTION_NS` for each connection.
 """
 
 import asyncio
@@ -21,10 +25,14 @@ from kavka_broker.core.fairness import Flow as CoreFlow
 __all__ = ["PEER_WEIGHT", "QUANTUM_NS", "Flow", "Turns"]
 
 NS_PER_BYTE: Final = 1
+CONNECTION_NS: Final = 20_000
+"""What asyncio does to make a connection, and as much again to end it."""
 SERVED_NS_MAX: Final = 5 * QUANTUM_NS
 TURNS_PER_CALL_MAX: Final = 64
 CLIENTS_NAMED_MAX: Final = 500
 OTHER: Final = ("__other__", "__other__")
+NEWCOMERS: Final = ("__new__", "__new__")
+OWN: Final = ("", "")
 
 Waiter = Callable[[], bool]
 """Called in its turn; returns whether it has had it. False where its work is done in the turn of the loop after it."""
@@ -53,16 +61,28 @@ class Turns:
         self._rest_ns = 0  # the time at which that ended, without what clients have had since
         self._is_armed = False
         self._is_granted = False  # the loop belongs to a slice, until that is over
-        self.own = self.join("", "")  # of work that is for no client
+        self.own = self._queue.join(*OWN, PEER_WEIGHT)  # of work that is for no client
 
     @property
     def flow_count(self) -> int:
         """How many clients are known."""
         return self._queue.flow_count
 
-    def join(self, user: str, client_id: str, weight: int = CLIENT_WEIGHT) -> Flow:
+    def join(self, user: str, client_id: str, *, is_peer: bool = False) -> Flow:
         """Return the flow of a connection's client, until the connection leaves it."""
-        return self._queue.join(user, client_id, weight)
+        return self._queue.join(user, client_id, PEER_WEIGHT if is_peer else CLIENT_WEIGHT)
+
+    def join_newcomers(self, listener: str, address: str) -> Flow:
+        """Return the flow of the connections from this address whose clients are not known yet."""
+        return self._queue.join(*NEWCOMERS, part=f"{listener} {address}")
+
+    def join_known(self, user: str, client_id: str) -> Flow | None:
+        """Return the flow of a client that others have told of before; None where there is none."""
+        return self.join(user, client_id) if self._queue.find(user, client_id) is not None else None
+
+    def join_accepting(self, listener: str) -> Flow:
+        """Return the flow of the connections that a listener takes from the kernel: other nodes may be among them."""
+        return self._queue.join(*NEWCOMERS, PEER_WEIGHT, listener)
 
     def leave(self, flow: Flow) -> None:
         self._queue.leave(flow)
@@ -78,6 +98,11 @@ class Turns:
         self._spent_ns += cost_ns
         if self._spent_ns >= self.quantum_ns:
             self._arm()
+
+    def charge_too(self, flow: Flow, cost_ns: int) -> None:
+        """Count what another flow is charged, since it was done in this one's turn."""
+        self._queue.charge(flow, cost_ns)
+        self._spent_of(flow).loop_ns += cost_ns
 
     def wait(self, flow: Flow, waiter: Waiter) -> None:
         """Call the waiter in a turn of its flow."""

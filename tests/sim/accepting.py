@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from kavka_broker.net.acceptor import ACCEPTED_PER_TURN_MAX, Admission
+from kavka_broker.net.acceptor import Admission
 
 if TYPE_CHECKING:
     from tests.sim.network import Network, Server, Transport
+
+TAKEN_PER_TURN_MAX = 64
 
 
 class Door:
@@ -95,7 +97,7 @@ class LoopAcceptor:
     def _take(self) -> None:
         """Take a waiting connection, where there is room for it."""
         door = self._door
-        for _ in range(ACCEPTED_PER_TURN_MAX):
+        for _ in range(TAKEN_PER_TURN_MAX):
             if not door.waiting or not self._is_watching:
                 return
             if not self._admission.has_room:

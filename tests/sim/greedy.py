@@ -1,13 +1,13 @@
 """Greedy clients: more requests at once than a turn of a broker's loop has time for.
 
-One sends hundreds of requests ahead on few connections, the other asks once on each of many; both at the same moment,
-and the same broker. Whether the others still have their turns, `turns` judges in every seed; here is whether each of
-the two gets all its answers in the order of its requests.
+One sends hundreds of requests ahead on few connections, one asks once on each of many, and one connects anew for each
+turn that it takes; all at the same moment, and the same broker. Whether the others still have their turns, `turns`
+judges in every seed; here is whether each of them gets all its answers in the order of its requests.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
@@ -20,7 +20,17 @@ ANSWERS_SECONDS_MAX: Final = 5.0
 HOLD_UP_SECONDS: Final = 0.005
 VERSION: Final = 3
 SIZE_BYTES: Final = 4
-SIZES: Final = {"pipelined": (3, 150), "wide": (40, 1)}  # connections, and requests on each
+
+
+class Size(NamedTuple):
+    """How much one asks for: requests on each of its connections, which the broker may know by then."""
+
+    connections: int
+    requests: int
+    is_known: bool = True
+
+
+SIZES: Final = {"pipelined": Size(3, 150), "wide": Size(40, 1), "anew": Size(40, 12, is_known=False)}
 
 
 class Answers(asyncio.Protocol):
@@ -61,7 +71,7 @@ class Greedy(Client):
     """Asks node after node, on so many connections, so many requests on each."""
 
     is_stopping = False
-    connections = requests = 1
+    size: Size
     hold_up: Callable[[str], None]
 
     def __init__(self, *details: object) -> None:
@@ -84,16 +94,17 @@ class Greedy(Client):
                 made.clear()
 
     async def _burst(self, made: list[Made]) -> None:
-        """Connect and be known, then send all at once: at a moment, and to a node, that are the same for both."""
+        """Connect, then send all at once: at a moment, and to a node, that are the same for all."""
         period = BURST_SECONDS * self.pace
         number = int(self.loop.time() / period) + 1
         host, port = self._addresses[number % len(self._addresses)]
-        while len(made) < self.connections:
+        while len(made) < self.size.connections:
             made.append(await self.loop.create_connection(Answers, host, port))
-        await self._ask(made, 1)
+        if self.size.is_known:
+            await self._ask(made, 1)
         await asyncio.sleep(number * period - self.loop.time())
         self.hold_up(host)
-        await self._ask(made, self.requests)
+        await self._ask(made, self.size.requests)
 
     async def _ask(self, made: list[Made], count: int) -> None:
         """Send so many on each connection, and wait for the answers."""
@@ -117,14 +128,14 @@ class Greedy(Client):
 
 
 class Greediness(Workload):
-    """A client that pipelines, and one with many connections."""
+    """A client that pipelines, one with many connections, and one with ever new ones."""
 
     share = 0.2
 
     def clients(self) -> Iterable[Client]:
         self._greedy = [self.as_client(Greedy, name) for name in SIZES]
         for client in self._greedy:
-            client.connections, client.requests = SIZES[client.name]
+            client.size = SIZES[client.name]
             client.hold_up = self._hold_up
         return () if "crowds" in self.shape.workloads else self._greedy  # whose brokers take less than these need
 

@@ -22,3 +22,8 @@ def turns_not_armed_again(patch: Patch) -> None:
 @tooth("what a client has had of the loop does not count", "reset", 5, workloads="greedy")
 def turns_that_cost_nothing(patch: Patch) -> None:
     patch.setattr(FairQueue, "charge", lambda *_: None)
+
+
+@tooth("the first turn of a connection is charged to its client alone", "reset", 10, workloads="greedy")
+def turns_of_newcomers_cost_nothing(patch: Patch) -> None:
+    patch.setattr(Turns, "charge_too", lambda *_: None)

@@ -10,9 +10,10 @@ Work takes no simulated time, and whoever waits has its turn in the same moment:
 time goes on. Only a process that is paused or busy may leave anything undone; each of its steps is still judged by what
 the clients have had, as the broker measures it: readings of a clock of work, which are the same in each run.
 
-Not judged is who connects ever anew: the first turn of a connection is one of newcomers, and charged to its client.
+The newcomers of all addresses are judged as one, which has as many shares as there are addresses.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -24,8 +25,8 @@ Name = tuple[str, str]
 
 LOOK_SECONDS: Final = 0.1
 AHEAD_NS_MAX: Final = 8 * QUANTUM_NS
-"""A pause earns a quantum, and a turn is one with the rest of a request. Further answers that are ready, and the first
-requests of new connections, do not wait for those who have had less.
+"""A pause earns a quantum, and a turn is one with the rest of a request. Answers that are ready do not wait for those who
+have had less.
 """
 LATE_MS_MAX: Final = 1_000
 """For which a connection may be held behind its delay: clocks drift."""
@@ -39,7 +40,7 @@ class FairTurns:
         self.simulation = simulation
         # Of each client that waits: what all had had when it began to.
         self._waits: dict[Turns, dict[Name, dict[Name, int]]] = {}
-        self._weights: dict[Name, int] = {}  # the largest that a client has had
+        self._weights: dict[Name, int] = {}  # the largest that a client has had, of all its flows
         self._look_at = 0.0
         simulation.loop.before_time_goes_on = self.before_time_goes_on
 
@@ -60,9 +61,10 @@ class FairTurns:
 
     def _weights_of_waiting(self, turns: Turns) -> dict[Name, int]:
         """Of each client that waits for a turn, the least of its flows that do."""
-        found = dict[Name, int]()
+        found, weights = dict[Name, int](), Counter[Name]()
         for flow in turns._queue._flows.values():
-            self._weights[flow.client] = max(flow.weight, self._weights.get(flow.client, 0))
+            weights[flow.client] += flow.weight
+            self._weights[flow.client] = max(weights[flow.client], self._weights.get(flow.client, 0))
             if flow.waiting:
                 found[flow.client] = min(flow.weight, found.get(flow.client, flow.weight))
         return found

@@ -1,6 +1,7 @@
 """Who has the next turn on the loop: fairness between clients, by the time that each has had.
 
-A flow is all that one (principal, client id) asks for, on however many connections. What it has had, divided by its
+A flow is all that one (principal, client id) asks for, on however many connections; `part` tells flows apart that go by
+the same name, as connections do whose client is not known yet. What it has had, divided by its
 weight, is its `used_ns`; of the flows that wait, the one that has used least is next, and its connections take turns.
 (This is start-time fair queueing.) So equally greedy flows get equal shares. A flow that asks for less than its share
 has always used less than the greedy ones and is next whenever it comes: it waits for the turn in hand.
@@ -24,17 +25,18 @@ PEER_WEIGHT: Final = 8
 GONE_FLOWS_MAX: Final = 1_000
 
 W = TypeVar("W")
-Name = tuple[str, str, int]
+Name = tuple[str, str, int, str]
 
 
 class Flow(Generic[W]):
     """What one client has used, and what of it waits."""
 
-    __slots__ = ("client", "connections", "is_queued", "name", "used_ns", "waiting", "weight")
+    __slots__ = ("client", "connections", "is_of_peer", "is_part", "is_queued", "name", "used_ns", "waiting", "weight")
 
     def __init__(self, name: Name) -> None:
         self.name = name
-        self.client, self.weight = name[:2], name[2]
+        self.client, self.weight, self.is_part = name[:2], name[2], bool(name[3])
+        self.is_of_peer = self.weight == PEER_WEIGHT
         self.used_ns = 0
         self.connections = 0
         self.is_queued = False
@@ -60,9 +62,13 @@ class FairQueue(Generic[W]):
         """How many flows are known."""
         return len(self._flows)
 
-    def join(self, user: str, client_id: str, weight: int = CLIENT_WEIGHT) -> Flow[W]:
+    def find(self, user: str, client_id: str) -> Flow[W] | None:
+        """Return the flow of a client that has connections, or has had more than others."""
+        return self._flows.get((user, client_id, CLIENT_WEIGHT, ""))
+
+    def join(self, user: str, client_id: str, weight: int = CLIENT_WEIGHT, part: str = "") -> Flow[W]:
         """Return the flow of a connection's client, until the connection leaves it."""
-        name = (user, client_id, weight)
+        name = (user, client_id, weight, part)
         flow = self._flows.get(name)
         if flow is None:
             flow = self._flows[name] = Flow(name)

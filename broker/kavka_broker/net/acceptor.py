@@ -1,7 +1,8 @@
 """Takes connections from the kernel, one by one and only as long as the listener has room for them.
 
 asyncio's own server takes whatever waits, hundreds in a turn, and cannot be told to let them wait. This one looks
-before each; where there is no room it stops watching its sockets, and who comes stays in the kernel's backlog.
+before each; where there is no room it stops watching its sockets, and who comes stays in the kernel's backlog. Taking
+connections is work for the loop as requests are: a quantum at a time, in turn with the clients (`turns`).
 """
 
 import asyncio
@@ -10,17 +11,21 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from kavka_broker.logs import get
+from kavka_broker.net.limits import Limits
+from kavka_broker.turns import CONNECTION_NS, Flow
 
 log = get("net")
 
 BACKLOG: Final = 512
-ACCEPTED_PER_TURN_MAX: Final = 64
 RETRY_SECONDS: Final = 1.0
 """After an error of accept(2) that is not the peer's: most likely there are no more descriptors."""
 
 
 class Admission(Protocol):
     """The listener, which decides on connections."""
+
+    name: str
+    limits: Limits
 
     @property
     def has_room(self) -> bool:
@@ -60,6 +65,8 @@ class SocketAcceptor:
         self._is_watching = False
         self._is_started = False
         self._retry: asyncio.TimerHandle | None = None
+        self._turns = admission.limits.turns
+        self._flow: Flow | None = None  # of the connections that are yet to be taken
 
     async def bind(self, host: str | None, port: int) -> int:
         """Take the address without serving it yet; returns the port (`port` 0 takes a free one). Raises OSError."""
@@ -75,6 +82,7 @@ class SocketAcceptor:
             listening.setblocking(False)
             listening.listen(BACKLOG)
         self._is_started = True
+        self._flow = self._turns.join_accepting(self._admission.name)
         self.look_again()
 
     def look_again(self) -> None:
@@ -91,19 +99,44 @@ class SocketAcceptor:
                 asyncio.get_running_loop().remove_reader(listening)
 
     def _take_from(self, listening: socket.socket) -> None:
-        """Take the waiting connections. The loop tells of the rest again in its next turn."""
-        for _ in range(ACCEPTED_PER_TURN_MAX):
-            if not self._admission.has_room:
-                self._pause()
-                return
-            try:
-                accepted, _ = listening.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as problem:
-                self._wait_a_moment(problem)
-                return
-            self._make(accepted)
+        """Take waiting connections, now or in the turn of those who connect."""
+        assert self._flow is not None
+        if self._turns.may_begin(self._flow):
+            self._take_some(self._flow, listening)
+        else:
+            self._pause()
+            self._turns.wait(self._flow, self._take_turn)
+
+    def _take_turn(self) -> bool:
+        assert self._flow is not None
+        for listening in self._sockets:
+            self._take_some(self._flow, listening)
+        self.look_again()
+        return True
+
+    def _take_some(self, flow: Flow, listening: socket.socket) -> None:
+        """Take what waits, for a quantum at most. The loop tells of the rest again in its next turn."""
+        began_ns, made_ns = self._turns.now_ns(), 0
+        while self._take(listening):
+            made_ns += CONNECTION_NS
+            if self._turns.now_ns() - began_ns + made_ns >= self._turns.quantum_ns:
+                break
+        self._turns.charge(flow, self._turns.now_ns() - began_ns + made_ns)
+
+    def _take(self, listening: socket.socket) -> bool:
+        """Take a connection; returns whether there may be another."""
+        if not self._admission.has_room:
+            self._pause()
+            return False
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return False
+        except OSError as problem:
+            self._wait_a_moment(problem)
+            return False
+        self._make(accepted)
+        return True
 
     def _make(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
@@ -134,6 +167,10 @@ class SocketAcceptor:
         """Stop listening."""
         self._pause()
         self._is_started = False
+        if self._flow is not None:
+            self._turns.forget(self._flow, self._take_turn)
+            self._turns.leave(self._flow)
+            self._flow = None
         if self._retry is not None:
             self._retry.cancel()
         for listening in self._sockets:

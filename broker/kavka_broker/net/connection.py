@@ -10,8 +10,10 @@ Five things can hold a connection back, and each costs nothing while it lasts:
 - the others: of what it has sent ahead at most `REQUESTS_PER_TURN_MAX` are begun in one turn of the loop;
 - other clients: where more is asked than the loop has time for, it waits for the turn of its client (`turns`).
 
-While held back the socket is read only until the inbox is full; then the kernel's window does the rest. It is not read
-either while the requests of all connections have used up `queued.max.request.bytes`, and its next is a longer one.
+While held back the socket is read only until the inbox is full, and while muted or waiting for a turn not at all; then
+the kernel's window does the rest. It is not read either while the requests of all connections have used up
+`queued.max.request.bytes`, and its next is a longer one. Of a new connection, and of one that was just muted, little is
+read at a time: what it has sent ahead would be kept for as long as it is held back.
 """
 
 import asyncio
@@ -28,7 +30,7 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
-from kavka_broker.turns import NS_PER_BYTE, PEER_WEIGHT
+from kavka_broker.turns import CONNECTION_NS, NS_PER_BYTE, Flow
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
@@ -67,7 +69,9 @@ class Connection(asyncio.BufferedProtocol):
         self._turns = listener.limits.turns
         self._waits_for_turn = False
         self._has_turn = False
-        self._flow = self._turns.join("", "")  # that of newcomers, until the first request tells whose it is
+        self._flow: Flow  # that of newcomers, until the first request tells whose it is
+        self._former_flow: Flow | None = None  # in whose turn that request was begun
+        self._reads_ahead = False
         self._received_bytes = self._charged_bytes = 0
         self._has_ended = False  # the client sends nothing more
         self._mute: Timer | None = None
@@ -79,20 +83,23 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        began_ns = self._turns.now_ns()
         self._transport = transport
         address = transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
         self.peer = Connected(host, self._listener.name, port)
         self.outbox = Outbox(transport)
         self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._flow = self._turns.join_newcomers(self._listener.name, host)
         self._listener.opened(self)
+        self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        began_ns = self._turns.now_ns()
         self._listener.closed(self)
         self.outbox.clear()
         self._listener.limits.memory.forget(self._advance)
         self._inbox.close()
-        self._leave_turns()
         self._end_mute()
         for exchange in self._exchanges:
             self._give_back_copy(exchange)
@@ -101,9 +108,10 @@ class Connection(asyncio.BufferedProtocol):
         self._exchanges.clear()
         for tell in list(self.peer.on_lost):
             tell()
+        self._leave_turns(began_ns)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._inbox.room()
+        return self._inbox.room() if self._reads_ahead else self._inbox.little_room()
 
     def buffer_updated(self, nbytes: int) -> None:
         self._inbox.received(nbytes)
@@ -228,7 +236,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _has_to_wait(self) -> bool:
         """Whether it might begin something, and others are to go first."""
-        return bool(self._inbox.waiting_bytes) and not self._turns.may_begin(self._flow) and not self._is_held_back()
+        return bool(self._inbox.waiting_bytes) and not self._may_begin() and not self._is_held_back()
+
+    def _may_begin(self) -> bool:
+        """Whether its client may have the loop now. A newcomer goes with the other connections of its client."""
+        if self._turns.may_begin(self._flow):
+            return True
+        if not self._flow.is_part:
+            return False
+        client_id = self._inbox.first_client_id()
+        flow = None if client_id is None else self._turns.join_known(self.peer.user, client_id)
+        if flow is None:
+            return False
+        self._turns.leave(self._flow)
+        self._flow = self.peer.flow = flow
+        return self._turns.may_begin(flow)
 
     def _wait_for_turn(self) -> None:
         if not self._waits_for_turn:
@@ -252,24 +274,38 @@ class Connection(asyncio.BufferedProtocol):
         cost_ns = self._turns.now_ns() - began_ns + (all_bytes - self._charged_bytes) * NS_PER_BYTE
         self._charged_bytes = all_bytes
         self._turns.charge(self._flow, cost_ns)
+        former, self._former_flow = self._former_flow, None
+        if former is not None:
+            self._turns.charge_too(former, cost_ns)
+            self._turns.leave(former)
 
     def _know_client(self, exchange: Exchange) -> None:
-        """Take turns with the client of the request from now on."""
+        """Take turns with the client of the first request from now on, whatever client ids the others name: who could
+        be another client in each turn would be new in each.
+        """
         flow, client = self._flow, exchange.client
-        becomes_peer = flow.weight != PEER_WEIGHT and exchange.is_of_peer
-        if (client.user, client.client_id) == flow.client and not becomes_peer:
+        if flow.client[0] == client.user and (flow.is_of_peer or not exchange.is_of_peer):
             return
-        self._turns.leave(flow)
-        weight = PEER_WEIGHT if becomes_peer else flow.weight
-        self._flow = self.peer.flow = self._turns.join(client.user, client.client_id, weight)
+        if self._former_flow is None:
+            self._former_flow = flow
+        else:
+            self._turns.leave(flow)
+        client_id = client.client_id if flow.is_part else flow.client[1]
+        self._flow = self.peer.flow = self._turns.join(client.user, client_id, is_peer=exchange.is_of_peer)
 
-    def _leave_turns(self) -> None:
+    def _leave_turns(self, began_ns: int) -> None:
+        self._turns.charge(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
         self._turns.forget(self._flow, self._take_turn)
         self._turns.leave(self._flow)
 
     def _read_or_pause(self) -> None:
         inbox = self._inbox
-        wants_pause = self._mute is not None or inbox.is_starved or (not inbox.has_room and self._is_held_back())
+        wants_pause = (
+            self._mute is not None
+            or inbox.is_starved
+            or self._waits_for_turn
+            or (not inbox.has_room and self._is_held_back())
+        )
         if wants_pause != self._is_paused and not self._transport.is_closing():
             self._is_paused = wants_pause
             (self._transport.pause_reading if wants_pause else self._transport.resume_reading)()
@@ -344,7 +380,9 @@ class Connection(asyncio.BufferedProtocol):
         """Take no more requests from a client that is over a quota; a shorter delay does not end a longer one."""
         held, exchange.client.held = exchange.client.held, None
         if held is None:
+            self._reads_ahead = self._mute is None
             return
+        self._reads_ahead = False
         throttle_time_ms, now_ms = exchange.client.throttle_time_ms, self._listener.clock.monotonic_ms()
         if now_ms + throttle_time_ms <= self._muted_until_ms:
             return

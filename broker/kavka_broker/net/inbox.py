@@ -14,6 +14,7 @@ from struct import Struct
 from kavka_broker.api.registry import FETCH, FETCH_BYTES_MAX
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.framing import read_request_header
 
 SIZE = Struct(">i")
 KEY = Struct(">h")
@@ -21,6 +22,7 @@ KEY_END = SIZE.size + KEY.size
 HEADER_BYTES_MIN = 8  # api key, version, correlation id
 KEPT_BYTES_MIN = 128 * 1024
 """A shorter frame is copied: that takes less than a buffer of its own."""
+LITTLE_BYTES = 4096
 KEPT_SHARE = 4
 """A frame that is less than such a share of its buffer is copied, too."""
 
@@ -53,6 +55,19 @@ class Inbox:
         if self._end == len(self._view) and self._start:
             self._move_to_front()
         return self._view[self._end :]
+
+    def little_room(self) -> memoryview:
+        """Return memory for a frame that has begun, or for little more than the beginning of one."""
+        room = self.room()
+        return room if self._is_own else room[:LITTLE_BYTES]
+
+    def first_client_id(self) -> str | None:
+        """Return the client id of the request that is next, as far as its header has come and can be read."""
+        try:
+            header, _ = read_request_header(self._view[self._start + SIZE.size : self._end])
+        except ProtocolViolation:
+            return None
+        return header.client_id or ""
 
     def received(self, count: int) -> None:
         self._end += count

@@ -161,6 +161,10 @@ def test_who_sends_much_ahead_is_served_in_turns() -> None:
     async def scenario() -> None:
         async with serving() as (handlers, connect):
             flooding, other = await connect(), await connect()
+            for client in (flooding, other):
+                client.send("s")
+                await client.answer()
+            handlers.begun.clear()
             count = 20 * REQUESTS_PER_TURN_MAX
             names = [f"s{number}" for number in range(count)]
             begun_in_turns = list[int]()
