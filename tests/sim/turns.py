@@ -25,8 +25,8 @@ Name = tuple[str, str]
 
 LOOK_SECONDS: Final = 0.1
 AHEAD_NS_MAX: Final = 8 * QUANTUM_NS
-"""A pause earns a quantum, and a turn is one with the rest of a request. Answers that are ready do not wait for those who
-have had less.
+"""A pause earns a quantum, and a turn is one with the rest of a request. Answers that are ready do not wait for those
+who have had less.
 """
 LATE_MS_MAX: Final = 1_000
 """For which a connection may be held behind its delay: clocks drift."""
