@@ -22,6 +22,7 @@ from kavka_broker.runtime.server import Server
 from kavka_broker.storage.disk import RealDisk
 
 CLUSTER_ID = "a2F2a2EtaW4tcHJvY2Vzcw"
+ORDINARY_PARTITIONS = 8
 ROUND_TRIPS = 5
 NOW_MS = 1_800_000_000_000
 R = TypeVar("R", bound=Message)
@@ -75,11 +76,13 @@ class InProcess:
         return self._clients[-1]
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """A topic; its id. Configs with underscores for dots."""
+        """A topic, open if it is an ordinary one; its id. Configs with underscores for dots."""
         topic_id = os.urandom(16)
         dotted = {key.replace("_", "."): value for key, value in configs.items()}
         command = CreateTopic(name, topic_id, partitions, 1, configs=dotted)
         await self.broker.active.submit(lambda metadata, _: create_topics(metadata, [command], Defaults()))
+        for _ in range(min(partitions, ORDINARY_PARTITIONS)):
+            await asyncio.sleep(0)
         return topic_id
 
     async def heard(self) -> None:

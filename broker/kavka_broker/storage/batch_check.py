@@ -28,14 +28,10 @@ from kavka_broker.protocol.records.batch import (
     set_log_append_time,
     set_max_timestamp,
 )
-from kavka_broker.protocol.records.compression import (
-    DECOMPRESSED_BYTES_MAX,
-    Compression,
-    TooLarge,
-    compress,
-    decompress,
-)
+from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge
 from kavka_broker.protocol.records.judgement import UNBOUNDED, TooLong, time_span
+from kavka_broker.protocol.records.packing import packer
+from kavka_broker.protocol.records.unpacking import unpack
 from kavka_broker.storage.record_check import check_records, check_times, steps_on_loop
 
 # Base offset and length, epoch, magic and CRC: a length below this cannot be a batch of any format.
@@ -176,7 +172,7 @@ def _check_size(size_bytes: int, config: LogConfig) -> None:
     if size_bytes > config.max_message_bytes:
         raise BrokerError(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"the batch has {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}",
+            f"the batch comes to {size_bytes} bytes, max.message.bytes is {config.max_message_bytes}",
         )
 
 
@@ -236,11 +232,15 @@ def _on_loop(batch: memoryview, header: BatchHeader, *, is_walked: bool) -> tupl
 def _repack(
     batch: memoryview, header: BatchHeader, codec: int, config: LogConfig, max_timestamp_ms: int, bytes_max: int
 ) -> memoryview:
-    """Pack the same records with another codec; the header gets their largest timestamp, whatever it said."""
+    """Pack the same records with another codec, piece by piece: to join them all would hold up every other thread. The
+    header gets their largest timestamp, whatever it said. Raises BrokerError, ProtocolViolation.
+    """
     assert codec != header.codec
-    records = decompress(header.codec, batch[HEADER_BYTES:], bytes_max)
-    packed = compress(Compression(codec), records, _level(config, codec))
-    repacked = bytearray(batch[:HEADER_BYTES]) + packed
+    packing, repacked = packer(Compression(codec), _level(config, codec)), bytearray(batch[:HEADER_BYTES])
+    for piece in unpack(header.codec, batch[HEADER_BYTES:], bytes_max):
+        repacked += packing.compress(piece)
+        _check_size(len(repacked), config)
+    repacked += packing.flush()
     _LENGTH.pack_into(repacked, 8, len(repacked) - PREFIX_BYTES)
     _ATTRIBUTES.pack_into(repacked, 21, header.attributes & ~CODEC_MASK | codec)
     _TIMESTAMP.pack_into(repacked, 35, max_timestamp_ms)

@@ -382,7 +382,13 @@ class RealDisk:
         return sorted(os.listdir(path))
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        try:
+            os.mkdir(path)  # mostly only this one is missing, and each further call may wait for the disk
+        except FileNotFoundError:
+            os.makedirs(path, exist_ok=True)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
 
     def read_file(self, path: str) -> bytes:
         # Not `open`: these are small, and a start reads very many of them.

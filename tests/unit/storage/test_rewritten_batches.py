@@ -3,6 +3,7 @@
 import tracemalloc
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -222,6 +223,21 @@ def test_keys_are_looked_at_in_the_memory_of_some_pieces() -> None:
     finally:
         tracemalloc.stop()
     assert peak_bytes < 1 << 20
+
+
+@pytest.mark.parametrize(("codec", "outcome"), [("zstd", nullcontext()), ("uncompressed", pytest.raises(BrokerError))])
+def test_a_batch_is_packed_again_in_the_memory_of_some_pieces(codec: str, outcome: Any) -> None:
+    """Memory is the measure of how long other threads wait: to join what a bomb holds is one call, in which none runs."""
+    batch = bytearray(build_batch([Record(0, NOW_MS, b"k", bytes(16 << 20))], compression=Compression.GZIP))
+    tracemalloc.start()
+    try:
+        with outcome as refused:
+            prepare_in_thread(memoryview(batch), config(compression_type=codec), NOW_MS)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 3 << 20, "some pieces, and what is packed, up to max.message.bytes"
+    assert refused is None or refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_what_was_made_ready_for_another_configuration_is_not_written() -> None:

@@ -31,9 +31,9 @@ class Packer(Protocol):
         ...
 
 
-def packer(codec: Compression) -> Packer:
-    """A new packer, of the codec's default level in Kafka."""
-    return _PACKERS[codec]()
+def packer(codec: Compression, level: int | None = None) -> Packer:
+    """A new packer; `level` None is the codec's default level in Kafka."""
+    return _PACKERS[codec](level)
 
 
 class _Plain:
@@ -66,16 +66,16 @@ class _Snappy:
         return packed[SNAPPY_FRAME_BYTES:] if framing else packed
 
 
-def _zstd() -> Packer:
+def _zstd(level: int | None) -> Packer:
     from kavka_broker.protocol.records import zstd
 
-    return zstd.ZstdCompressor(level=ZSTD_LEVEL)
+    return zstd.ZstdCompressor(level=ZSTD_LEVEL if level is None else level)
 
 
-_PACKERS: Final[dict[Compression, Callable[[], Packer]]] = {
-    Compression.NONE: _Plain,
-    Compression.GZIP: lambda: zlib.compressobj(wbits=31),
-    Compression.SNAPPY: _Snappy,
-    Compression.LZ4: Lz4Packer,
+_PACKERS: Final[dict[Compression, Callable[[int | None], Packer]]] = {
+    Compression.NONE: lambda _: _Plain(),
+    Compression.GZIP: lambda level: zlib.compressobj(-1 if level is None else level, wbits=31),
+    Compression.SNAPPY: lambda _: _Snappy(),
+    Compression.LZ4: lambda level: Lz4Packer(level or 0),
     Compression.ZSTD: _zstd,
 }

@@ -1,7 +1,7 @@
 """Partitions of topics that are gone: nobody finds them any more, and they are ended a few at once.
 
-To end one is 40 us and more: who waits for it is answered, its fetcher and its copies stop, its log is renamed. A topic
-of ten thousand would hold the loop for half a second. So a slice is ended at once, which is all of an ordinary topic,
+To end one is 40 us, and some hundreds where the disk is busy: who waits for it is answered, its fetcher and its copies
+stop, its log is renamed. A topic of ten thousand would hold the loop for half a second. So a slice is ended at once,
 and the others a slice a turn of the loop. One whose name is given out again meanwhile is ended before the new one is
 opened (`end_now`).
 """
@@ -13,7 +13,7 @@ from kavka_broker.replica.hosting.in_turns import Turns
 from kavka_broker.replica.leading.partition import Partition
 
 #: Partitions ended in one turn of the loop.
-SLICE_MAX: Final = 25
+SLICE_MAX: Final = 5
 
 
 class Departures:

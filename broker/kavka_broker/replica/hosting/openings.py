@@ -1,8 +1,8 @@
-"""Partitions that were placed here and whose logs are yet to be opened: a few at once, the rest between other work.
+"""Partitions that were placed here and whose logs are yet to be opened: one at once, the rest between other work.
 
-To make a log is half a millisecond of directories and files. A topic of a thousand partitions opened in one go would
-hold the loop, and with it heartbeats, votes and fetches, for as long as a follower needs to be taken for dead. So a
-slice is opened at once, which is all of an ordinary topic, and the others a slice a turn of the loop, in their order.
+To make a log is half a millisecond of directories and files, and several where the disk is busy. A topic of a thousand
+partitions opened in one go would hold the loop, and with it heartbeats, votes and fetches, for as long as a follower
+needs to be taken for dead. So one is opened at once, and the others one a turn of the loop, in their order.
 What happens to a partition meanwhile is in the image, which is looked at when its turn comes. Where checkpoints still
 speak of a log that had the name, a thread lets them forget it first (`forget_first`): that is a sync or six.
 
@@ -21,8 +21,8 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
 
-#: Logs opened in one turn of the loop.
-SLICE_MAX: Final = 8
+#: Logs opened in one turn of the loop: even one may wait for the disk.
+SLICE_MAX: Final = 1
 Place = tuple[bytes, int]  # topic id, index
 
 
