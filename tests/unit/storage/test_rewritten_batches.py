@@ -227,7 +227,7 @@ def test_keys_are_looked_at_in_the_memory_of_some_pieces() -> None:
 
 @pytest.mark.parametrize(("codec", "outcome"), [("zstd", nullcontext()), ("uncompressed", pytest.raises(BrokerError))])
 def test_a_batch_is_packed_again_in_the_memory_of_some_pieces(codec: str, outcome: Any) -> None:
-    """Memory is the measure of how long other threads wait: to join what a bomb holds is one call, in which none runs."""
+    """Memory tells how long other threads wait: to join what a bomb holds is one call, in which none of them runs."""
     batch = bytearray(build_batch([Record(0, NOW_MS, b"k", bytes(16 << 20))], compression=Compression.GZIP))
     tracemalloc.start()
     try:
