@@ -1,13 +1,14 @@
-"""Clients under a byte quota of their own: which client, how many connections, which requests, and the limit.
+"""Clients under a quota of their own: which client, how many connections, which requests, and the limit.
 
-The limits are those from 64 KiB/s, where a request is a good part of a second's worth, to 100 MiB/s, where a window
-holds a gigabyte.
+The limits of bytes are those from 64 KiB/s, where a request is a good part of a second's worth, to 100 MiB/s, where a
+window holds a gigabyte. Those of time are percentages of one loop or thread, those of mutations partitions a second.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from bench.mutation_clients import KafkaPythonAdmin, RdkafkaAdmin
 from bench.quota_clients import (
     Client,
     JavaProducer,
@@ -24,19 +25,22 @@ KIB: Final = 1024
 MIB: Final = 1024 * 1024
 PRODUCE: Final = "producer_byte_rate"
 FETCH: Final = "consumer_byte_rate"
+TIME: Final = "request_percentage"
+MUTATIONS: Final = "controller_mutation_rate"
 
 Make = Callable[[Trio, str, str], Client]
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A client, which of the two quotas it is under, and how many replicas its topic has."""
+    """A client, which quota it is under, how many replicas its topic has, and whether it reads what is there."""
 
     name: str
     make: Make
-    limit: int = MIB
+    limit: float = MIB
     key: str = PRODUCE
     replicas: int = 3
+    reads: bool = False
 
 
 def pipelined(in_flight: int, connections: int = 1, request_bytes: int = 64 * KIB, acks: int = -1) -> Make:
@@ -81,6 +85,14 @@ def librdkafka_consumer(trio: Trio, topic: str, name: str) -> Client:
     return RdkafkaConsumer(trio.bootstrap, topic, name)
 
 
+def librdkafka_admin(partitions: int) -> Make:
+    return lambda trio, topic, name: RdkafkaAdmin(trio.bootstrap, topic, name, partitions)
+
+
+def kafka_python_admin(partitions: int, topics: int) -> Make:
+    return lambda trio, topic, name: KafkaPythonAdmin(trio.bootstrap, topic, name, partitions, topics)
+
+
 #: Over minutes, all of them at once: what a client that is always over its limit gets in the long run.
 LONG: Final = (
     Case("librdkafka, records of 16 KiB", librdkafka(16 * KIB)),
@@ -89,9 +101,9 @@ LONG: Final = (
     Case("Java, records of 1 KiB", java(KIB)),
     Case("bare socket, 64 requests of 64 KiB in flight", pipelined(64)),
     Case("4 bare sockets, 64 requests of 64 KiB in flight each", pipelined(64, 4)),
-    Case("librdkafka consumer", librdkafka_consumer, key=FETCH),
-    Case("bare socket, 16 fetches in flight", fetching(16), key=FETCH),
-    Case("4 bare sockets, 16 fetches in flight each", fetching(16, 4), key=FETCH),
+    Case("librdkafka consumer", librdkafka_consumer, key=FETCH, reads=True),
+    Case("bare socket, 16 fetches in flight", fetching(16), key=FETCH, reads=True),
+    Case("4 bare sockets, 16 fetches in flight each", fetching(16, 4), key=FETCH, reads=True),
 )
 
 #: Groups that run one after the other, so that what the machine can do is more than their limits together.
@@ -114,13 +126,13 @@ MATRIX: Final = {
         Case("1 MiB/s: kafka-python, records of 1 KiB", kafka_python),
         Case("1 MiB/s: 1 socket, 64 KiB, one at a time, acks=1, one replica", pipelined(1, 1, 64 * KIB, 1), replicas=1),
         Case("1 MiB/s: 8 sockets, 64 KiB, 16 in flight", pipelined(16, 8)),
-        Case("1 MiB/s: librdkafka consumer", librdkafka_consumer, key=FETCH),
-        Case("1 MiB/s: 8 sockets, 4 fetches in flight", fetching(4, 8), key=FETCH),
+        Case("1 MiB/s: librdkafka consumer", librdkafka_consumer, key=FETCH, reads=True),
+        Case("1 MiB/s: 8 sockets, 4 fetches in flight", fetching(4, 8), key=FETCH, reads=True),
     ),
     "10 MiB/s": (
         Case("10 MiB/s: librdkafka, records of 16 KiB, one replica", librdkafka(16 * KIB), 10 * MIB, replicas=1),
         Case("10 MiB/s: 8 sockets, 64 KiB, 16 in flight", pipelined(16, 8), 10 * MIB),
-        Case("10 MiB/s: 8 sockets, 4 fetches in flight", fetching(4, 8), 10 * MIB, FETCH),
+        Case("10 MiB/s: 8 sockets, 4 fetches in flight", fetching(4, 8), 10 * MIB, FETCH, reads=True),
     ),
     "100 MiB/s": (
         Case(
@@ -131,6 +143,22 @@ MATRIX: Final = {
         ),
     ),
     "100 MiB/s, fetch": (
-        Case("100 MiB/s: 8 sockets, 4 fetches in flight, one replica", fetching(4, 8), 100 * MIB, FETCH, replicas=1),
+        Case("100 MiB/s: 8 sockets, 4 fetches in flight, one replica", fetching(4, 8), 100 * MIB, FETCH, 1, reads=True),
+    ),
+    "request percentage": (
+        Case("1 %: 1 socket, 100 B, 16 in flight, one replica", pipelined(16, 1, 100), 1, TIME, 1),
+        Case("1 %: librdkafka, records of 1 KiB, one replica", librdkafka(KIB), 1, TIME, 1),
+        Case("10 %: 8 sockets, 4 KiB, 16 in flight, one replica", pipelined(16, 8, 4 * KIB), 10, TIME, 1),
+        Case("10 %: 8 sockets, 4 fetches in flight, one replica", fetching(4, 8), 10, TIME, 1, reads=True),
+    ),
+    "request percentage, 50": (
+        Case("50 %: 8 sockets, 1 KiB, 16 in flight, one replica", pipelined(16, 8, KIB), 50, TIME, 1),
+    ),
+    "mutations": (
+        Case("1 partition/s: librdkafka, 1 a request", librdkafka_admin(1), 1, MUTATIONS),
+        Case("1 partition/s: kafka-python, 1 a request", kafka_python_admin(1, 1), 1, MUTATIONS),
+        Case("10 partitions/s: librdkafka, 5 a request", librdkafka_admin(5), 10, MUTATIONS),
+        Case("10 partitions/s: kafka-python, 4 topics of 2 a request", kafka_python_admin(2, 4), 10, MUTATIONS),
+        Case("50 partitions/s: kafka-python, 5 topics of 5 a request", kafka_python_admin(5, 5), 50, MUTATIONS),
     ),
 }

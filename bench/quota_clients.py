@@ -1,7 +1,8 @@
 """Clients that send or read as fast as they are let, and count what the broker took or gave.
 
-Each runs in the background from its making until `stop`. `bytes_taken` are of record values, as acknowledged or
-received; `told_ms` is the sum of the delays that it was told, where the client says so.
+Each runs in the background from its making until `stop`. `taken` are bytes of record values, as acknowledged or
+received (of `mutation_clients`: partitions); `told_ms` is the sum of the delays that it was told, where the client
+says so.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import confluent_kafka as ck
 from kafka import KafkaProducer
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from bench import processes, wire
 from tools.kafka_jars import class_path
@@ -31,7 +32,7 @@ class Client(ABC):
     """One load, in a thread of its own."""
 
     def __init__(self) -> None:
-        self.bytes_taken = 0
+        self.taken = 0
         self.told_ms = 0.0
         self.failure: str | None = None
         self._stops = threading.Event()
@@ -52,7 +53,7 @@ class Client(ABC):
     def _guarded(self) -> None:
         try:
             self.run()
-        except (OSError, ck.KafkaException, wire.WireError) as error:
+        except (OSError, ck.KafkaException, KafkaError, wire.WireError) as error:
             if not self._stops.is_set():
                 self.failure = f"{type(self).__name__}: {error!r}"
 
@@ -84,7 +85,7 @@ class RdkafkaProducer(Client):
 
     def _delivered(self, error: ck.KafkaError | None, _message: ck.Message) -> None:
         if error is None:
-            self.bytes_taken += len(self._value)
+            self.taken += len(self._value)
         elif not self._stops.is_set():
             self.failure = f"librdkafka: {error}"
 
@@ -109,7 +110,7 @@ class RdkafkaConsumer(Client):
             if message is None:
                 continue
             if message.error() is None:
-                self.bytes_taken += len(message.value() or b"")
+                self.taken += len(message.value() or b"")
             else:
                 consumer.seek(self._start)  # it has come to the end
         consumer.close()
@@ -131,7 +132,7 @@ class KafkaPythonProducer(Client):
         producer.close(timeout=0)
 
     def _delivered(self, _metadata: object) -> None:
-        self.bytes_taken += len(self._value)
+        self.taken += len(self._value)
 
 
 class JavaProducer(Client):
@@ -154,7 +155,7 @@ class JavaProducer(Client):
             assert process.stdout is not None
             for line in process.stdout:
                 for records in JAVA_WINDOW.findall(line):
-                    self.bytes_taken += int(records) * self._size_bytes
+                    self.taken += int(records) * self._size_bytes
             if not self._stops.is_set():
                 assert process.stderr is not None
                 self.failure = f"ProducerPerformance ended: {process.stderr.read()[-500:]!r}"
@@ -181,7 +182,7 @@ class PipelinedProducer(Client):
             while not self._stops.is_set():
                 body = connection.receive_next()
                 wire.produced_offset(body, self._topic)
-                self.bytes_taken += self._request_bytes
+                self.taken += self._request_bytes
                 self.told_ms += wire.produce_throttle_ms(body)
                 if not sender.is_alive():
                     connection.send(self._frame)
@@ -206,7 +207,7 @@ class PipelinedFetcher(Client):
                 body = connection.receive_next()
                 self.told_ms += wire.fetch_throttle_ms(body)
                 if wire.has_topics(body):
-                    self.bytes_taken += wire.fetched_bytes(body, self._topic)
+                    self.taken += wire.fetched_bytes(body, self._topic)
                 connection.send(self._frame)
 
 
@@ -219,7 +220,7 @@ class Several(Client):
 
     def run(self) -> None:
         while not self._stops.wait(SUM_SECONDS):
-            self.bytes_taken = sum(client.bytes_taken for client in self.clients)
+            self.taken = sum(client.taken for client in self.clients)
             self.told_ms = sum(client.told_ms for client in self.clients)
             self.failure = next((client.failure for client in self.clients if client.failure), None)
 

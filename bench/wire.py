@@ -151,12 +151,12 @@ def has_topics(body: memoryview) -> bool:
     return int.from_bytes(body[4:8], "big") > 0
 
 
-def client_quota_frame(client_id: str | None, key: str, bytes_per_second: float) -> bytes:
+def client_quota_frame(client_id: str | None, key: str, limit: float) -> bytes:
     """An AlterClientQuotas request that limits a client id; None: the default one."""
     kind, name = b"client-id", b"" if client_id is None else client_id.encode()
     name_size = -1 if client_id is None else len(name)
     entity = struct.pack(f">ih{len(kind)}sh{len(name)}s", 1, len(kind), kind, name_size, name)
-    change = struct.pack(f">ih{len(key)}sd?", 1, len(key), key.encode(), bytes_per_second, False)
+    change = struct.pack(f">ih{len(key)}sd?", 1, len(key), key.encode(), limit, False)
     body = struct.pack(">i", 1) + entity + change + struct.pack(">?", False)
     return frame(ALTER_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS_VERSION, body)
 
