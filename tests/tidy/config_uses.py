@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kavka_broker.core.config.broker import KEYS, SYNONYMS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from tests.tidy.tree import PYTHON, relative
+from tests.tidy.tree import PYTHON, parsed, relative
 
 BROKER = "broker/kavka_broker/"
 CONFIG = f"{BROKER}core/config/"
@@ -53,7 +53,7 @@ def _sources() -> Iterator[Path]:
 
 def _scopes(path: Path) -> list[ast.AST]:
     """What reads: the whole file, or of a file that defines configs its functions that do not only check."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path.read_text())
     if relative(path) not in READERS:
         return [tree]
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import PYTHON, files, relative
+from tests.tidy.tree import PYTHON, files, parsed, relative
 from tools.measures import silent
 
 FUNCTION_LINES_MAX = 70
@@ -48,7 +48,7 @@ def test_functions_are_short() -> None:
     too_long = {
         f"{relative(path)}::{node.name}": lines_of(node)
         for path in PYTHON
-        for node in functions(ast.parse(path.read_text()))
+        for node in functions(parsed(path.read_text()))
         if lines_of(node) > FUNCTION_LINES_MAX
     }
     assert too_long == LONG_FUNCTIONS, (
@@ -138,7 +138,7 @@ def imports_of(tree: ast.Module) -> dict[str, str]:
 
 def calls_in(source: str) -> list[tuple[str, int]]:
     """Each plain call with its whole name, and its line."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     imports = imports_of(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return [(whole_name(dotted(node.func), imports), node.lineno) for node in calls]
@@ -175,7 +175,7 @@ def test_every_task_is_kept() -> None:
     dropped = [
         f"{relative(path)}:{node.lineno}"
         for path in PYTHON
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)
         and dotted(node.value.func).endswith("create_task")
@@ -188,7 +188,7 @@ def test_the_broker_starts_every_module_with_its_theory() -> None:
     silent = [
         relative(path)
         for path in PYTHON
-        if relative(path).startswith(f"{BROKER}core/") and not ast.get_docstring(ast.parse(path.read_text()))
+        if relative(path).startswith(f"{BROKER}core/") and not ast.get_docstring(parsed(path.read_text()))
     ]
     assert not silent, "a module of the core says its rule at its head"
 
@@ -216,13 +216,13 @@ def test_public_functions_say_what_they_raise() -> None:
     """The rule of CONTRIBUTING, as `tools.measures` counts it; `raise` of another function's error is for a reader."""
     paths = [path for path in PYTHON if relative(path).startswith(("broker/", "operator/"))]
     assert paths
-    found = [f"{relative(path)}: {name}" for path in paths for name in silent(ast.parse(path.read_text()))]
+    found = [f"{relative(path)}: {name}" for path in paths for name in silent(parsed(path.read_text()))]
     assert not found, "say 'Raises X' in the docstring"
 
 
 def nameless(source: str) -> list[int]:
     """The lines with a variable that is called `each` or `one`, and not as the thing that it holds."""
-    names = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name | ast.arg)]
+    names = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Name | ast.arg)]
     return sorted(
         node.lineno for node in names if (node.id if isinstance(node, ast.Name) else node.arg) in {"each", "one"}
     )

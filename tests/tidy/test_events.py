@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.tree import PYTHON, relative
+from tests.tidy.tree import PYTHON, parsed, relative
 
 EVENT = re.compile(r"[a-z]+(_[a-z]+)*(\.[a-z]+(_[a-z]+)*)*\.(not_)?(un)?(?P<participle>[a-z]+)")
 #: Participles that do not end in -ed.
@@ -71,7 +71,7 @@ def names_of(event: ast.expr) -> list[str]:
 def all_told() -> list[Told]:
     """The events of broker and operator."""
     code = [path for path in PYTHON if relative(path).startswith(("broker/kavka_broker/", "operator/kavka_operator/"))]
-    return [told for path in code for told in told_in(ast.parse(path.read_text()), relative(path))]
+    return [told for path in code for told in told_in(parsed(path.read_text()), relative(path))]
 
 
 def test_an_event_is_a_noun_and_a_past_participle() -> None:
@@ -118,4 +118,4 @@ def test_the_rule_refuses(name: str) -> None:
     ],
 )
 def test_told_in(source: str, names: list[str]) -> None:
-    assert [name for name, _ in told_in(ast.parse(source), "x.py")] == names
+    assert [name for name, _ in told_in(parsed(source), "x.py")] == names

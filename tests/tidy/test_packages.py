@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tidy.tree import ROOT
+from tests.tidy.tree import ROOT, parsed
 
 PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
 #: Where a distribution is not called as its module.
@@ -32,7 +32,7 @@ def imported(member: str, package: str) -> set[str]:
     """The distributions that its modules import, at their heads or in functions."""
     modules: set[str] = set()
     for path in (ROOT / member / package).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

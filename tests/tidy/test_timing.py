@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.tidy.test_code import dotted, imports_of, whole_name
-from tests.tidy.tree import PYTHON, relative
+from tests.tidy.tree import PYTHON, parsed, relative
 
 WHERE = ("tests/unit/", "tests/property/")
 SLEEPS = frozenset({"asyncio.sleep", "time.sleep"})
@@ -29,7 +29,7 @@ def number_in(argument: ast.expr) -> float | None:
 
 def timed(source: str) -> Iterator[tuple[int, str]]:
     """What in a file depends on the time of day: the line, and why."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     imports = imports_of(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):

@@ -1,5 +1,6 @@
 """The files of the project that the tidy tests look at: those that git knows, or would take."""
 
+import ast
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,12 @@ def files() -> tuple[Path, ...]:
 def relative(path: Path) -> str:
     """The path as it is written in the project."""
     return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The tree of a file's text, which nobody may change: each is parsed once for all tests."""
+    return ast.parse(source)
 
 
 PYTHON = tuple(path for path in files() if path.suffix == ".py" and not relative(path).startswith(GENERATED))

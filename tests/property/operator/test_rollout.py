@@ -24,6 +24,7 @@ from tests.unit.operator.fakes import NOW, cluster
 
 TURNS_OF_TROUBLE = 60
 TURNS_MAX = 600
+TURNS_STOPPED_MAX = 100  # after which a roll that has stopped does not go on any more
 
 
 @dataclass
@@ -180,12 +181,20 @@ def worlds(draw: st.DrawFn, *, bad: bool) -> World:
     return world
 
 
+def has_stopped(plan: ClusterPlan) -> bool:
+    return plan.words[0].reason == "RolloutStopped"
+
+
 def run(world: World, *, trouble: bool) -> bool:
     """Whether the roll came to its end."""
+    turns_stopped = 0
     for number in range(TURNS_MAX):
         plan = world.look()
         if plan is None:
             return True
+        turns_stopped = turns_stopped + 1 if has_stopped(plan) else 0
+        if turns_stopped > TURNS_STOPPED_MAX:
+            return False
         world.act(plan)
         world.turn(trouble=trouble and number < TURNS_OF_TROUBLE)
     return False
@@ -210,4 +219,4 @@ def test_a_roll_stops_at_the_first_node_that_does_not_come_back(world: World, tr
     assert len(set(world.restarts)) == len(world.restarts)
     plan = world.look()
     assert plan is not None
-    assert plan.words[0].reason == "RolloutStopped"
+    assert has_stopped(plan)
