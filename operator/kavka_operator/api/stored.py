@@ -6,9 +6,10 @@ that one resource is left alone until somebody mends it.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from kavka_operator.api.kinds import KINDS, AnyResource
+from kavka_operator.api.kinds import KINDS, AnyResource, Key
 from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.yaml_lines import Where
 
@@ -17,6 +18,31 @@ STATUS_FIELDS_MAX = 64
 
 class UnreadableError(ValueError):
     """A stored resource that this version cannot understand; the message says which field, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A stored resource that this version cannot understand: what it is, as far as that is known, and why not."""
+
+    key: Key
+    document: dict[str, Any]
+    words: str
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its deletion was asked for."""
+        return bool(part(self.document, "metadata").get("deletionTimestamp"))
+
+    @property
+    def topic_name(self) -> str | None:
+        """The topic that it claims, if it is a Topic."""
+        return str(part(self.document, "spec").get("topicName") or self.key[2]) if self.key[0] == "Topic" else None
+
+
+def part(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A map in a document; empty where there is none."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def resource_from(value: Mapping[str, Any]) -> AnyResource:

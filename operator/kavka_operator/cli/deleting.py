@@ -8,6 +8,7 @@ from pathlib import Path
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.cli.foreseeing import DryRun, dry, foresee, tell
 from kavka_operator.cli.naming import ALL, parse_names
@@ -15,7 +16,7 @@ from kavka_operator.cli.stored import full_name, known_resources, layout_of, not
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout, clusters
-from kavka_operator.platform.local.store import Store, Unreadable
+from kavka_operator.platform.local.store import Store
 
 GONE_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.05

@@ -23,7 +23,8 @@ from kavka_operator.domain.plan import ElectLeaders, Plan, Word, dated, stalled,
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps
-from kavka_operator.platform.base import Platform, PlatformUnavailableError
+from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.platform.kubernetes import KubernetesPlatform
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.status import cluster_status
 
@@ -40,7 +41,7 @@ Change = dict[str, Any]
 class Desk:
     """The newest version of every object. `connect` makes an admin client for a bootstrap address."""
 
-    platform: Platform
+    platform: KubernetesPlatform
     connect: Callable[[str], Admin]
     _objects: dict[Key, AnyResource] = field(default_factory=dict)
     _admins: dict[str, Admin] = field(default_factory=dict)

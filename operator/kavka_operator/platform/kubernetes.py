@@ -10,7 +10,7 @@ from hashlib import sha256
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction
 from kavka_operator.domain.seen import SeenNode, WantedNode
-from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.nodes import common_properties, nodes_of
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
 from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus, LastRolloutStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
+from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
 from kavka_operator.domain.entities import entity_text
-from kavka_operator.domain.plan import ClusterPlan, Word, dated
+from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.words import some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
@@ -59,6 +60,19 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
 def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> Status:
     """The status as it was, with other conditions."""
     return resource.status.replaced(_common(resource, words, now))
+
+
+def unreadable_status(unread: Unreadable, now: datetime) -> dict[str, Any]:
+    """The status of a resource that cannot be understood: the reason, beside what its status said before."""
+    before, words = part(unread.document, "status"), stalled("Invalid", unread.words)
+    found = [condition for condition in before.get("conditions") or () if condition]
+    if {(condition.get("type"), condition.get("message")) for condition in found} == {
+        (word.type, word.message) for word in words
+    }:
+        return before
+    generation = int(part(unread.document, "metadata").get("generation", 0))  # 0: before any that is applied
+    conditions = [condition.to_dict() for condition in dated(words, (), generation, now)]
+    return {**before, "observedGeneration": generation, "conditions": conditions}
 
 
 def quota_status(

@@ -6,7 +6,9 @@ from itertools import count
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota
+from kavka_operator.api.stored import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import (
     AddPartitions,
@@ -18,10 +20,24 @@ from kavka_operator.domain.plan import (
     ElectLeaders,
     KafkaAction,
     MoveReplicas,
+    NodeAction,
+    StopNode,
     TopicAction,
 )
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenQuorum, SeenTopic, Survey
+from kavka_operator.domain.seen import (
+    NodeState,
+    SeenBroker,
+    SeenCluster,
+    SeenNode,
+    SeenQuorum,
+    SeenTopic,
+    Survey,
+    WantedNode,
+)
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.reconcile.status import Status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DEFAULTS = {"retention.ms": "604800000", "retention.bytes": "-1", "cleanup.policy": "delete"}
@@ -179,3 +195,67 @@ def cluster(name: str = "main", *, metadata: Mapping[str, Any] | None = None, **
     return KafkaCluster.decode(
         {"metadata": _metadata(name, metadata or {}), "spec": {"nodePools": [{"name": "nodes"}], **spec}}
     )
+
+
+class FakePlatform:
+    """Nodes that run as soon as they are started; `move` changes one behind the loop's back."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.refusal, self.actions, self.moves = refusal, list[NodeAction](), 0
+        self.nodes: dict[int, SeenNode] = {}
+
+    def look(self, cluster: KafkaCluster) -> View:
+        wanted = [WantedNode(node.id, "one", node.rack, node.roles) for node in nodes_of(cluster)]
+        running = [number for number, node in self.nodes.items() if node.state == "Running"]
+        bootstrap = ",".join(f"127.0.0.1:{9092 + number}" for number in running)
+        return View(wanted, dict(self.nodes), bootstrap=bootstrap, refusal=self.refusal, stamp=self.moves)
+
+    def perform(self, action: NodeAction) -> None:
+        self.actions.append(action)
+        self.move(action.node, "Stopped" if isinstance(action, StopNode) else "Running")
+
+    def move(self, number: int, state: NodeState) -> None:
+        """Change the state of a node."""
+        self.moves += 1
+        self.nodes[number] = SeenNode(number, state, "one")
+
+
+class FakeResources:
+    """Resources in memory, as they were last written."""
+
+    is_being_changed = False
+
+    def __init__(self, *resources: AnyResource) -> None:
+        self.documents = {key_of(resource): resource.to_dict() for resource in resources}
+        self.unreadable: list[Unreadable] = []
+        self.version, self.writes = 0, 0
+
+    def stamp(self) -> int:
+        return self.version
+
+    def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
+        return [resource_from(document) for document in self.documents.values()], self.unreadable
+
+    def put(self, resource: AnyResource) -> None:
+        """Change what is wanted."""
+        self.version += 1
+        self.documents[key_of(resource)] = resource.to_dict()
+
+    def status(self, resource: AnyResource) -> dict[str, Any]:
+        """What was last said of a resource."""
+        found: dict[str, Any] = self.documents[key_of(resource)].get("status", {})
+        return found
+
+    def set_status(self, resource: AnyResource, status: Status) -> bool:
+        if status == resource.status:
+            return False
+        self.writes += 1
+        self.documents[key_of(resource)]["status"] = status.to_dict()
+        return True
+
+    def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
+        self.writes += 1
+
+    def remove(self, key: Key) -> bool:
+        self.version += 1
+        return self.documents.pop(key, None) is not None

@@ -11,9 +11,9 @@ from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
 from kavka_operator.domain.seen import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.surveying import partitions_of, quorum_of
+from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local.background import Background
-from kavka_operator.platform.local.looking import Looker, Question
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
 
 

@@ -13,14 +13,12 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
 from kavka_operator.cli.following import Watch
 from kavka_operator.domain.plan import Word, dated
-from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.platform.local import folder
 from kavka_operator.platform.local.files import locked
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
-from kavka_operator.platform.local.up import Up
-from tests.unit.operator.fakes import NOW, FakeKafka
+from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform
 
 TOPIC = """---
 apiVersion: kavka.dev/v1alpha1
@@ -89,28 +87,26 @@ def test_files_that_are_gone_are_forgotten(layout: Layout) -> None:
     assert store.read() == (store.all(), [])
 
 
-def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks: list[int] = []
-    monkeypatch.setattr(Up, "_look", lambda up: looks.append(len(up._store.all())))
-    up = Up(layout, Signals(), lambda _: FakeKafka(), print, lambda: None)
-    up._store, up._mishaps = Store(layout), Mishaps(print)
-    apply(up._store, 1)
-    up._turn()
-    assert looks == [2]
-    apply(up._store, 2)
+def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(layout: Layout) -> None:
+    store, platform = Store(layout), FakePlatform()
+    loop = ClusterLoop(store, platform, lambda _: FakeKafka(), print, lambda: None, lambda: 10.0, lambda: NOW)
+    apply(store, 1)
+    assert asked(loop) == 1
+    apply(store, 2)
     with locked(layout.root / "store.lock"):  # as another process does that has more to write
-        up._turn()
-        assert looks == [2]
-    up._turn()
-    up._turn()
-    assert looks == [2, 3]
-    apply(up._store, 3)
-    up._next_look_at = 0.0
+        assert asked(loop) is None
+    assert asked(loop) == 2
+    assert asked(loop) is None
+    apply(store, 3)
+    loop.hurry()
     with locked(layout.root / "store.lock"):
-        up._turn()
-    assert looks == [2, 3, 4], "a look that is due waits for nobody"
+        assert asked(loop) == 3, "a look that is due waits for nobody"
+
+
+def asked(loop: ClusterLoop) -> int | None:
+    """The number of resources that a look would be about; None if none is due."""
+    question = loop.due()
+    return len(question.resources) if question is not None else None
 
 
 def test_apply_reads_files_again_only_when_one_has_changed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

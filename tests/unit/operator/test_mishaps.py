@@ -15,10 +15,11 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.looking import Looker, Question
 from kavka_operator.platform.local.store import Store
+from kavka_operator.reconcile.status import unreadable_status
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic
 from tests.unit.operator.test_converge import deleted, ready
 from tests.unit.operator.test_local_pieces import FILE
@@ -175,7 +176,7 @@ def test_a_stored_resource_that_cannot_be_understood_is_told_of_and_mended_by_ap
     (one,) = store.read()[1]
     assert (one.key, one.topic_name) == (("Topic", "default", "orders"), "t")
     assert [each.name for each in store.all()] == ["main"]
-    store.note_unreadable(one, NOW)
+    store.note_unreadable(one, unreadable_status(one, NOW))
     document = store.documents()[one.key]
     assert document["status"]["conditions"][0]["reason"] == "Invalid"
     assert document["spec"]["partitions"] == -1, "it is shown as it is"
@@ -192,7 +193,7 @@ def test_any_bytes_in_a_file_are_read_or_refused_in_words(store: Store, text: st
     (store.layout.status / "topic.orders.yaml").write_text(text)
     (one,) = store.read()[1]
     assert one.topic_name == "orders"
-    store.note_unreadable(one, NOW)
+    store.note_unreadable(one, unreadable_status(one, NOW))
     assert store.documents()[one.key]["metadata"]["name"] == "orders"
     store.mark_deleted(one.key, NOW)
     assert store.remove(one.key)

@@ -5,11 +5,8 @@ written by hand because this is the only message that is needed before there is 
 """
 
 import errno
-import json
 import socket
 import struct
-import urllib.error
-import urllib.request
 
 API_VERSIONS = 18
 CORRELATION = 0x6B61766B
@@ -55,23 +52,3 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
             raise ConnectionError("closed before the answer was whole")
         data += piece
     return data
-
-
-def obstacles(address: str) -> tuple[str, ...]:
-    """The reasons that a node gives on its admin port for not serving; empty if it serves or does not answer."""
-    try:
-        urllib.request.urlopen(f"http://{address}/readyz", timeout=TIMEOUT_SECONDS).close()
-    except urllib.error.HTTPError as error:
-        with error:
-            return _because(error.read(RESPONSE_BYTES_MAX))
-    except OSError:
-        pass
-    return ()
-
-
-def _because(body: bytes) -> tuple[str, ...]:
-    try:
-        because = json.loads(body)["because"]
-        return tuple(map(str, because.values()))
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return ()

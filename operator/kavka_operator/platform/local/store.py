@@ -7,7 +7,7 @@ again before that takes the mark away. A file that this version cannot understan
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,8 +17,7 @@ from typing import Any, Literal
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource, Key
-from kavka_operator.api.stored import UnreadableError, resource_from
-from kavka_operator.domain.plan import dated, stalled
+from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.local.files import Lock, locked
 from kavka_operator.platform.local.folder import SUFFIX, Folder, Stamp
 from kavka_operator.platform.local.layout import Layout
@@ -37,25 +36,6 @@ class Edit:
     change: Change
     before: dict[str, Any] | None
     after: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A stored resource that this version cannot understand: what it is, as far as that is known, and why not."""
-
-    key: Key
-    document: dict[str, Any]
-    words: str
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether its deletion was asked for."""
-        return bool(_part(self.document, "metadata").get("deletionTimestamp"))
-
-    @property
-    def topic_name(self) -> str | None:
-        """The topic that it claims, if it is a Topic."""
-        return str(_part(self.document, "spec").get("topicName") or self.key[2]) if self.key[0] == "Topic" else None
 
 
 @dataclass(slots=True)
@@ -88,7 +68,7 @@ class Store:
         with self._alone():
             kind, namespace, name = key
             value = self._wanted.value(_file(kind, name))
-            metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
+            metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
             metadata.setdefault("deletionTimestamp", _stamp(now))
             self._wanted.write(_file(kind, name), {**value, "kind": kind, "metadata": metadata})
 
@@ -97,7 +77,7 @@ class Store:
         with self._alone():
             file = _file(key[0], key[2])
             value = self._wanted.value(file)
-            if self._wanted.has(file) and not _part(value, "metadata").get("deletionTimestamp"):
+            if self._wanted.has(file) and not part(value, "metadata").get("deletionTimestamp"):
                 return False
             self._wanted.remove(file)
             self._seen.remove(file)
@@ -110,21 +90,10 @@ class Store:
         self._seen.write(_file(resource.kind, resource.name), status.to_dict())
         return True
 
-    def note_unreadable(self, unread: Unreadable, now: datetime) -> None:
-        """Write the condition of a resource that cannot be understood, beside what its status said before."""
-        kind, _, name = unread.key
-        before = _part(unread.document, "status")
-        generation = int(_part(unread.document, "metadata").get("generation", 0))  # 0: before any that is applied
-        words = stalled("Invalid", unread.words)
-        said = {
-            (condition.get("type"), condition.get("message"))
-            for condition in before.get("conditions") or ()
-            if condition
-        }
-        if said != {(word.type, word.message) for word in words}:
-            conditions = [condition.to_dict() for condition in dated(words, (), generation, now)]
-            said_now = {**before, "observedGeneration": generation, "conditions": conditions}
-            self._seen.write(_file(kind, name), said_now)
+    def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
+        """Write the status of a resource that cannot be understood."""
+        if status != part(unread.document, "status"):
+            self._seen.write(_file(unread.key[0], unread.key[2]), dict(status))
 
     def all(self) -> list[AnyResource]:
         """Every resource that can be understood, with its status, clusters first, then by name."""
@@ -184,7 +153,7 @@ class Store:
     def _document(self, file: str) -> dict[str, Any]:
         value, status = self._wanted.value(file), self._seen.value(file)
         kind, namespace, name = self._key(file)
-        metadata = {"name": name, "namespace": namespace, **_part(value, "metadata")}
+        metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
         status = {key: field for key, field in status.items() if field not in ([], {})}
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
@@ -221,12 +190,6 @@ def _rank(kind: str) -> int:
     return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
-def _part(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """A map in a document; empty where there is none."""
-    value = document.get(name)
-    return value if isinstance(value, dict) else {}
-
-
 def _merged(
     resource: AnyResource, document: dict[str, Any], old: dict[str, Any] | None, now: datetime
 ) -> dict[str, Any]:
@@ -245,10 +208,10 @@ def _merged(
         kept: dict[str, Any] = {
             key: old["metadata"][key]  # a mark of deletion is not kept: the resource was applied after it
             for key in ("uid", "creationTimestamp", "generation")
-            if key in _part(old, "metadata")
+            if key in part(old, "metadata")
         }
         metadata |= kept
-        was = _part(old, "metadata")
+        was = part(old, "metadata")
         is_other = old.get("spec") != spec or _orders(was) != _orders(metadata)
         metadata["generation"] += int(is_other)
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
@@ -256,7 +219,7 @@ def _merged(
 
 def _orders(metadata: dict[str, Any]) -> dict[str, Any]:
     """The annotations that ask the operator for something; a change of one makes a new generation."""
-    annotations = _part(metadata, "annotations")
+    annotations = part(metadata, "annotations")
     return {key: value for key, value in annotations.items() if key.startswith(f"{GROUP}/")}
 
 

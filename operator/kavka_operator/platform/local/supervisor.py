@@ -19,10 +19,11 @@ from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
-from kavka_operator.platform.base import PlatformUnavailableError
+from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.local import members, probe, processes, volumes
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.limits import unsupported
 from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.reconcile.volumes import forgotten, refusal
@@ -70,6 +71,21 @@ class Supervisor:
     _given_up: tuple[str, ...] = ()  # the volumes that may be formatted again
     moves: int = 0  # counts the changes of any node's state, so that a look can tell whether it is out of date
 
+    def look(self, cluster: KafkaCluster) -> View:
+        """The nodes as they are wanted and seen now."""
+        if problem := unsupported(cluster, self.layout, members.read(self.layout)):
+            return View(seen=self.seen(), refusal=problem, stamp=self.moves)
+        return View(
+            wanted=self.wanted(cluster),
+            seen=self.seen(),
+            volumes=self.volumes(),
+            leaving=self.leaving(),
+            places=self.places(),
+            metrics=self.metrics_addresses(),
+            bootstrap=",".join(self.addresses()),
+            stamp=self.moves,
+        )
+
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants. `perform` starts them as they were told here."""
         known = members.read(self.layout)
@@ -108,10 +124,6 @@ class Supervisor:
         """Address and directory of each node that is wanted, or runs all the same."""
         nodes = {number: running.node for number, running in self._nodes.items()} | self._wanted
         return {number: (node.told, str(self.layout.data(number))) for number, node in nodes.items()}
-
-    def brokers(self) -> list[int]:
-        """The wanted nodes that clients may connect to."""
-        return [number for number, node in self._wanted.items() if node.node.is_broker]
 
     def addresses(self) -> list[str]:
         """The addresses of running brokers."""

@@ -11,11 +11,10 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import Action, ElectLeaders
 from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
-from kavka_operator.kafka import usage
+from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
-from kavka_operator.platform.local import probe
 from kavka_operator.reconcile.cluster import brokers_config
 
 USAGE = "the usage of quotas"
@@ -75,8 +74,10 @@ class Looker:
     _bootstrap: str = ""
 
     def look(self, question: Question) -> LookResult:
-        """Look at the cluster, do what follows, and look again."""
-        obstacles = {number: found for number, at in question.nodes.items() if (found := probe.obstacles(at))}
+        """Look at the cluster, do what follows, and look again. Where no broker runs there is nothing to look at."""
+        if not question.bootstrap:
+            return LookResult()
+        obstacles = {number: found for number, at in question.nodes.items() if (found := readiness.obstacles(at))}
         try:
             if self._admin is None or self._bootstrap != question.bootstrap:
                 self.close()

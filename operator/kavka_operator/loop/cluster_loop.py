@@ -1,0 +1,305 @@
+"""The loop of one cluster: look when a look is due, and carry out what follows. The same on every platform.
+
+A look begins when a resource has changed, when a node came or went (`hurry`), every `DRIFT_SECONDS` in any case, and
+without a pause while nodes are restarted. Looking waits for answers, so it is a step of its own (`look`) that may be
+done beside other work; what was decided from it is dropped where a node has come or gone meanwhile. Nothing that a
+resource says and no fault in a look ends the loop: a fault is told once with its traceback, shown in the status, and
+what failed is tried again after a while (`mishaps`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.topic import Topic
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled
+from kavka_operator.domain.seen import SeenNode
+from kavka_operator.kafka.admin import Admin
+from kavka_operator.loop.looking import Looker, LookResult, Question
+from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.seams import Platform, Resources, View
+from kavka_operator.reconcile import cluster as clusters
+from kavka_operator.reconcile import quotas
+from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
+from kavka_operator.reconcile.volumes import empty_volumes
+
+DRIFT_SECONDS = 5.0
+DRIFT_SECONDS_MAX = 60.0
+LOOKS_APART = 20.0  # seconds of rest for a second of look: one at thousands of resources takes a while
+DIVIDING_LOOKS_APART = 4.0
+RETRY_SECONDS = 1.0
+HASTE_SECONDS = 0.2
+
+Result = TypeVar("Result")
+
+TURN, LOOK = "a turn of the loop", "a look at the cluster"
+
+
+def rest_seconds(took: float, limited: Sequence[ClientQuota]) -> float:
+    """The seconds between two looks at rest; fewer where a budget of the whole cluster has to follow the traffic."""
+    is_dividing = any(quota.spec.scope == "Cluster" for quota in limited)
+    return max(DRIFT_SECONDS, min((DIVIDING_LOOKS_APART if is_dividing else LOOKS_APART) * took, DRIFT_SECONDS_MAX))
+
+
+class HopelessError(Exception):
+    """The cluster cannot be run as it is wanted, and nothing of it runs; the message says why and what to do."""
+
+
+@dataclass(slots=True)
+class ClusterLoop:
+    """What is wanted of one cluster, what is seen, and one step from the one to the other.
+
+    `connect` makes an admin client for bootstrap addresses; `tell` takes words for the log; `clock` counts seconds.
+    """
+
+    resources: Resources
+    platform: Platform
+    connect: Callable[[str], Admin]
+    tell: Callable[[str], None]
+    on_ready: Callable[[], None]
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    mishaps: Mishaps = field(init=False)
+    _looker: Looker = field(init=False)
+    _cluster: KafkaCluster | None = None  # the newest that can be understood
+    _view: View = field(default_factory=View)
+    _began: float = 0.0
+    _took: float = 0.0  # how long the last look took
+    _next_look_at: float = 0.0
+    _stamp: object = None
+    _said: str = ""
+    _is_ready: bool = False
+    _unreadable: dict[Key, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.mishaps = Mishaps(self.tell)
+        self._looker = Looker(self.connect, self.mishaps)
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until the next look is due, if nothing changes before."""
+        return max(0.0, self._next_look_at - self.clock())
+
+    def hurry(self) -> None:
+        """Let the next look be due at once."""
+        self._next_look_at = 0.0
+
+    def due(self) -> Question | None:
+        """What to ask the cluster now; None while no look is due. Raises HopelessError."""
+        return self._safely(self._due)
+
+    def look(self, question: Question) -> LookResult:
+        """Look at the cluster, and bring its topics and quotas to what is wanted; may take seconds."""
+        return self._looker.look(question)
+
+    def follow(self, result: LookResult) -> None:
+        """Write what a look has found, and bring the nodes one step on. Raises HopelessError."""
+        self._safely(lambda: self._follow(result))
+
+    def show(self, words: tuple[Word, ...]) -> None:
+        """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
+        for cluster in self.resources.read()[0]:
+            if isinstance(cluster, KafkaCluster):
+                self.resources.set_status(cluster, with_words(cluster, words, self.now()))
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._looker.close()
+
+    def _safely(self, work: Callable[[], Result]) -> Result | None:
+        """Do a part of a turn; None where it failed. A fault is told and noted; only HopelessError is raised."""
+        try:
+            return work()
+        except HopelessError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the brokers go on
+            words = self.mishaps.note(TURN, error, self.now(), self._stamp)
+            with suppress(Exception):  # the place of the resources may be what has failed
+                self.show(words)
+        return None
+
+    def _due(self) -> Question | None:
+        stamp = self.resources.stamp()
+        # A change that is half written would cost a second look.
+        is_changed = stamp != self._stamp and not self.resources.is_being_changed
+        is_due = is_changed or self.clock() >= self._next_look_at
+        if not is_due or self.mishaps.waiting(TURN, self.now(), stamp):
+            return None
+        self._stamp = stamp
+        self._next_look_at = self.clock() + DRIFT_SECONDS_MAX  # `follow` says when to look again
+        return self._question()
+
+    def _question(self) -> Question:
+        resources, unreadable = self.resources.read()
+        cluster = self._newest_cluster(resources)
+        self._view, self._began = self.platform.look(cluster), self.clock()
+        return Question(
+            cluster=cluster,
+            resources=[resource for resource in resources if isinstance(resource, Topic | ClientQuota)],
+            bootstrap=self._view.bootstrap,
+            nodes=self._view.metrics,
+            brokers_expected=self._view.brokers_expected,
+            is_forming=not self._is_ready,
+            now=self.now(),
+            claimed=[unread.topic_name for unread in unreadable if unread.topic_name is not None],
+        )
+
+    def _follow(self, result: LookResult) -> None:
+        self._took = self.clock() - self._began
+        self._note(result)
+        resources, unreadable = self.resources.read()
+        cluster = self._newest_cluster(resources)
+        view = self.platform.look(cluster)
+        if view.stamp != self._view.stamp:
+            self.hurry()  # a node has come or gone since the look began: look again before acting
+            return
+        self._note_unreadable(unreadable)
+        self._step(cluster, resources, unreadable, view, result)
+
+    def _newest_cluster(self, resources: list[AnyResource]) -> KafkaCluster:
+        """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
+        self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
+        if self._cluster is None:
+            raise HopelessError("the KafkaCluster cannot be understood; mend it, or apply it again")
+        return self._cluster
+
+    def _step(
+        self,
+        cluster: KafkaCluster,
+        resources: Sequence[AnyResource],
+        unreadable: Sequence[Unreadable],
+        view: View,
+        result: LookResult,
+    ) -> None:
+        """Bring the nodes one step on, and say how the cluster stands."""
+        now = self.now()
+        if view.refusal is not None:
+            self._refuse(cluster, view.refusal, view)
+            return
+        seen_nodes = _with_obstacles(view, result)
+        plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
+        self._perform(plan)
+        plan = self._told(plan, result)
+        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
+        after = self.platform.look(cluster)
+        status = cluster_status(
+            cluster,
+            [*after.wanted, *after.leaving],
+            _with_obstacles(after, result),
+            result.seen,
+            plan,
+            now,
+            unmanaged=quotas.unmanaged(result.seen.quotas, limited) if result.seen else (),
+            places=after.places,
+            survey=result.survey,
+            empty=empty_volumes(cluster, view.wanted, view.volumes),
+        )
+        if not any(unread.key == key_of(cluster) for unread in unreadable):
+            self._set_status(cluster, status)
+        self.mishaps.clear(TURN)
+        self._note_readiness(status, plan)
+        self._next_look_at = min(self._next_look_at, self.clock() + self._pause(result, plan, limited))
+
+    def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
+        """The plan with the words for what went wrong in the look, if anything did."""
+        if result.fault is not None:
+            return Plan(words=self.mishaps.note(LOOK, result.fault, self.now()))
+        self.mishaps.clear(LOOK)
+        if result.refused is not None and plan.is_at_rest:
+            return Plan(words=stalled("Rejected", result.refused))
+        return plan
+
+    def _pause(self, result: LookResult, plan: ClusterPlan, limited: Sequence[ClientQuota]) -> float:
+        """The seconds until the next look."""
+        if result.fault is not None:
+            return self.mishaps.pause_seconds(LOOK)
+        if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_at_rest):
+            return HASTE_SECONDS
+        at_rest = rest_seconds(self._took, limited)
+        return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
+
+    def _perform(self, plan: ClusterPlan) -> None:
+        for action in plan.actions:
+            if isinstance(action, ElectLeaders):
+                self.tell(self._looker.elect(action) or str(action))
+            else:
+                self.platform.perform(action)
+        if plan.rollout is not None and plan.rollout.blocked_by:
+            self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
+
+    def _say_once(self, words: str) -> None:
+        """Say words that may hold for a while, once."""
+        if words != self._said:
+            self._said = words
+            self.tell(words)
+
+    def _note(self, result: LookResult) -> None:
+        """Tell and write what a look has done about topics, quotas and settings."""
+        if result.error is not None and self._is_ready:
+            self._say_once(result.error)
+        for action in result.done:
+            self.tell(str(action))
+        if result.outcome is None:
+            return
+        for resource in self.resources.read()[0]:
+            status = result.outcome.statuses.get(key_of(resource))
+            if status is not None:
+                self._set_status(resource, status)
+        for key in result.outcome.released:
+            if self.resources.remove(key):
+                self.tell(f'{key[0]} "{key[2]}" is no longer declared')
+        if result.outcome.released:
+            self._stamp = self.resources.stamp()
+
+    def _set_status(self, resource: AnyResource, status: Status) -> None:
+        """Write a status; where that cannot be done, as on a full disk, say so and go on."""
+        try:
+            self.resources.set_status(resource, status)
+        except OSError as error:
+            self._say_once(f"the status of {resource.identity} cannot be written: {error}")
+
+    def _note_unreadable(self, unreadable: Sequence[Unreadable]) -> None:
+        """Show which resources cannot be understood; release deleted ones, as what they have set is unknown."""
+        for unread in unreadable:
+            name = f'{unread.key[0]} "{unread.key[2]}"'
+            if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
+                self.resources.remove(unread.key)
+                self.tell(
+                    f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood"
+                )
+                continue
+            self.resources.note_unreadable(unread, unreadable_status(unread, self.now()))
+            if unread.words != self._unreadable.get(unread.key):
+                self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
+        self._unreadable = {unread.key: unread.words for unread in unreadable}
+
+    def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
+        """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
+        if all(node.state == "Stopped" for node in view.seen.values()):
+            raise HopelessError(problem)
+        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
+        self.resources.set_status(cluster, cluster_status(cluster, [], {}, None, plan, self.now()))
+        self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
+
+    def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
+        """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""
+        stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
+        if stalled_words and not self._is_ready:
+            if all(node.state in {"Failed", "Stopped"} for node in status.brokers):
+                raise HopelessError(stalled_words[0])
+            self._say_once(stalled_words[0])
+        condition = status.condition("Ready")
+        if not self._is_ready and condition is not None and condition.status == "True":
+            self._is_ready = True
+            self.on_ready()
+
+
+def _with_obstacles(view: View, result: LookResult) -> Mapping[int, SeenNode]:
+    """The nodes, with what each says itself about why it does not serve."""
+    return {number: replace(node, obstacles=result.obstacles.get(number, ())) for number, node in view.seen.items()}

@@ -1,0 +1,86 @@
+"""What the loop of a cluster needs of the place where its nodes run, and of the place where its resources are kept.
+
+On one machine that is a supervisor of processes and a directory; on Kubernetes pods and the API server. The loop
+(`cluster`) is the same for both.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource, Key
+from kavka_operator.api.stored import Unreadable
+from kavka_operator.domain.plan import NodeAction
+from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
+from kavka_operator.reconcile.status import Status
+
+
+class PlatformUnavailableError(Exception):
+    """Nodes cannot be run here; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The nodes of a cluster at one moment, wanted and seen.
+
+    `places` are address and directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
+    of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
+    it is wanted now. `stamp` is another one once the state of any node has changed: what was decided is then out of date.
+    """
+
+    wanted: Sequence[WantedNode] = ()
+    seen: Mapping[int, SeenNode] = field(default_factory=dict)
+    volumes: Mapping[int, Sequence[SeenVolume]] = field(default_factory=dict)
+    leaving: Sequence[WantedNode] = ()
+    places: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    metrics: Mapping[int, str] = field(default_factory=dict)
+    bootstrap: str = ""
+    refusal: str | None = None
+    stamp: Hashable = None
+
+    @property
+    def brokers_expected(self) -> int:
+        """The number of brokers there will be once all have joined."""
+        return sum("broker" in node.roles for node in self.wanted)
+
+
+class Platform(Protocol):
+    """The nodes of one cluster, in a place where nodes run."""
+
+    def look(self, cluster: KafkaCluster) -> View:
+        """The nodes as they are wanted and seen now."""
+        ...
+
+    def perform(self, action: NodeAction) -> None:
+        """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
+        ...
+
+
+class Resources(Protocol):
+    """The resources of one cluster, where they are kept."""
+
+    def stamp(self) -> Hashable:
+        """A value that changes whenever what is wanted does."""
+        ...
+
+    @property
+    def is_being_changed(self) -> bool:
+        """Whether somebody changes what is wanted now, so that the rest of it is about to come."""
+        ...
+
+    def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
+        """Every resource with its status, the cluster first, and those that cannot be understood."""
+        ...
+
+    def set_status(self, resource: AnyResource, status: Status) -> bool:
+        """Write a status if it says anything new; whether it was written."""
+        ...
+
+    def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
+        """Write the status of a resource that cannot be understood."""
+        ...
+
+    def remove(self, key: Key) -> bool:
+        """Let go of a resource whose deletion is done; False if it is wanted again meanwhile."""
+        ...

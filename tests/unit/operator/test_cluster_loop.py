@@ -1,0 +1,161 @@
+"""The loop of one cluster: when it looks, what it does with what it has seen, and what does not end it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource
+from kavka_operator.domain.plan import StartNode
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.loop.cluster_loop import (
+    DRIFT_SECONDS,
+    DRIFT_SECONDS_MAX,
+    HASTE_SECONDS,
+    RETRY_SECONDS,
+    ClusterLoop,
+    HopelessError,
+    rest_seconds,
+)
+from kavka_operator.loop.seams import View
+from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
+
+WHOLE, EACH = quota("whole", scope="Cluster"), quota("each")
+
+
+@pytest.mark.parametrize(
+    ("took", "of_each", "of_whole"),
+    [(0.01, DRIFT_SECONDS, DRIFT_SECONDS), (2.0, 40.0, 8.0), (100.0, DRIFT_SECONDS_MAX, DRIFT_SECONDS_MAX)],
+)
+def test_a_budget_of_the_cluster_is_looked_after_more_often(took: float, of_each: float, of_whole: float) -> None:
+    assert rest_seconds(took, []) == rest_seconds(took, [EACH]) == of_each
+    assert rest_seconds(took, [EACH, WHOLE]) == of_whole
+
+
+class Scene:
+    """A loop with a Kafka, a platform and resources in memory."""
+
+    def __init__(self, *, refusal: str | None = None) -> None:
+        self.kafka, self.platform = FakeKafka(), FakePlatform(refusal)
+        self.wanted: list[AnyResource] = [
+            cluster(),
+            topic("orders", partitions=3),
+            quota("clicks", limits={"producerByteRate": 1000}),
+        ]
+        self.resources = FakeResources(*self.wanted)
+        self.seconds, self.told, self.readied = 0.0, list[str](), list[int]()
+        self.loop = ClusterLoop(
+            self.resources,
+            self.platform,
+            lambda _: self.kafka,
+            self.told.append,
+            lambda: self.readied.append(1),
+            lambda: self.seconds,
+            lambda: NOW,
+        )
+
+    def turn(self, meanwhile: Callable[[], object] = lambda: None) -> bool:
+        """One turn of the loop; whether it looked."""
+        question = self.loop.due()
+        if question is None:
+            return False
+        result = self.loop.look(question)
+        meanwhile()
+        self.loop.follow(result)
+        return True
+
+    def settle(self) -> None:
+        """Let the loop come to rest."""
+        for _ in range(20):
+            self.turn()
+            if self.loop.seconds_left == DRIFT_SECONDS:
+                return
+            self.seconds += self.loop.seconds_left
+        pytest.fail("it does not come to rest")
+
+    def reason(self, place: int) -> str:
+        conditions = self.resources.status(self.wanted[place])["conditions"]
+        return next(str(condition["reason"]) for condition in conditions if condition["type"] == "Ready")
+
+
+def test_nodes_start_then_topics_come_then_all_rests_and_nothing_is_written() -> None:
+    scene = Scene()
+    assert scene.turn()
+    assert scene.platform.actions == [StartNode(0)]
+    assert scene.loop.seconds_left == HASTE_SECONDS
+    scene.settle()
+    assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+    assert scene.readied == [1]
+    before = scene.resources.writes, len(scene.kafka.writes), len(scene.platform.actions)
+    scene.seconds += 1000.0
+    assert scene.turn()
+    assert (scene.resources.writes, len(scene.kafka.writes), len(scene.platform.actions)) == before
+    assert scene.loop.seconds_left == DRIFT_SECONDS
+
+
+def test_a_look_is_due_when_a_resource_changes_or_somebody_hurries() -> None:
+    scene = Scene()
+    scene.settle()
+    assert not scene.turn()
+    scene.resources.put(topic("more", partitions=1))
+    assert scene.turn()
+    assert "more" in scene.kafka.topics
+    scene.settle()
+    scene.loop.hurry()
+    assert scene.turn()
+
+
+def test_what_was_decided_before_a_node_moved_is_not_done() -> None:
+    scene = Scene()
+    assert scene.turn(meanwhile=lambda: scene.platform.move(0, "Running"))
+    assert scene.platform.actions == [], "the node has come up by itself since the look began"
+    assert scene.turn(), "and the next look is due at once"
+
+
+def test_a_fault_in_a_turn_is_shown_told_once_and_tried_again_when_something_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    scene.settle()
+
+    def fail(_: KafkaCluster) -> View:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(scene.platform, "look", fail)
+    scene.loop.hurry()
+    assert not scene.turn()
+    assert scene.reason(0) == "ReconcileError"
+    assert sum("no such thing" in words for words in scene.told) == 1
+    monkeypatch.undo()
+    scene.loop.hurry()
+    assert not scene.turn(), "it waits before it tries again"
+    scene.resources.put(topic("more"))
+    assert scene.turn()
+    assert scene.reason(0) == "Ready"
+
+
+def test_a_cluster_that_does_not_answer_is_asked_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.settle()
+    monkeypatch.setattr(scene.kafka, "look", _away)
+    scene.seconds += 1000.0
+    assert scene.turn()
+    assert scene.reason(0) == "NotAnswering"
+    assert scene.loop.seconds_left == RETRY_SECONDS
+    assert scene.told[-1] == "nobody answers"
+
+
+def _away(_: object) -> None:
+    raise AdminError("nobody answers", retriable=True)
+
+
+def test_a_cluster_that_cannot_be_run_ends_the_loop_only_while_nothing_of_it_runs() -> None:
+    scene = Scene(refusal="ports clash")
+    with pytest.raises(HopelessError, match="ports clash"):
+        scene.turn()
+    scene = Scene()
+    scene.settle()
+    scene.platform.refusal = "ports clash"
+    scene.loop.hurry()
+    assert scene.turn()
+    assert scene.reason(0) == "Unsupported"
