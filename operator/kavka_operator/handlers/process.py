@@ -1,37 +1,173 @@
-"""`kavka-operator`: the operator's process on Kubernetes."""
+"""`kavka-operator`: the operator's process on Kubernetes.
 
-from typing import Any
+One process at a time acts, the one that holds the lease; another waits for it and watches nothing. Whoever loses the
+lease ends at once, so that two never act: its pod is started again and waits in line.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import kopf
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.leaderelection.electionconfig import Config
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection
+from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
-from kavka_operator.handlers import kinds
-from kavka_operator.handlers.desk import Desk
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.handlers import watching
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.platform.kubernetes import KubernetesPlatform
+from kavka_operator.loop.cluster_loop import ClusterLoop
+from kavka_operator.loop.lanes import Lanes
+from kavka_operator.loop.seams import Platform
+from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects
+from kavka_operator.platform.kubernetes.resources import KubernetesResources
+from kavka_operator.platform.kubernetes.unhosted import Unhosted
+
+log = logging.getLogger("kavka.operator")
 
 WATCH_SECONDS_MAX = 300
-LIVENESS = "http://0.0.0.0:8080/healthz"
-
-HANDLERS = (kinds.on_cluster, kinds.on_topic, kinds.on_quota)
-
-
-@kopf.on.startup()
-async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    """Put the desk where the handlers find it."""
-    settings.watching.server_timeout = WATCH_SECONDS_MAX
-    settings.posting.enabled = False
-    memo.desk = Desk(KubernetesPlatform(), KafkaClient)
+RELIST_SECONDS = 300.0
+RETRY_SECONDS = 5.0
+LANES_SECONDS_MAX = 5.0
+LEASE = "kavka-operator"
+LEASE_SECONDS, RENEW_SECONDS, TRY_SECONDS = 15.0, 10.0, 2.0
 
 
-@kopf.on.cleanup()
-async def stop(memo: kopf.Memo, **_: Any) -> None:
-    """Close the connections to the clusters."""
-    memo.desk.close()
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the process is told by its environment: the namespaces to watch (none: all) and where the lease lies."""
+
+    namespaces: tuple[str, ...] = ()
+    lease_namespace: str | None = None
+    identity: str = ""
+
+    @staticmethod
+    def of(environment: dict[str, str]) -> "Options":
+        """The options in environment variables. Without POD_NAMESPACE nobody else is asked before acting."""
+        names = environment.get("KAVKA_WATCH_NAMESPACES", "").replace(",", " ").split()
+        identity = environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
+        return Options(tuple(names), environment.get("POD_NAMESPACE") or None, identity)
+
+
+@dataclass(slots=True)
+class Operator:
+    """The lanes of all clusters, fed by the watch. `platform_of` gives the place where a cluster's nodes run."""
+
+    api: Api
+    options: Options
+    platform_of: Callable[[ClusterKey], Platform]
+
+    async def run(self) -> None:
+        """Look after every cluster until cancelled."""
+        bridge = Bridge(asyncio.get_running_loop())
+        objects = Objects(lambda cluster: lanes.wake(cluster))  # noqa: PLW0108 - the lanes are made below
+
+        def loop_of(cluster: ClusterKey) -> ClusterLoop:
+            resources = KubernetesResources(cluster, objects, self.api, bridge)
+            tell = logging.getLogger(f"kavka.operator.{'/'.join(cluster)}").info
+            platform = self.platform_of(cluster)
+            return ClusterLoop(resources, platform, KafkaClient, tell, lambda: tell("ready"), time.monotonic, _now)
+
+        lanes = Lanes(loop_of, lambda cluster: bool(objects.of(cluster)), log.error)
+        await self._fill(objects)
+        relist = asyncio.create_task(self._relist(objects))
+        try:
+            await self._watch(objects)
+        finally:
+            relist.cancel()
+            await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
+
+    async def _fill(self, objects: Objects) -> None:
+        """List everything once: nothing is judged gone before all is known."""
+        while True:
+            try:
+                await self._list(objects)
+            except ApiError as error:
+                log.error("cannot list the resources, and tries again: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                objects.open()
+                return
+
+    async def _relist(self, objects: Objects) -> None:
+        """List everything now and then, in case the watch has missed something."""
+        while True:
+            await asyncio.sleep(RELIST_SECONDS)
+            try:
+                await self._list(objects)
+            except ApiError as error:
+                log.warning("cannot list the resources: %s", error)
+
+    async def _list(self, objects: Objects) -> None:
+        for kind in KINDS:
+            for namespace in self.options.namespaces or (None,):
+                found, version = await self.api.all_of(kind, namespace)
+                for document in found:
+                    objects.take({**document, "kind": kind})
+                objects.keep_only(kind, namespace, [str(each["metadata"]["uid"]) for each in found], version)
+
+    async def _watch(self, objects: Objects) -> None:
+        settings = kopf.OperatorSettings()
+        settings.watching.server_timeout = WATCH_SECONDS_MAX
+        settings.posting.enabled = False
+        memo = kopf.Memo(objects=objects)
+        await kopf.operator(
+            registry=watching.REGISTRY,
+            settings=settings,
+            memo=memo,
+            standalone=True,
+            clusterwide=not self.options.namespaces,
+            namespaces=self.options.namespaces,
+        )
+
+
+async def operate(options: Options, platform_of: Callable[[ClusterKey], Platform]) -> None:
+    """Look after every cluster of the API server that the environment leads to, once no other process does."""
+    await config.load_config()  # type: ignore[no-untyped-call]
+    async with ApiClient() as client:
+        operator = Operator(Api(client), options, platform_of)
+        if options.lease_namespace is None:
+            await operator.run()
+        else:
+            await _lead(client, options.lease_namespace, options.identity, operator.run)
+
+
+async def _lead(client: ApiClient, namespace: str, identity: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work while the lease is held; returns when the lease is lost or the work is over."""
+
+    async def until_over() -> None:
+        try:
+            await work()
+        except Exception:
+            log.exception("the operator has failed")
+        finally:
+            candidate.cancel()
+
+    async def lost() -> None:
+        log.error("the lease is lost: another process may act now")
+
+    lock = LeaseLock(LEASE, namespace, identity, client)
+    election = LeaderElection(Config(lock, LEASE_SECONDS, RENEW_SECONDS, TRY_SECONDS, until_over, lost))
+    candidate = asyncio.create_task(election.run())
+    await asyncio.gather(candidate, return_exceptions=True)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 def main() -> None:
-    """Run until a signal ends it."""
-    kopf.run(clusterwide=True, standalone=True, liveness_endpoint=LIVENESS)
+    """Run until a signal ends it, or the lease is lost."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted()))
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled, unknown
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Admin
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps
-from kavka_operator.loop.seams import Platform, Resources, View
+from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
 from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
@@ -135,13 +135,17 @@ class ClusterLoop:
         self._next_look_at = self.clock() + DRIFT_SECONDS_MAX  # `follow` says when to look again
         return self._question()
 
-    def _question(self) -> Question:
+    def _question(self) -> Question | None:
         resources, unreadable = self.resources.read()
+        if not _has_cluster(resources, unreadable):
+            self._cluster = None
+            self._leave_alone(resources)
+            return None
         cluster = self._newest_cluster(resources)
         self._view, self._began = self.platform.look(cluster), self.clock()
         return Question(
             cluster=cluster,
-            resources=[resource for resource in resources if isinstance(resource, Topic | ClientQuota)],
+            resources=self._held(resources),
             bootstrap=self._view.bootstrap,
             nodes=self._view.metrics,
             brokers_expected=self._view.brokers_expected,
@@ -149,6 +153,29 @@ class ClusterLoop:
             now=self.now(),
             claimed=[unread.topic_name for unread in unreadable if unread.topic_name is not None],
         )
+
+    def _held(self, resources: Sequence[AnyResource]) -> list[Topic | ClientQuota]:
+        """The topics and quotas that may be carried out: those whose deletion does something are held first."""
+        found = []
+        for resource in resources:
+            if not isinstance(resource, Topic | ClientQuota):
+                continue
+            try:
+                if resource.metadata.deletion_timestamp is None:
+                    self.resources.hold(resource, is_needed=outlives(resource))
+                found.append(resource)
+            except (NotWrittenError, OSError) as error:
+                self._say_once(f"{resource.identity} cannot be held and is left alone: {error}")
+        return found
+
+    def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
+        """Say of topics and quotas that their cluster is not there; those that are deleted may go."""
+        for resource in resources:
+            if resource.metadata.deletion_timestamp is not None:
+                self.resources.remove(key_of(resource))
+            elif not isinstance(resource, KafkaCluster):
+                words = f'there is no KafkaCluster "{resource.spec.cluster_name}" in this namespace'
+                self._set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -184,8 +211,7 @@ class ClusterLoop:
             return
         seen_nodes = _with_obstacles(view, result)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
-        self._perform(plan)
-        plan = self._told(plan, result)
+        plan = self._told(self._perform(plan), result)
         limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
         after = self.platform.look(cluster)
         status = cluster_status(
@@ -224,14 +250,19 @@ class ClusterLoop:
         at_rest = rest_seconds(self._took, limited)
         return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
 
-    def _perform(self, plan: ClusterPlan) -> None:
-        for action in plan.actions:
-            if isinstance(action, ElectLeaders):
-                self.tell(self._looker.elect(action) or str(action))
-            else:
-                self.platform.perform(action)
+    def _perform(self, plan: ClusterPlan) -> ClusterPlan:
+        """Carry out the actions of a plan; the plan, or why it cannot be carried out here."""
+        try:
+            for action in plan.actions:
+                if isinstance(action, ElectLeaders):
+                    self.tell(self._looker.elect(action) or str(action))
+                else:
+                    self.platform.perform(action)
+        except PlatformUnavailableError as error:
+            return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:
             self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
+        return plan
 
     def _say_once(self, words: str) -> None:
         """Say words that may hold for a while, once."""
@@ -261,7 +292,7 @@ class ClusterLoop:
         """Write a status; where that cannot be done, as on a full disk, say so and go on."""
         try:
             self.resources.set_status(resource, status)
-        except OSError as error:
+        except (NotWrittenError, OSError) as error:
             self._say_once(f"the status of {resource.identity} cannot be written: {error}")
 
     def _note_unreadable(self, unreadable: Sequence[Unreadable]) -> None:
@@ -303,3 +334,15 @@ class ClusterLoop:
 def _with_obstacles(view: View, result: LookResult) -> Mapping[int, SeenNode]:
     """The nodes, with what each says itself about why it does not serve."""
     return {number: replace(node, obstacles=result.obstacles.get(number, ())) for number, node in view.seen.items()}
+
+
+def _has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> bool:
+    """Whether there is a KafkaCluster that is to stay, be it one that cannot be understood."""
+    kind = KafkaCluster.kind_name
+    stays = [each for each in resources if each.kind == kind and each.metadata.deletion_timestamp is None]
+    return bool(stays) or any(unread.key[0] == kind and not unread.is_deleted for unread in unreadable)
+
+
+def outlives(resource: Topic | ClientQuota) -> bool:
+    """Whether something in Kafka has to go when the resource is deleted."""
+    return isinstance(resource, ClientQuota) or resource.spec.deletion_policy != "Retain"

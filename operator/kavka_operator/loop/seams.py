@@ -20,6 +20,10 @@ class PlatformUnavailableError(Exception):
     """Nodes cannot be run here; the message says why."""
 
 
+class NotWrittenError(Exception):
+    """Something could not be written where resources are kept; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The nodes of a cluster at one moment, wanted and seen.
@@ -58,7 +62,7 @@ class Platform(Protocol):
 
 
 class Resources(Protocol):
-    """The resources of one cluster, where they are kept."""
+    """The resources of one cluster, where they are kept. Every write may raise NotWrittenError or OSError."""
 
     def stamp(self) -> Hashable:
         """A value that changes whenever what is wanted does."""
@@ -66,7 +70,7 @@ class Resources(Protocol):
 
     @property
     def is_being_changed(self) -> bool:
-        """Whether somebody changes what is wanted now, so that the rest of it is about to come."""
+        """Whether another process is writing what is wanted, so that more of it follows."""
         ...
 
     def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
@@ -79,6 +83,10 @@ class Resources(Protocol):
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood."""
+        ...
+
+    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer."""
         ...
 
     def remove(self, key: Key) -> bool:

@@ -35,7 +35,7 @@ from kavka_operator.domain.seen import (
     WantedNode,
 )
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.seams import View
+from kavka_operator.loop.seams import NotWrittenError, View
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import Status
 
@@ -229,6 +229,8 @@ class FakeResources:
         self.documents = {key_of(resource): resource.to_dict() for resource in resources}
         self.unreadable: list[Unreadable] = []
         self.version, self.writes = 0, 0
+        self.held: dict[Key, bool] = {}
+        self.refuse: NotWrittenError | None = None
 
     def stamp(self) -> int:
         return self.version
@@ -255,6 +257,11 @@ class FakeResources:
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         self.writes += 1
+
+    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.held[key_of(resource)] = is_needed
 
     def remove(self, key: Key) -> bool:
         self.version += 1

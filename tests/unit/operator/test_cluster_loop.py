@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.domain.plan import StartNode
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import (
@@ -17,7 +17,8 @@ from kavka_operator.loop.cluster_loop import (
     HopelessError,
     rest_seconds,
 )
-from kavka_operator.loop.seams import View
+from kavka_operator.loop.seams import NotWrittenError, View
+from kavka_operator.platform.kubernetes.unhosted import Unhosted
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
 
 WHOLE, EACH = quota("whole", scope="Cluster"), quota("each")
@@ -159,3 +160,37 @@ def test_a_cluster_that_cannot_be_run_ends_the_loop_only_while_nothing_of_it_run
     scene.loop.hurry()
     assert scene.turn()
     assert scene.reason(0) == "Unsupported"
+
+
+def test_a_resource_is_held_before_anything_is_made_for_it_if_its_deletion_does_something() -> None:
+    scene = Scene()
+    scene.resources.put(topic("mine", deletionPolicy="Delete"))
+    scene.settle()
+    held = {key[2]: is_held for key, is_held in scene.resources.held.items()}
+    assert held == {"orders": False, "mine": True, "clicks": True}
+    scene.resources.refuse = NotWrittenError("no")
+    scene.resources.put(topic("other", deletionPolicy="Delete"))
+    scene.settle()
+    assert "other" not in scene.kafka.topics, "it could not be taken away again"
+
+
+def test_without_their_cluster_topics_and_quotas_say_so_and_may_go() -> None:
+    scene = Scene()
+    scene.settle()
+    scene.resources.put(topic("late", metadata={"deletionTimestamp": "2026-11-21T12:00:00Z"}, deletionPolicy="Delete"))
+    scene.resources.remove(key_of(scene.wanted[0]))
+    assert not scene.turn()
+    assert [scene.reason(place) for place in (1, 2)] == ["NoSuchCluster", "NoSuchCluster"]
+    assert ("Topic", "default", "late") not in scene.resources.documents
+    assert "orders" in scene.kafka.topics
+    scene.resources.put(scene.wanted[0])
+    scene.settle()
+    assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+
+
+def test_nodes_that_cannot_run_here_are_told_of() -> None:
+    scene = Scene()
+    scene.loop.platform = Unhosted()
+    with pytest.raises(HopelessError, match="not as pods yet"):
+        scene.turn()
+    assert scene.reason(0) == "PlatformUnavailable"

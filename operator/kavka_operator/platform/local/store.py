@@ -72,6 +72,9 @@ class Store:
             metadata.setdefault("deletionTimestamp", _stamp(now))
             self._wanted.write(_file(kind, name), {**value, "kind": kind, "metadata": metadata})
 
+    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+        """Do nothing: every deleted resource is kept until `remove`."""
+
     def remove(self, key: Key) -> bool:
         """Forget a resource whose deletion is done; False if it was applied again meanwhile."""
         with self._alone():

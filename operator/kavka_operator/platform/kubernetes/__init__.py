@@ -1,0 +1,1 @@
+"""The resources of clusters as an API server keeps them."""

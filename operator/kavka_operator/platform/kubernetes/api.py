@@ -1,0 +1,115 @@
+"""The few requests that the operator makes of an API server, as coroutines, and the same for the threads of clusters.
+
+Everything is written by server-side apply as `MANAGER`, which owns what it has written and nothing else: a field that
+it no longer writes goes, a finalizer or a condition of somebody else's stays. The uid of what was read goes with each
+write, so that an object that was made again under the same name gets nothing that was meant for the old one.
+"""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kubernetes.aio.client import ApiClient
+
+from kavka_operator.api import API_VERSION, GROUP, VERSION
+from kavka_operator.api.kinds import KINDS, Key
+from kavka_operator.loop.seams import NotWrittenError
+
+MANAGER = "kavka-operator"
+REQUEST_SECONDS_MAX = 30.0
+PAGE_MAX = 500
+APPLY = "application/apply-patch+yaml"
+
+Document = dict[str, Any]
+Result = TypeVar("Result")
+
+
+class ApiError(NotWrittenError):
+    """The API server refused a request (`status` is its HTTP code), or did not answer (0)."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Requests about the custom resources."""
+
+    client: ApiClient
+
+    async def all_of(self, kind: str, namespace: str | None) -> tuple[list[Document], str]:
+        """Every object of a kind, in one namespace or in all, and the version of the list. Raises ApiError."""
+        found: list[Document] = []
+        query = [("limit", str(PAGE_MAX))]
+        while True:
+            page = await self._request("GET", _path(kind, namespace), query=query)
+            found += page["items"]
+            metadata = page["metadata"]
+            if not (rest := metadata.get("continue")):
+                return found, str(metadata["resourceVersion"])
+            query = [("limit", str(PAGE_MAX)), ("continue", rest)]
+
+    async def apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
+        """Write parts of an object that is there, and be told how it is now. Raises ApiError."""
+        kind, namespace, name = key
+        metadata = {"name": name, "namespace": namespace, "uid": uid, **parts.get("metadata", {})}
+        body = {"apiVersion": API_VERSION, "kind": kind, **parts, "metadata": metadata}
+        path = _path(kind, namespace, name, *([subresource] if subresource else []))
+        query = [("fieldManager", MANAGER), ("force", "true")]
+        return await self._request("PATCH", path, query=query, body=body, content_type=APPLY)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: list[tuple[str, str]],
+        body: Document | None = None,
+        content_type: str = "application/json",
+    ) -> Document:
+        """The document that a request answers. Raises ApiError."""
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        prepared = await self.client.param_serialize(
+            method, path, query_params=query, header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        try:
+            answer = await self.client.call_api(*prepared, _request_timeout=REQUEST_SECONDS_MAX)
+            data = await answer.response.read()
+        except (OSError, TimeoutError) as error:
+            raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
+        if not 200 <= answer.status < 300:
+            raise ApiError(_message(data), answer.status)
+        document: Document = json.loads(data)
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """The way from the threads of clusters to the loop that talks to the API server."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The result of a coroutine. Raises what it raises, and ApiError where it does not end."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(2 * REQUEST_SECONDS_MAX)
+        except TimeoutError as error:
+            future.cancel()
+            raise ApiError("the API server does not answer") from error
+
+
+def _path(kind: str, namespace: str | None, *rest: str) -> str:
+    inside = ("namespaces", namespace) if namespace is not None else ()
+    return "/".join(("", "apis", GROUP, VERSION, *inside, KINDS[kind].plural, *rest))
+
+
+def _message(data: bytes) -> str:
+    """The message of a refusal, in the API server's own words."""
+    try:
+        return str(json.loads(data)["message"])
+    except (ValueError, KeyError, TypeError):
+        return data[:500].decode(errors="replace")

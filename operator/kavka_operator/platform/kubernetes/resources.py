@@ -1,0 +1,92 @@
+"""The resources of one cluster, read from what the watch has seen and written to the API server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kavka_operator.api import GROUP
+from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
+from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge, Document
+from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects, key_of_document
+from kavka_operator.reconcile.status import Status
+
+FINALIZER = f"{GROUP}/finalizer"
+GONE, CONFLICT = 404, 409
+
+
+@dataclass(slots=True)
+class KubernetesResources:
+    """The `Resources` of one cluster."""
+
+    cluster: ClusterKey
+    objects: Objects
+    api: Api
+    bridge: Bridge
+    _read_before: dict[Key, tuple[object, AnyResource | Unreadable]] = field(default_factory=dict)
+
+    is_being_changed = False
+
+    def stamp(self) -> int:
+        """A number that grows whenever what is wanted changes."""
+        return self.objects.stamp(self.cluster)
+
+    def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
+        """Every resource with its status, the cluster first, and those that cannot be understood."""
+        read = {key_of_document(document): self._read(document) for document in self.objects.of(self.cluster)}
+        self._read_before = read
+        every = [stored for _, stored in read.values()]
+        unreadable = [stored for stored in every if isinstance(stored, Unreadable)]
+        return [stored for stored in every if not isinstance(stored, Unreadable)], unreadable
+
+    def set_status(self, resource: AnyResource, status: Status) -> bool:
+        """Write a status if it says anything new; whether it was written. Raises ApiError."""
+        if status == resource.status:
+            return False
+        return self._apply(key_of(resource), resource.metadata.uid, {"status": status.to_dict()}, "status")
+
+    def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
+        """Write the status of a resource that cannot be understood. Raises ApiError."""
+        if status != part(unread.document, "status"):
+            self._apply(unread.key, _uid(unread.document), {"status": dict(status)}, "status")
+
+    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer. Raises ApiError."""
+        if is_needed != (FINALIZER in resource.metadata.finalizers):
+            self._finalize(key_of(resource), resource.metadata.uid, [FINALIZER] if is_needed else [])
+
+    def remove(self, key: Key) -> bool:
+        """Let go of a deleted resource; whether it was held. Raises ApiError."""
+        documents = {key_of_document(document): document for document in self.objects.of(self.cluster)}
+        metadata = part(documents.get(key, {}), "metadata")
+        if FINALIZER not in metadata.get("finalizers", ()):
+            return False
+        return self._finalize(key, str(metadata.get("uid")), [])
+
+    def _finalize(self, key: Key, uid: str, finalizers: list[str]) -> bool:
+        return self._apply(key, uid, {"metadata": {"finalizers": finalizers} if finalizers else {}})
+
+    def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> bool:
+        """Write to an object, and note what it is now; False if it is gone, or another has its name. Raises ApiError."""
+        try:
+            self.objects.take(self.bridge.wait(self.api.apply(key, uid, parts, subresource)))
+        except ApiError as error:
+            if error.status not in {GONE, CONFLICT}:
+                raise
+            return False
+        return True
+
+    def _read(self, document: Document) -> tuple[object, AnyResource | Unreadable]:
+        """A resource with its version; while that is the same it is not parsed again."""
+        key, version = key_of_document(document), part(document, "metadata").get("resourceVersion")
+        before = self._read_before.get(key)
+        if before is not None and before[0] == version:
+            return before
+        try:
+            return version, resource_from(document)
+        except UnreadableError as error:
+            return version, Unreadable(key, document, str(error))
+
+
+def _uid(document: Mapping[str, Any]) -> str:
+    return str(part(document, "metadata").get("uid"))

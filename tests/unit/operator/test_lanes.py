@@ -1,0 +1,111 @@
+"""A lane for each cluster: woken by news, ended when nothing is left, none waits for another."""
+
+import queue
+import threading
+from types import SimpleNamespace as Bag
+from typing import Any
+
+import pytest
+
+from kavka_operator.loop import lanes as lanes_module
+from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
+from kavka_operator.loop.lanes import ClusterKey, Lanes
+
+ONE, TWO = ("default", "one"), ("default", "two")
+SECONDS_MAX = 20.0
+
+
+class Loops:
+    """Loops that tell each look in a queue; `gate` keeps the look of a cluster from ending."""
+
+    def __init__(self) -> None:
+        self.begun, self.looks = queue.Queue[ClusterKey](), queue.Queue[ClusterKey]()
+        self.closed = queue.Queue[ClusterKey]()
+        self.gates: dict[ClusterKey, threading.Event] = {}
+        self.errors: dict[ClusterKey, Exception] = {}
+        self.wanted = {ONE, TWO}
+        self.told = list[str]()
+        self.lanes = Lanes(self.loop_of, lambda cluster: cluster in self.wanted, self.told.append)
+
+    def loop_of(self, cluster: ClusterKey) -> Any:
+        return Bag(
+            due=lambda: cluster,
+            look=self.look,
+            follow=self.follow,
+            seconds_left=1000.0,
+            close=lambda: self.closed.put(cluster),
+        )
+
+    def look(self, cluster: ClusterKey) -> ClusterKey:
+        self.begun.put(cluster)
+        if cluster in self.gates:
+            self.gates[cluster].wait(SECONDS_MAX)
+        return cluster
+
+    def follow(self, cluster: ClusterKey) -> None:
+        self.looks.put(cluster)
+        if cluster in self.errors:
+            raise self.errors[cluster]
+
+    def next(self) -> ClusterKey:
+        return self.looks.get(timeout=SECONDS_MAX)
+
+
+def test_a_cluster_that_does_not_answer_delays_no_other() -> None:
+    loops = Loops()
+    loops.gates[ONE] = threading.Event()
+    loops.lanes.wake(ONE)
+    loops.lanes.wake(TWO)
+    assert loops.next() == TWO
+    loops.gates[ONE].set()
+    assert loops.next() == ONE
+    loops.lanes.close(SECONDS_MAX)
+    assert {loops.closed.get_nowait(), loops.closed.get_nowait()} == {ONE, TWO}
+
+
+def test_news_that_comes_during_a_look_makes_another() -> None:
+    loops = Loops()
+    gate = loops.gates[ONE] = threading.Event()
+    loops.lanes.wake(ONE)
+    loops.begun.get(timeout=SECONDS_MAX)
+    loops.lanes.wake(ONE)
+    gate.set()
+    assert [loops.next(), loops.next()] == [ONE, ONE]
+    loops.lanes.close(SECONDS_MAX)
+
+
+def test_a_lane_ends_when_nothing_is_left_and_begins_again_with_news() -> None:
+    loops = Loops()
+    loops.lanes.wake(ONE)
+    loops.next()
+    loops.wanted.remove(ONE)
+    loops.lanes.wake(ONE)
+    assert loops.closed.get(timeout=SECONDS_MAX) == ONE
+    loops.wanted.add(ONE)
+    loops.lanes.wake(ONE)
+    assert loops.next() == ONE
+    loops.lanes.close(SECONDS_MAX)
+
+
+@pytest.mark.parametrize("error", [HopelessError("mend it"), RuntimeError("no such thing")])
+def test_no_fault_ends_a_lane(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "PAUSE_SECONDS", 0.0)
+    loops = Loops()
+    loops.errors[ONE] = error
+    loops.lanes.wake(ONE)
+    assert [loops.next(), loops.next()] == [ONE, ONE]
+    loops.lanes.close(SECONDS_MAX)
+    assert str(error) in loops.told[0]
+
+
+def test_no_more_clusters_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "LANES_MAX", 1)
+    loops = Loops()
+    loops.lanes.wake(ONE)
+    loops.lanes.wake(TWO)
+    assert "default/two is left alone" in loops.told[0]
+    loops.lanes.close(SECONDS_MAX)
+
+
+def test_a_real_loop_fits_a_lane() -> None:
+    assert {"due", "look", "follow", "seconds_left", "close"} <= set(dir(ClusterLoop))
