@@ -57,7 +57,7 @@ def resource_schema(kind: type[Resource]) -> Schema:
             "kind": {"type": "string", "description": "The kind of resource."},
             "metadata": {"type": "object"},
             "spec": {**structural(properties["spec"]), "description": "What is wanted."},
-            "status": {**structural(properties["status"]), "description": "What is seen."},
+            "status": {**seen(properties["status"]), "description": "What is seen."},
         },
         **rules,
     }
@@ -74,6 +74,31 @@ def structural(schema: Schema) -> Schema:
             name: _with_inner_defaults(structural(part)) for name, part in result["properties"].items()
         }
     return dict(sorted(result.items(), key=_order))
+
+
+def seen(schema: Schema) -> Schema:
+    """The schema of a status: nothing in it is there by default, and a map in it is written as a whole.
+
+    Otherwise a map that is left out of the next status stays, empty, and its fields come back by default.
+    """
+    parts = schema.get("properties", {})
+    properties = {name: _as_a_whole(_without_defaults(part)) for name, part in parts.items()}
+    return structural({**_without_defaults(schema), "properties": properties})
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    result = {key: value for key, value in schema.items() if key != "default"}
+    for key in ("items", "additionalProperties"):
+        if key in result:
+            result[key] = _without_defaults(result[key])
+    if "properties" in result:
+        result["properties"] = {name: _without_defaults(part) for name, part in result["properties"].items()}
+    return result
+
+
+def _as_a_whole(schema: Schema) -> Schema:
+    is_map = "properties" in schema or "additionalProperties" in schema
+    return {**schema, "x-kubernetes-map-type": "atomic"} if is_map else schema
 
 
 def _with_inner_defaults(schema: Schema) -> Schema:

@@ -167,6 +167,8 @@ def _now() -> datetime:
 def main() -> None:
     """Run until a signal ends it, or the lease is lost."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("kafka", "kopf"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted()))
 
 
