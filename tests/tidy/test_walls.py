@@ -33,7 +33,7 @@ PLANTS = (
     ("operator-layers", "kavka_operator.api.quota", "kavka_operator.domain.entities"),
     ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
     ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
-    ("operator-layers", "kavka_operator.demo.main", "kavka_operator.handlers.desk"),
+    ("operator-layers", "kavka_operator.demo.main", "kavka_operator.handlers.process"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
     ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )

@@ -21,7 +21,7 @@ from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.handlers import watching
+from kavka_operator.handlers import logs, watching
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
@@ -72,11 +72,14 @@ class Operator:
 
         def loop_of(cluster: ClusterKey) -> ClusterLoop:
             resources = KubernetesResources(cluster, objects, self.api, bridge)
-            tell = logging.getLogger(f"kavka.operator.{'/'.join(cluster)}").info
-            platform = self.platform_of(cluster)
+            platform, name = self.platform_of(cluster), "/".join(cluster)
+
+            def tell(words: str) -> None:
+                log.info("cluster.noted", extra={"cluster": name, "words": words})
+
             return ClusterLoop(resources, platform, KafkaClient, tell, lambda: tell("ready"), time.monotonic, _now)
 
-        lanes = Lanes(loop_of, lambda cluster: bool(objects.of(cluster)), log.error)
+        lanes = Lanes(loop_of, lambda cluster: bool(objects.of(cluster)), _warn)
         await self._fill(objects)
         relist = asyncio.create_task(self._relist(objects))
         try:
@@ -91,7 +94,7 @@ class Operator:
             try:
                 await self._list(objects)
             except ApiError as error:
-                log.error("cannot list the resources, and tries again: %s", error)
+                log.error("resources.not_listed", extra={"words": str(error)})
                 await asyncio.sleep(RETRY_SECONDS)
             else:
                 objects.open()
@@ -104,7 +107,7 @@ class Operator:
             try:
                 await self._list(objects)
             except ApiError as error:
-                log.warning("cannot list the resources: %s", error)
+                log.warning("resources.not_listed", extra={"words": str(error)})
 
     async def _list(self, objects: Objects) -> None:
         for kind in KINDS:
@@ -112,7 +115,7 @@ class Operator:
                 found, version = await self.api.all_of(kind, namespace)
                 for document in found:
                     objects.take({**document, "kind": kind})
-                objects.keep_only(kind, namespace, [str(each["metadata"]["uid"]) for each in found], version)
+                objects.keep_only(kind, namespace, [str(document["metadata"]["uid"]) for document in found], version)
 
     async def _watch(self, objects: Objects) -> None:
         settings = kopf.OperatorSettings()
@@ -147,17 +150,21 @@ async def _lead(client: ApiClient, namespace: str, identity: str, work: Callable
         try:
             await work()
         except Exception:
-            log.exception("the operator has failed")
+            log.exception("operator.failed")
         finally:
             candidate.cancel()
 
     async def lost() -> None:
-        log.error("the lease is lost: another process may act now")
+        log.error("lease.lost")
 
     lock = LeaseLock(LEASE, namespace, identity, client)
     election = LeaderElection(Config(lock, LEASE_SECONDS, RENEW_SECONDS, TRY_SECONDS, until_over, lost))
     candidate = asyncio.create_task(election.run())
     await asyncio.gather(candidate, return_exceptions=True)
+
+
+def _warn(words: str) -> None:
+    log.warning("cluster.noted", extra={"words": words})
 
 
 def _now() -> datetime:
@@ -166,9 +173,7 @@ def _now() -> datetime:
 
 def main() -> None:
     """Run until a signal ends it, or the lease is lost."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for chatty in ("kafka", "kopf"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logs.to_stderr()
     asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted()))
 
 

@@ -339,8 +339,9 @@ def _with_obstacles(view: View, result: LookResult) -> Mapping[int, SeenNode]:
 def _has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> bool:
     """Whether there is a KafkaCluster that is to stay, be it one that cannot be understood."""
     kind = KafkaCluster.kind_name
-    stays = [each for each in resources if each.kind == kind and each.metadata.deletion_timestamp is None]
-    return bool(stays) or any(unread.key[0] == kind and not unread.is_deleted for unread in unreadable)
+    clusters_here = [resource for resource in resources if resource.kind == kind]
+    stays = any(cluster.metadata.deletion_timestamp is None for cluster in clusters_here)
+    return stays or any(unread.key[0] == kind and not unread.is_deleted for unread in unreadable)
 
 
 def outlives(resource: Topic | ClientQuota) -> bool:

@@ -30,7 +30,7 @@ class View:
 
     `places` are address and directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
     of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
-    it is wanted now. `stamp` is another one once the state of any node has changed: what was decided is then out of date.
+    it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date.
     """
 
     wanted: Sequence[WantedNode] = ()

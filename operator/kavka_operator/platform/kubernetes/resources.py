@@ -67,7 +67,7 @@ class KubernetesResources:
         return self._apply(key, uid, {"metadata": {"finalizers": finalizers} if finalizers else {}})
 
     def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> bool:
-        """Write to an object, and note what it is now; False if it is gone, or another has its name. Raises ApiError."""
+        """Write to an object, and note what it is now; False if it is gone or made again. Raises ApiError."""
         try:
             self.objects.take(self.bridge.wait(self.api.apply(key, uid, parts, subresource)))
         except ApiError as error:

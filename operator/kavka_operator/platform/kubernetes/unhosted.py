@@ -1,7 +1,7 @@
-"""Nodes as pods are not there yet: this platform knows the nodes that a resource wants, and says that it cannot run them.
+"""Nodes as pods, which are not there yet: the nodes that a resource wants are known, and starting them is refused.
 
-So a KafkaCluster becomes `Ready=False` with the reason `PlatformUnavailable`, instead of looking as if something were on
-its way.
+So a KafkaCluster becomes `Ready=False` with the reason `PlatformUnavailable`, instead of looking as if something were
+on its way.
 """
 
 from hashlib import sha256

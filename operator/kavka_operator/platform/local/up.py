@@ -1,8 +1,8 @@
 """`kavka up`: one process that runs a cluster of this machine, from its resources, until it is told to stop.
 
 A turn looks after the nodes, and the loop of the cluster (`cluster_loop`) goes on beside it, so that a node that dies
-is started again at once whatever an answer waits for. Whatever happens (Ctrl-C at any point, `kill -9`), no node outlives
-it: nodes are stopped on the way out, and the kernel ends them when this process is gone.
+is started again at once whatever an answer waits for. Whatever happens (Ctrl-C at any point, `kill -9`), no node
+outlives it: nodes are stopped on the way out, and the kernel ends them when this process is gone.
 """
 
 import json
