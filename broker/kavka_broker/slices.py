@@ -1,7 +1,8 @@
 """Long work on the loop, in slices: the others have their turn in between.
 
-Work is a generator that yields when its slice is used up, which its `Pace` tells it. Work is counted in units of about
-a microsecond, not in time, so that the same request is cut at the same places on every machine and in every replay.
+Work is a generator that yields after each piece, which its `Pace` tells it. Pieces are counted in units of about a
+microsecond, not in time: so the same request is cut at the same places on every machine and in every replay. A slice is
+as many pieces as fit into a quantum by the clock, and at most `PIECES_PER_SLICE_MAX`.
 
     def search(pace: Pace) -> Work[Found]:
         for batch in batches:
@@ -24,7 +25,9 @@ from kavka_broker.turns import Flow, Turns
 T = TypeVar("T")
 Work = Generator[None, None, T]
 
-UNITS_PER_SLICE: Final = 2_500
+UNITS_PER_PIECE: Final = 250
+PIECES_PER_SLICE_MAX: Final = 10
+UNITS_PER_SLICE: Final = UNITS_PER_PIECE * PIECES_PER_SLICE_MAX
 
 
 def at_once(work: Work[T]) -> T:
@@ -72,19 +75,19 @@ class LoopTime:
 
 
 class Pace:
-    """The work that may still be done in this slice."""
+    """The work that may still be done in this piece."""
 
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left = UNITS_PER_SLICE
+        self._left = UNITS_PER_PIECE
 
     def spent(self, units: int) -> bool:
-        """Count units of work; True where the slice is used up: yield, and the next one begins."""
+        """Count units of work; True where the piece is done: yield, and the next one begins."""
         self._left -= units
         if self._left > 0:
             return False
-        self._left = UNITS_PER_SLICE
+        self._left = UNITS_PER_PIECE
         return True
 
 
@@ -116,11 +119,20 @@ class Slices:
     def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
         """Return the work's result, or a task for it where it takes more than a slice."""
         try:
-            next(work)
+            self._do_slice(work, self.time.now_ns())
         except StopIteration as end:
             result: T = end.value
             return result
         return asyncio.get_running_loop().create_task(self._finish(work, self.time.payer))
+
+    def _do_slice(self, work: Work[T], began_ns: int) -> None:
+        """Do pieces of the work for a quantum. Raises StopIteration where it ends."""
+        time = self.time
+        end_ns = began_ns + time.turns.quantum_ns
+        for _ in range(PIECES_PER_SLICE_MAX):
+            next(work)
+            if time.now_ns() >= end_ns:
+                return
 
     async def whole(self, work: Work[T]) -> T:
         """Return the work's result, as `run` does, for a caller in a task of its own."""
@@ -134,7 +146,7 @@ class Slices:
                 await self._granted(flow)
                 began_ns = self.time.now_ns()
                 try:
-                    next(work)
+                    self._do_slice(work, began_ns)
                 except StopIteration as end:
                     result: T = end.value
                     return result

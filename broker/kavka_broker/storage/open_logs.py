@@ -13,7 +13,7 @@ from typing import Final
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
+from kavka_broker.slices import UNITS_PER_PIECE, Pace, Work
 from kavka_broker.storage.disk import Disk, is_out_of_files, is_passing
 from kavka_broker.storage.found_logs import Unusable
 from kavka_broker.storage.future_logs import FutureLogs
@@ -214,7 +214,7 @@ class OpenLogs:
             except BrokerError as problem:
                 log.error("retention.failed", log=str(partition_log.name), reason=str(problem))
             partition_log.release_idle()
-            if pace.spent(UNITS_PER_SLICE if count > before else RETAIN_UNITS):
+            if pace.spent(UNITS_PER_PIECE if count > before else RETAIN_UNITS):
                 yield
         return count
 

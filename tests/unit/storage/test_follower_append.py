@@ -5,7 +5,7 @@ import pytest
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.slices import UNITS_PER_SLICE, at_once
+from kavka_broker.slices import UNITS_PER_PIECE, at_once
 from kavka_broker.storage.epoch_check import HEADER_UNITS
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.retention import delete_expired
@@ -128,16 +128,16 @@ def many_batches(count: int) -> Log:
     return log
 
 
-def test_they_are_held_against_very_many_batches_in_slices() -> None:
-    log = many_batches(5 * UNITS_PER_SLICE // 2 // HEADER_UNITS)
-    slices = sum(1 for _ in log.reader.doubt_epochs())
-    assert slices == 2
+def test_they_are_held_against_very_many_batches_in_pieces() -> None:
+    log = many_batches(5 * UNITS_PER_PIECE // 2 // HEADER_UNITS)
+    pieces = sum(1 for _ in log.reader.doubt_epochs())
+    assert pieces == 2
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
 
 
 @pytest.mark.parametrize("change", ["cut", "closed", "grown", "trimmed"])
 def test_what_the_batches_said_does_not_count_for_a_log_that_has_changed_meanwhile(change: str) -> None:
-    log = many_batches(2 * UNITS_PER_SLICE // HEADER_UNITS)
+    log = many_batches(2 * UNITS_PER_PIECE // HEADER_UNITS)
     doubting = log.reader.doubt_epochs()
     next(doubting)
     match change:

@@ -11,7 +11,7 @@ from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, set_c
 from kavka_broker.protocol.records.compression import Buffer, Compression, compress
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.protocol.records.scan import Seen, scan
-from kavka_broker.slices import UNITS_PER_SLICE, Pace, at_once
+from kavka_broker.slices import UNITS_PER_PIECE, UNITS_PER_SLICE, Pace, at_once
 from kavka_broker.storage import time_search
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.retention import delete_expired
@@ -64,33 +64,33 @@ def test_it_stops_at_the_first_record_that_fits(seen: list[int]) -> None:
 def test_a_header_that_lies_costs_slices_and_little_memory(seen: list[int]) -> None:
     log = with_bomb(max_timestamp_ms=NOW_MS + 1_000)
     work = find_by_timestamp(log, NOW_MS + 1, Pace())
-    per_slice = list[int]()
+    per_piece = list[int]()
     tracemalloc.start()
     try:
         done = False
         while not done:
             before = sum(seen)
             done = next(work, work) is work
-            per_slice.append(sum(seen) - before)
+            per_piece.append(sum(seen) - before)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert sum(per_slice) == MANY
-    assert max(per_slice) <= 2 * UNITS_PER_SLICE
+    assert sum(per_piece) == MANY
+    assert max(per_piece) <= UNITS_PER_SLICE
     assert peak_bytes < 2 << 20
 
 
 def test_searches_that_find_at_once_count_as_well() -> None:
     log, pace = with_bomb(), Pace()
-    slices = sum(1 for _ in range(UNITS_PER_SLICE // time_search.PIECE_UNITS) for _ in find_by_timestamp(log, 0, pace))
-    assert slices >= 2
+    pieces = sum(1 for _ in range(UNITS_PER_SLICE // time_search.PIECE_UNITS) for _ in find_by_timestamp(log, 0, pace))
+    assert pieces >= 2
 
 
-def test_many_batches_take_slices() -> None:
+def test_many_batches_take_pieces() -> None:
     log = open_log(config=config(internal_segment_bytes=1_000_000, index_interval_bytes=1_000_000))
-    fill(log, 3 * UNITS_PER_SLICE // time_search.HEADER_UNITS, size=1)
-    slices = sum(1 for _ in find_by_timestamp(log, log.segments[0].largest.timestamp_ms, Pace()))
-    assert slices in (2, 3)
+    fill(log, 3 * UNITS_PER_PIECE // time_search.HEADER_UNITS, size=1)
+    pieces = sum(1 for _ in find_by_timestamp(log, log.segments[0].largest.timestamp_ms, Pace()))
+    assert pieces in (2, 3)
 
 
 def test_one_that_stops_leading_meanwhile_sends_the_client_elsewhere() -> None:

@@ -1,10 +1,12 @@
 """Long work on the loop: in slices, by turns."""
 
 import asyncio
+from itertools import count as counting
 
 import pytest
 
-from kavka_broker.slices import UNITS_PER_SLICE, Pace, Slices, Work
+from kavka_broker.core.fairness import QUANTUM_NS
+from kavka_broker.slices import PIECES_PER_SLICE_MAX, UNITS_PER_PIECE, UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
 
 
 def count(name: str, units: int, done: list[str]) -> Work[str]:
@@ -24,22 +26,42 @@ def test_long_work_takes_turns() -> None:
     async def scenario() -> None:
         done, slices = list[str](), Slices()
         works = [slices.run(count(name, 3 * UNITS_PER_SLICE, done)) for name in "abc"]
-        assert done == ["a", "b", "c"], "a slice each when it was begun"
+        slice_each = [name for name in "abc" for _ in range(PIECES_PER_SLICE_MAX)]
+        assert done == slice_each, "a slice each when it was begun"
         turns = 0
         while not all(isinstance(work, asyncio.Task) and work.done() for work in works):
             before = len(done)
             await asyncio.sleep(0)
             turns += 1
-            assert len(done) - before <= 1, "two slices in one turn"
-        assert done == list("abc" * 3)
+            assert len(done) - before <= PIECES_PER_SLICE_MAX, "two slices in one turn"
+        assert done == slice_each * 3
         assert turns >= 6
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_slice_is_as_much_as_fits_into_a_quantum(pieces: int) -> None:
+    """What a unit takes differs by work and machine; a slice of slow ones was four quanta long."""
+
+    async def scenario() -> None:
+        done, slices = list[str](), Slices()
+        slices.time = LoopTime(counting(step=-(-QUANTUM_NS // pieces)).__next__)
+        work = slices.run(count("a", 10 * pieces * UNITS_PER_PIECE, done))
+        assert len(done) == pieces
+        assert isinstance(work, asyncio.Task)
+        while not work.done():
+            before = len(done)
+            await asyncio.sleep(0)
+            assert len(done) - before <= pieces
 
     asyncio.run(scenario())
 
 
 def test_work_that_fails_tells_whoever_waits() -> None:
     def failing() -> Work[None]:
-        yield
+        for _ in range(PIECES_PER_SLICE_MAX):
+            yield
         raise ValueError("told")
 
     async def scenario() -> None:
@@ -63,6 +85,6 @@ def test_work_that_nobody_waits_for_any_more_ends() -> None:
         await asyncio.sleep(0)
         given_up.cancel()
         assert await other == "b"
-        assert done.count("a") < 5
+        assert done.count("a") < 5 * PIECES_PER_SLICE_MAX
 
     asyncio.run(scenario())

@@ -22,7 +22,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.seams import Clock
-from kavka_broker.slices import UNITS_PER_SLICE
+from kavka_broker.slices import UNITS_PER_PIECE
 from kavka_broker.slices import Pace as Turns
 from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
@@ -181,7 +181,7 @@ class LogCleaner:
             cleanable = await self._cleanable(partition_log, now_ms) if is_compacted else None
             if cleanable is not None:
                 found.append(cleanable)
-            if turns.spent(UNITS_PER_SLICE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
+            if turns.spent(UNITS_PER_PIECE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
                 await asyncio.sleep(0)
         self.figures.looked_ms = now_ms
         self.figures.dirty_ratio_max = max((cleanable.dirty.ratio for cleanable in found), default=0.0)
