@@ -60,6 +60,7 @@ class Exchange:
         "loop_ns",
         "make",
         "pieces",
+        "sensor",
         "started_ms",
         "waiting",
     )
@@ -71,6 +72,7 @@ class Exchange:
         self.started_ms = started_ms
         self.began_ns = began_ns  # since then it has the loop
         self.loop_ns = 0  # the time for which it had it before, and that is not charged yet
+        self.sensor: Sensor | None = None  # who pays for an answer that a thread writes
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
@@ -203,11 +205,16 @@ class Dispatcher:
         return answer
 
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
-        """Finish, or have a thread write a long answer, which is waited for again."""
+        """Finish, or have a thread write a long answer, which is waited for again: it has been charged, and says so."""
+        if isinstance(answer, Written):
+            self._sending, self._sending_since_ns = exchange.sensor, exchange.began_ns
+            self._finish(exchange, answer)
+            return
         self._charge(exchange)
         if exchange.client.throttle_time_ms:
             answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
+            exchange.sensor = self._sending
             exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
         else:
             self._finish(exchange, answer)

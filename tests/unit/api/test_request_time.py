@@ -96,6 +96,17 @@ def test_slices_of_long_work_count_for_the_request_that_began_it(tmp_path: Path)
     play(tmp_path, scenario)
 
 
+def test_an_answer_that_a_thread_writes_is_charged_once(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await first.create("wide", 4000)
+        answer = await (await named(first, "limited")).call(MetadataRequest(None), MetadataResponse, 12)
+        assert answer.throttle_time_ms == WINDOW_MS
+        lines = at_once(first.broker.quotas.by_type["request"].usages(0))
+        assert {line.throttled_requests_total for line in lines if line.client_id == "limited"} == {1}
+
+    play(tmp_path, scenario)
+
+
 def test_a_forwarded_request_is_throttled_once_by_the_broker_that_was_asked(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         request = CreateTopicsRequest([CreatableTopic("t", 1, 1)])
