@@ -58,6 +58,12 @@ def test_a_new_partition_is_led_by_its_first_replica_and_wholly_in_sync() -> Non
     assert state.directories == tuple(directory_of(replica) for replica in state.replicas)
 
 
+def test_a_default_of_no_replicas_is_refused_where_it_is_asked_for() -> None:
+    [refusal] = create_topics(cluster(1), [CreateTopic("t", uuid(1))], Defaults(replication_factor=0)).response
+    assert isinstance(refusal, BrokerError)
+    assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
 def test_unset_counts_are_the_brokers_defaults() -> None:
     decision = create_topics(cluster(1, 2), [CreateTopic("t", uuid(1))], Defaults(partitions=3, replication_factor=2))
     assert decision.response == [Created("t", uuid(1), 3, 2, {})]

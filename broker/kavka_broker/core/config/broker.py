@@ -37,8 +37,12 @@ if TYPE_CHECKING:
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
+MEBIBYTE: Final = 1 << 20
 #: Hosts to listen on, and none to connect to.
 EVERYWHERE: Final = ("", "0.0.0.0")
+
+#: Keys whose empty value says nothing: a file that has one was meant to say something.
+NEVER_EMPTY: Final = ("advertised.listeners", "inter.broker.listener.name", "log.dirs")
 
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
@@ -118,6 +122,20 @@ def definition_of(name: str) -> Definition | None:
     if (said := listener_key(name)) is not None:
         return replace(KEYS[said[1]], name=name)
     return KEYS.get(name)
+
+
+def check_cleaner(name: str, size_bytes: int, threads: int) -> None:
+    """Check that each thread of the cleaner has room for a map of offsets. Raises ConfigError about `name`."""
+    if not threads or size_bytes // threads <= MEBIBYTE:
+        raise ConfigError(
+            name, f"{size_bytes} bytes for {threads} threads; each needs more than {MEBIBYTE}, and one at least"
+        )
+
+
+def check_per_ip(name: str, count: int, overrides: Any) -> None:
+    """Check that anybody may connect. Raises ConfigError about `name`."""
+    if count == 0 and not overrides:
+        raise ConfigError(name, "0 lets nobody in; write 1 or more, or let some in by max.connections.per.ip.overrides")
 
 
 class BrokerConfig:
@@ -297,13 +315,33 @@ class BrokerConfig:
 
     def _check(self) -> None:
         """Check rules that span several keys. Raises ConfigError."""
+        self._check_given()
         self._check_logs()
         self._check_listeners()
+        self._check_connections()
+        self._check_waits()
+
+    def _check_given(self) -> None:
+        for name in NEVER_EMPTY:
+            if name in self.given and not self._values[name]:
+                raise ConfigError(name, "is empty; leave the key out for its default")
+        if self["broker.id"] != self.node_id:
+            raise ConfigError("broker.id", f"{self['broker.id']} is not node.id={self.node_id}; leave broker.id out")
+
+    def _check_connections(self) -> None:
         size, queued = self["socket.request.max.bytes"], self["queued.max.request.bytes"]
         if 0 < queued < size:
             raise ConfigError("queued.max.request.bytes", f"{queued} holds not even one request; write {size} or more")
-        if self["replica.fetch.wait.max.ms"] > self["replica.lag.time.max.ms"]:
-            raise ConfigError("replica.fetch.wait.max.ms", "is above replica.lag.time.max.ms; write a smaller value")
+        check_per_ip("max.connections.per.ip", self["max.connections.per.ip"], self["max.connections.per.ip.overrides"])
+        delay_ms, idle_ms = self["connection.failed.authentication.delay.ms"], self["connections.max.idle.ms"]
+        if 0 <= idle_ms <= delay_ms:
+            raise ConfigError("connections.max.idle.ms", f"{idle_ms} is too short; write {delay_ms + 1} or more")
+
+    def _check_waits(self) -> None:
+        wait_ms = self["replica.fetch.wait.max.ms"]
+        for name in ("replica.lag.time.max.ms", "replica.socket.timeout.ms"):
+            if wait_ms > self.whole(name):
+                raise ConfigError("replica.fetch.wait.max.ms", f"is above {name}; write a smaller value")
         interval, session = self["broker.heartbeat.interval.ms"], self["broker.session.timeout.ms"]
         if interval * 2 > session:
             raise ConfigError("broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms")
@@ -316,6 +354,11 @@ class BrokerConfig:
         retention_ms = self.milliseconds("log.retention.ms")
         if retention_ms == 0 or retention_ms < -1:
             raise ConfigError("log.retention.ms", "keeps nothing; write -1 forever, or 1 or more")
+        for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
+            if (value := self.milliseconds(name)) < least:
+                raise ConfigError(name, f"{value} is not allowed; write {least} or more")
+        if threads := self["log.cleaner.threads"]:
+            check_cleaner("log.cleaner.dedupe.buffer.size", self["log.cleaner.dedupe.buffer.size"], threads)
         if not self.log_dirs:
             raise ConfigError("log.dirs", "is empty; write at least one directory")
         if len(set(self.log_dirs)) < len(self.log_dirs):

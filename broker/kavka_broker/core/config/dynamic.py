@@ -8,12 +8,11 @@ takes Kafka's defaults.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kavka_broker.core.config.broker import KEYS, definition_of
+from kavka_broker.core.config.broker import KEYS, check_cleaner, check_per_ip, definition_of
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.unserved import plain_name
 
-MEBIBYTE: Final = 1 << 20
 FROM_BROKER: Final = -2  # of a local retention: the same as that of the whole log
 
 #: Keys that Apache Kafka applies while it runs, and this broker reads when it starts.
@@ -108,16 +107,11 @@ def _local_retention(name: str, value: int, said: Said) -> None:
 
 
 def _per_ip(name: str, value: int, said: Said) -> None:
-    if value == 0 and not said.get("max.connections.per.ip.overrides"):
-        raise ConfigError(name, "0 lets nobody in; write 1 or more, or let some in by max.connections.per.ip.overrides")
+    check_per_ip(name, value, said.get("max.connections.per.ip.overrides"))
 
 
 def _cleaner(name: str, _: Any, said: Said) -> None:
-    size, threads = _value("log.cleaner.dedupe.buffer.size", said), _value("log.cleaner.threads", said)
-    if not threads or size // threads <= MEBIBYTE:
-        raise ConfigError(
-            name, f"{size} bytes for {threads} threads; each needs more than {MEBIBYTE}, and one at least"
-        )
+    check_cleaner(name, _value("log.cleaner.dedupe.buffer.size", said), _value("log.cleaner.threads", said))
 
 
 def _reporters(name: str, value: tuple[str, ...], _: Said) -> None:

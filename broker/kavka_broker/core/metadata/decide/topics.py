@@ -182,7 +182,9 @@ def _assignments(brokers: Brokers, command: CreateTopic, defaults: Defaults, rot
     if partitions != UNSET and partitions < 1:
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"{partitions} partitions: write 1 or more, or -1")
     partitions = defaults.partitions if partitions == UNSET else partitions
-    factor = defaults.replication_factor if factor == UNSET else factor
+    if factor == UNSET and (factor := defaults.replication_factor) < 1:
+        problem = f"default.replication.factor is {factor}: say how many replicas"
+        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
     return _placed(brokers, partitions, factor, rotation)
 
 
