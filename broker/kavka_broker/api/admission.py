@@ -3,7 +3,8 @@
 - A partition in which the transaction is open already needs no question. All others of a request go to the coordinator
   in one.
 - Between its answer and the append a marker may have come: then the transaction is over, and the batch is refused.
-- What the coordinator cannot say now is NOT_ENOUGH_REPLICAS, upon which every client tries again.
+- What the coordinator cannot say now is NOT_ENOUGH_REPLICAS, upon which every client tries again. So is a transaction
+  in a partition that has as many open ones as it may have.
 """
 
 from collections.abc import Iterable
@@ -110,6 +111,9 @@ class Admission:
             raise self._refusal(ErrorCode(code))
         if not producers.awaits_verdict(header.producer_id):
             raise BrokerError(ErrorCode.INVALID_TXN_STATE, "the transaction has ended meanwhile")
+        if not producers.may_begin:
+            producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition}: {len(producers.transactions)} are open")
         if self._version >= ADDS_FROM and header.base_sequence and producers.get(header.producer_id) is None:
             problem = f"producer {header.producer_id} is not known here; its sequence begins at 0"
             raise BrokerError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, problem)

@@ -75,15 +75,19 @@ def partition_of(inside: InProcess) -> Partition:
     return inside.broker.replicas.leader("t", 0)
 
 
-def request(sequence: int = 0, *, transactional: bool = True) -> ProduceRequest:
-    batch = build_batch(
+def batch_of(producer_id: int, sequence: int = 0, *, transactional: bool = True) -> bytearray:
+    return build_batch(
         [(None, b"v")],
         timestamp_ms=NOW_MS,
-        producer_id=PRODUCER,
+        producer_id=producer_id,
         producer_epoch=0,
         base_sequence=sequence,
         transactional=transactional,
     )
+
+
+def request(sequence: int = 0, *, transactional: bool = True) -> ProduceRequest:
+    batch = batch_of(PRODUCER, sequence, transactional=transactional)
     return ProduceRequest("tx", -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])])
 
 
@@ -92,9 +96,9 @@ async def produce(client: Client, sequence: int = 0, *, version: int = VERSION, 
     return answer.responses[0].partition_responses[0].error_code
 
 
-def mark(partition: Partition) -> None:
+def mark(partition: Partition, producer_id: int = PRODUCER) -> None:
     marker = build_marker(
-        ControlType.ABORT, producer_id=PRODUCER, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS
+        ControlType.ABORT, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=NOW_MS
     )
     partition.append(memoryview(marker), origin=Origin.COORDINATOR)
 
@@ -116,6 +120,21 @@ def test_the_leader_adds_the_partition_for_newer_clients(tmp_path: Path) -> None
         assert await produce(client, 5, version=ADDS_VERSION) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         assert await produce(client, version=ADDS_VERSION) == 0
         assert [adds for _, adds in coordinators.asked] == [True, True]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("version", [VERSION, ADDS_VERSION])
+def test_a_partition_has_a_bounded_number_of_open_transactions(tmp_path: Path, version: int) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        partition.log.producers.producers_max = 1
+        partition.append(memoryview(batch_of(PRODUCER + 1)))
+        refused = [await produce(client, sequence, version=version) for sequence in range(2)]
+        assert refused == [ErrorCode.NOT_ENOUGH_REPLICAS] * 2
+        assert partition.log.log_end_offset == 1
+        mark(partition, PRODUCER + 1)
+        assert await produce(client, 1, version=version) != ErrorCode.NONE  # not before the first
+        assert [await produce(client, sequence, version=version) for sequence in range(2)] == [0, 0]
 
     play(tmp_path, scenario)
 

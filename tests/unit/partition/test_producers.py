@@ -118,6 +118,16 @@ def test_who_is_in_a_transaction_is_not_forgotten() -> None:
     assert [producer_id for producer_id, _ in states] == [1, 2]
 
 
+def test_a_tenth_of_the_producers_is_in_no_transaction() -> None:
+    states = ProducerStates(producers_max=20)
+    for producer_id in range(100):
+        written(states, producer_id, 2 * producer_id)
+        if states.may_begin:
+            batch = WrittenBatch(1, 1, 2 * producer_id + 1, 2 * producer_id + 1, 0)
+            states.append(producer_id, 0, batch, is_transactional=True)
+    assert (len(states.transactions), len(states)) == (18, 20)
+
+
 def test_a_snapshot_brings_what_is_open_the_oldest_first() -> None:
     states = ProducerStates()
     opened = {1: 30, 2: NO_OFFSET, 3: 20}

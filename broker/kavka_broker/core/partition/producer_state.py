@@ -15,7 +15,8 @@ next one:
 Sequences wrap from 2^31 - 1 to 0. A producer that stays silent is forgotten after `producer.id.expiration.ms`, and
 there are never more than `PRODUCERS_MAX` of them.
 
-The first offset of an open transaction is kept until its marker comes (`transactions` says what follows from it).
+The first offset of an open transaction is kept until its marker comes (`transactions` says what follows from it). So
+that there is always somebody to forget, a leader lets no more than nine tenths be in one (`may_begin`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -166,6 +167,11 @@ class ProducerStates:
         has_begun = producer is not None and producer.transaction_first_offset != NO_OFFSET
         assert is_open is has_begun, f"a transaction of {producer_id} is open in one place: {producer}"
         return producer is not None and producer.epoch == epoch and is_open
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether one more transaction may begin: a producer in one cannot be forgotten."""
+        return len(self.transactions) < self.producers_max - self.producers_max // 10
 
     def await_verdict(self, producer_id: int) -> None:
         """Note that the coordinator is asked about a transaction of the producer. A marker that comes first ends it."""

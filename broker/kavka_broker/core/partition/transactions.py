@@ -33,6 +33,9 @@ class Transactions:
         self.ended: list[Ended] = []  # not replicated yet, in the order of their markers
         self.first_unstable_offset = NO_OFFSET
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     @property
     def first_open_offset(self) -> int:
         """Offset where the oldest transaction without a marker begins; NO_OFFSET for none."""
