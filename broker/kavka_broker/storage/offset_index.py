@@ -35,7 +35,7 @@ class OffsetIndex(IndexFile):
     def position_before(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`."""
         found = self._floor(0, offset - self.base_offset)
-        return 0 if found is None else found[1]
+        return 0 if found is None else max(found[1], 0)
 
     def positions_before(self, offset: int, count: int) -> list[int]:
         """That position, and as many that lie further ahead, for where the first leads nowhere."""
@@ -47,7 +47,10 @@ class OffsetIndex(IndexFile):
         return 0 if found is None else found[1]
 
     def last_entry(self) -> OffsetPosition | None:
-        return None if self._last is None else OffsetPosition(self.base_offset + self._last[0], self._last[1])
+        """The last entry; None for one that a disk has changed so that no file has such a position."""
+        if self._last is None or self._last[1] < 0:
+            return None
+        return OffsetPosition(self.base_offset + self._last[0], self._last[1])
 
     def truncate(self, offset: int) -> None:
         """Forget `offset` and what follows."""

@@ -47,13 +47,16 @@ def entry_of(ended: Ended) -> AbortedTransaction:
 
 
 class ProducerWalk:
-    """The walk from `offset` on, before which these are the producers; `segments` hold it and what follows."""
+    """The walk from `offset` on, before which these are the producers; `segments` hold it and what follows.
+
+    To make one raises OSError where the first of them cannot be read.
+    """
 
     def __init__(self, known: Iterable[tuple[int, Producer]], offset: int, segments: Iterable[Segment]) -> None:
         assert offset >= 0
         self._known = list(known)
         self._offset = offset
-        self._stretches = [(segment, segment.offsets.position_before(offset)) for segment in segments]
+        self._stretches = [(segment, segment.begin_before(offset)) for segment in segments]
         assert self._stretches, f"no segment holds {offset}, nor what follows"
 
     def take(self, producers_max: int) -> ProducerStates:

@@ -42,6 +42,7 @@ from kavka_broker.storage.names import (
 )
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.time_check import denies
 from kavka_broker.storage.transaction_index import Trust
 from kavka_broker.storage.witness import contradicts
 
@@ -261,7 +262,7 @@ def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, reco
     if _is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
         return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()
-    if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not segment.denies(latest):
+    if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not denies(segment, latest):
         return False
     if last is not None:
         return not segment.is_batch_at(last)

@@ -13,10 +13,13 @@ place.
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
+from kavka_broker.protocol.records.batch import NO_TIMESTAMP
+from kavka_broker.storage.batch_walk import RESYNC_BYTES_MAX
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments
+from kavka_broker.storage.time_check import confirms
 
 log = get("storage")
 
@@ -69,4 +72,29 @@ def _is_expired(config: LogConfig, segment: Segment, size_bytes: int, now_ms: in
         return False
     if config.retention_bytes >= 0 and size_bytes - segment.size_bytes >= config.retention_bytes:
         return True
-    return config.retention_ms >= 0 and now_ms - segment.retention_timestamp_ms > config.retention_ms
+    return config.retention_ms >= 0 and now_ms - youngest_ms(segment) > config.retention_ms
+
+
+def youngest_ms(segment: Segment) -> int:
+    """How old the youngest record is; when the file was last written where no timestamp or no index says it."""
+    if segment.largest.timestamp_ms >= 0 and segment.is_age_known is None:
+        segment.is_age_known = _bears_out_largest(segment)
+    if segment.largest.timestamp_ms >= 0 and segment.is_age_known:
+        return segment.largest.timestamp_ms
+    return segment.modified_ms
+
+
+def _bears_out_largest(segment: Segment) -> bool:
+    """Whether the batch that is said to be the youngest has that time, and none of the last stretch is younger.
+
+    It is asked once: what the time index says may be damaged, and what is deleted for it is gone.
+    """
+    last = segment.offsets.last_entry()
+    begin = 0 if last is None else last.position
+    if segment.file.size - begin > RESYNC_BYTES_MAX:
+        return False
+    try:
+        latest_ms = max((header.max_timestamp for _, header in segment.batches(begin)), default=NO_TIMESTAMP)
+        return latest_ms <= segment.largest.timestamp_ms and confirms(segment, segment.largest)
+    except (ProtocolViolation, OSError):
+        return False

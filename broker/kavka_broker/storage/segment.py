@@ -119,6 +119,11 @@ class Segment:
     def size_bytes(self) -> int:
         return self.file.size
 
+    @property
+    def modified_ms(self) -> int:
+        """When the file was last written."""
+        return self._disk.modified_ms(self.file.path)
+
     # --- writing ------------------------------------------------------------------------------------------------
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp_ms: int) -> None:
@@ -169,7 +174,16 @@ class Segment:
         self.file.truncate(place.position)
         self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
+        self._drop_wrong_index()
         return self.resume()
+
+    def _drop_wrong_index(self) -> None:
+        """Start the indexes again if what is their end now leads nowhere: a start has looked at the former end alone."""
+        last = self.offsets.last_entry()
+        if len(self.offsets) and (last is None or not self.is_batch_at(last)):
+            self._doubt_index(-1 if last is None else last.position)
+            self.offsets.clear()
+            self.times.clear()
 
     def end_below(self, offset: int) -> int:
         """Where the segment would end without the batch that holds `offset` and all that follow."""
@@ -194,7 +208,7 @@ class Segment:
         """The first batch that ends at or after `offset`, or None where the segment ends before it. Raises Damage."""
         position = self.offsets.position_before(offset)
         try:
-            return find(self.file, max(position, 0), offset, self.base_offset, offset if position else ANY_OFFSET)
+            return find(self.file, position, offset, self.base_offset, offset if position else ANY_OFFSET)
         except Damage:
             return self._locate_carefully(offset)
 
@@ -223,6 +237,16 @@ class Segment:
             except Damage:
                 self._doubt_index(position)
         return find(self.file, 0, self.base_offset, self.base_offset)
+
+    def begin_before(self, offset: int) -> int:
+        """The position of a batch at or before the one that holds `offset`, for a walk that finds damage by itself.
+        Raises OSError.
+        """
+        position = self.offsets.position_before(offset)
+        if position and not self._leads(position, offset):
+            self._doubt_index(position)
+            return 0
+        return position
 
     def _doubt_index(self, position: int) -> None:
         if not self.is_index_wrong:
@@ -256,9 +280,9 @@ class Segment:
 
     def first_offset(self, position: int) -> int:
         """What the batch at `position` says that it begins with."""
-        return self._header_at(position).base_offset
+        return self.header_at(position).base_offset
 
-    def _header_at(self, position: int) -> BatchHeader:
+    def header_at(self, position: int) -> BatchHeader:
         return read_header(self.file.read(position, min(HEADER_BYTES, self.file.size - position)))
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
@@ -308,43 +332,6 @@ class Segment:
     def batch_at(self, position: int, header: BatchHeader) -> memoryview:
         return self.file.read(position, header.size_bytes)
 
-    def batches_from(self, offset: int, timestamp_ms: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of the batches from where the first record at or after both may be."""
-        begun = self.locate(max(offset, self._offset_before(timestamp_ms)))
-        return self.batches(self.file.size if begun is None else begun.position)
-
-    def _offset_before(self, timestamp_ms: int) -> int:
-        """Where the time index says to begin, if the log bears it out; otherwise the segment's start."""
-        entry = self.times.entry_before(timestamp_ms)
-        return self.base_offset if entry is None or not self.confirms(entry) else entry.offset
-
-    def confirms(self, entry: TimestampOffset) -> bool:
-        """Whether the batch that an entry of the time index names has its timestamp."""
-        try:
-            place = self.locate(entry.offset)
-        except Damage:
-            return False
-        is_there = place is not None and place.base_offset <= entry.offset
-        if place is not None and is_there and self._header_at(place.position).max_timestamp == entry.timestamp_ms:
-            return True
-        if not self.is_index_wrong:
-            self.is_index_wrong = True
-            log.warning(
-                "index.not_believed", path=self.times.path, timestamp_ms=entry.timestamp_ms, offset=entry.offset
-            )
-        return False
-
-    def denies(self, entry: TimestampOffset) -> bool:
-        """Whether there is a sound batch where an entry of the time index says, and it has another timestamp."""
-        try:
-            place = self.locate(entry.offset)
-        except Damage:
-            return False
-        if place is None or place.base_offset > entry.offset:
-            return False
-        header = self._header_at(place.position)
-        return header.max_timestamp != entry.timestamp_ms and crc_is_valid(self.batch_at(place.position, header))
-
     def check(self, position: int, size_bytes: int, floor: int, ceiling: int, epochs: LeaderEpochs) -> None:
         """Whether all batches of this stretch are sound, with offsets from `floor` to below `ceiling`. Raises Damage.
 
@@ -379,7 +366,7 @@ class Segment:
         """Whether the batch at `position` has offsets of the one before, which has left a gap: then that is wrong."""
         if self.file.size - position < HEADER_BYTES:
             return False
-        return self._header_at(position).base_offset < header.next_offset
+        return self.header_at(position).base_offset < header.next_offset
 
     def end_before(self, position: int, offset: int) -> int:
         """The offset at which the batch before `position` ends, going back two entries of the index. Raises Damage."""
@@ -415,7 +402,7 @@ class Segment:
         """Find the time from which the segment's age is counted."""
         self.first_timestamp_ms = NO_TIMESTAMP
         if self.file.size >= HEADER_BYTES:
-            self.first_timestamp_ms = self._header_at(0).max_timestamp
+            self.first_timestamp_ms = self.header_at(0).max_timestamp
 
     def forget_indexes(self) -> None:
         """Start the indexes again; `note` of every batch builds them."""
@@ -444,35 +431,15 @@ class Segment:
 
     def is_batch_at(self, entry: OffsetPosition) -> bool:
         """Kafka's own entries may name the end of several batches, and the position of the first."""
+        return self._leads(entry.position, entry.offset, entry.offset)
+
+    def _leads(self, position: int, begins_max: int, ends_max: int = ANY_OFFSET) -> bool:
+        """Whether a batch is at `position` that begins and ends up to there."""
         try:
-            place = find(self.file, entry.position, self.base_offset, self.base_offset, entry.offset)
+            place = find(self.file, position, self.base_offset, self.base_offset, begins_max)
         except Damage:
             return False
-        return place is not None and place.last_offset <= entry.offset
-
-    @property
-    def retention_timestamp_ms(self) -> int:
-        """How old the youngest record is; when the file was last written where no timestamp or no index says it."""
-        if self.largest.timestamp_ms >= 0 and self.is_age_known is None:
-            self.is_age_known = self._bears_out_largest()
-        if self.largest.timestamp_ms >= 0 and self.is_age_known:
-            return self.largest.timestamp_ms
-        return self._disk.modified_ms(self.file.path)
-
-    def _bears_out_largest(self) -> bool:
-        """Whether the batch that is said to be the youngest has that time, and none of the last stretch is younger.
-
-        It is asked once: what the time index says may be damaged, and what is deleted for it is gone.
-        """
-        last = self.offsets.last_entry()
-        begin = 0 if last is None else last.position
-        if self.file.size - begin > RESYNC_BYTES_MAX:
-            return False
-        try:
-            youngest_ms = max((header.max_timestamp for _, header in self.batches(begin)), default=NO_TIMESTAMP)
-            return youngest_ms <= self.largest.timestamp_ms and self.confirms(self.largest)
-        except (ProtocolViolation, OSError):
-            return False
+        return place is not None and place.last_offset <= ends_max
 
     # --- the end ------------------------------------------------------------------------------------------------
 

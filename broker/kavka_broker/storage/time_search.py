@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.time_check import confirms
 
 #: In units of `Pace`: looking at a header, unpacking a piece, finding the place to begin.
 HEADER_UNITS: Final = 4
@@ -90,7 +92,7 @@ class _Search:
             raise _Gone
         start_offset, timestamp_ms = self._log.log_start_offset, self._timestamp_ms
         yield from self._spend(SEARCH_UNITS)
-        for position, header in self._segment.batches_from(start_offset, timestamp_ms):
+        for position, header in _batches_from(self._segment, start_offset, timestamp_ms):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= start_offset:
                 seen = yield from self._records(scan(header, self._segment.batch_at(position, header)), start_offset)
                 assert seen is None or seen[0] >= start_offset
@@ -116,3 +118,15 @@ class _Search:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if self._segment not in self._log.segments:
             raise _Gone
+
+
+def _batches_from(segment: Segment, offset: int, timestamp_ms: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of the batches from where the first record at or after both may be."""
+    begun = segment.locate(max(offset, _offset_before(segment, timestamp_ms)))
+    return segment.batches(segment.file.size if begun is None else begun.position)
+
+
+def _offset_before(segment: Segment, timestamp_ms: int) -> int:
+    """Where the time index says to begin, if the log bears it out; otherwise the segment's start."""
+    entry = segment.times.entry_before(timestamp_ms)
+    return segment.base_offset if entry is None or not confirms(segment, entry) else entry.offset

@@ -61,7 +61,7 @@ def _walk(
     log was cut or closed meanwhile.
     """
     truncations, end_offset = log_.truncations, segment.base_offset
-    for number, (position, header) in enumerate(segment.batches(segment.offsets.position_before(start)), 1):
+    for number, (position, header) in enumerate(segment.batches(segment.begin_before(start)), 1):
         if header.has_producer_id and header.last_offset >= start:
             ended = note_batch(producers, header, segment.batch_at(position, header))
             if ended is not None and ended.is_aborted:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.partition.producer_state import BATCHES_KEPT_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.slices import at_once
@@ -15,9 +16,11 @@ from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import LOG, SEGMENT_FILES
+from kavka_broker.storage.offset_index import OffsetIndex
+from kavka_broker.storage.producer_walk import ProducerWalk
 from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import DiskError, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, new_disk, open_log
+from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, found_at, headers, new_disk, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
@@ -286,3 +289,44 @@ def test_an_index_that_leads_nowhere_is_passed_over_and_made_anew(suffix: str) -
     assert found_at(log, NOW_MS + 7).offset == 7  # type: ignore[union-attr]
     log.close()
     assert not any(segment.is_index_wrong for segment in clean_start(disk).segments)
+
+
+ONE_SEGMENT = replace(SMALL, internal_segment_bytes=10**6)
+
+
+def with_wrong_entry(disk: SimDisk, position: int) -> tuple[Log, int]:
+    """A log of one segment, in whose index an entry in the middle says `position`; and the offset that it is about."""
+    log = open_log(disk, ONE_SEGMENT)
+    for sequence in range(RECORDS):
+        append(log, b"v" * 100, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    log.close()
+    [path] = [path for path, _ in disk.files() if path.endswith(".index")]
+    entries = [list(entry) for entry in OffsetIndex.ENTRY.iter_unpack(disk.read_file(path))]
+    wrong = entries[len(entries) // 2]
+    wrong[1] = position
+    disk.overwrite(path, b"".join(OffsetIndex.ENTRY.pack(*entry) for entry in entries))
+    return open_log(disk, ONE_SEGMENT, recover=False), wrong[0]
+
+
+@pytest.mark.parametrize("position", [-7, 1, 10**6])
+def test_a_log_is_cut_where_the_index_leads_nowhere(position: int) -> None:
+    """A start looks at an index's last entry; a cut makes another one the last."""
+    disk = new_disk()
+    log, offset = with_wrong_entry(disk, position)
+    assert not log.segments.active.is_index_wrong
+    log.truncate_to(offset + 1)
+    assert log.log_end_offset == offset + 1
+    fill(log, 3)
+    assert [header.base_offset for header in headers(log)] == [*range(offset + 4)]
+    log.close()
+    assert not open_log(disk, ONE_SEGMENT, recover=False).segments.active.is_index_wrong
+
+
+@pytest.mark.parametrize("position", [-7, 1, 10**6])
+def test_no_batch_of_a_producer_is_passed_over_where_the_index_leads_nowhere(position: int) -> None:
+    log, offset = with_wrong_entry(new_disk(), position)
+    producers = ProducerWalk([], offset, log.segments.from_offset(offset)).take(1)
+    known = producers.get(7)
+    assert known is not None
+    kept = min(RECORDS - offset, BATCHES_KEPT_MAX)
+    assert [batch.last_offset for batch in known.batches] == [*range(RECORDS - kept, RECORDS)]

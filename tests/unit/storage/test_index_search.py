@@ -66,4 +66,11 @@ def test_an_index_that_was_damaged_is_searched_all_the_same() -> None:
     index = index_of(numbers, numbers[::-1])
     for _ in range(300):
         assert index.positions_before(random.randrange(2**31), 2)
+        assert index.position_before(random.randrange(2**31)) >= 0
         index.batch_before(random.randrange(2**31))
+
+
+@pytest.mark.parametrize(("position", "is_entry"), [(0, True), (-1, False), (-(2**31), False)])
+def test_what_stands_before_its_file_is_no_entry(position: int, is_entry: bool) -> None:
+    last = index_of([1, 5], [0, position]).last_entry()
+    assert (last == (5, position)) is is_entry
