@@ -118,6 +118,8 @@ async def decided(
             results += await decide(portion, standard, broker, take, validate_only=request.validate_only)
             client.has_decided = True
         except BrokerError as error:
+            if error.code is ErrorCode.NOT_CONTROLLER and not client.has_decided:
+                return [error.as_value()] * len(wanted)  # to all: whoever hears it asks for all of them again
             results += await refused_portion(portion, error.as_value(), request, broker, client)
     return results
 

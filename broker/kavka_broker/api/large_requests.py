@@ -90,20 +90,27 @@ def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client
 
 
 async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
-    """The answer to all parts, each of which is begun in a turn of its own."""
+    """The answer to all parts, each of which is begun in a turn of its own. Where the lead is lost before the first is
+    decided and won again before the last, the refused ones are decided too: nobody is refused in part for that.
+    """
     said: list[asyncio.Future[Answer]] = []
     answers: list[Any] = []
+    undecided: dict[int, Message] = {}
     try:
         for part in parts:
             await broker.slices.turn()
             if api.is_decision and not elements.together:
                 answers.append(await _decided(part, api, broker, client))
+                if not client.has_decided:
+                    undecided[len(answers) - 1] = part
                 continue
             answer = api.handle(part, broker, client)
             if answer is not None and not isinstance(answer, Message):
                 answer = asyncio.ensure_future(answer)
                 said.append(answer)
             answers.append(answer)
+        for index, part in undecided.items() if client.has_decided else ():
+            answers[index] = await _decided(part, api, broker, client)
         return elements.joined([answer if isinstance(answer, Message) else await answer for answer in answers])
     finally:
         for waiting in said:

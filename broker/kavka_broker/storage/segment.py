@@ -178,7 +178,7 @@ class Segment:
         return self.resume()
 
     def _drop_wrong_index(self) -> None:
-        """Start the indexes again if what is their end now leads nowhere: a start has looked at the former end alone."""
+        """Start the indexes again if what is their end leads nowhere now: a start has looked at the former end."""
         last = self.offsets.last_entry()
         if len(self.offsets) and (last is None or not self.is_batch_at(last)):
             self._doubt_index(-1 if last is None else last.position)

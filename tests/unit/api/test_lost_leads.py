@@ -35,14 +35,14 @@ MANY: Final = 120
 NAMES: Final = [f"topic-{number}" for number in range(MANY)]
 
 
-def losing_the_lead(monkeypatch: pytest.MonkeyPatch, controller: Controller, *, for_good: bool) -> None:
-    """Commit the first decision and refuse the second; then the lead is back, unless it is lost `for_good`."""
+def losing_the_lead(monkeypatch: pytest.MonkeyPatch, controller: Controller, *, for_good: bool, at: int = 2) -> None:
+    """Refuse the decision `at` this place; then the lead is back, unless it is lost `for_good`."""
     submit, count = controller.submit, 0
 
     async def submitted(decide: Decide[R]) -> R:
         nonlocal count
         count += 1
-        if count == 2 or (count > 2 and for_good):
+        if count == at or (count > at and for_good):
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
         return await submit(decide)
 
@@ -64,8 +64,9 @@ async def deleted(client: Client) -> list[ErrorCode]:
 
 
 @pytest.mark.parametrize("is_passed_on", [False, True])
+@pytest.mark.parametrize("at", [1, 2])
 def test_a_lead_lost_between_two_parts_is_hidden_from_the_client(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_passed_on: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, is_passed_on: bool
 ) -> None:
     """A client that asked the next controller for all topics would hear that those just created exist."""
 
@@ -73,8 +74,24 @@ def test_a_lead_lost_between_two_parts_is_hidden_from_the_client(
         client = await (second if is_passed_on else first).connect()
         for ask in (created, deleted):
             with monkeypatch.context() as patch:
-                losing_the_lead(patch, first.broker.active, for_good=False)
+                losing_the_lead(patch, first.broker.active, for_good=False, at=at)
                 assert set(await ask(client)) == {ErrorCode.NONE}
+
+    play(tmp_path, scenario)
+
+
+def test_a_lead_lost_before_the_first_part_is_decided_is_the_answer_to_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever hears that of some alone asks for all of them again."""
+
+    async def scenario(first: InProcess, _: InProcess) -> None:
+        client = await first.connect(to_controller=True)
+        losing_the_lead(monkeypatch, first.broker.active, for_good=False, at=1)
+        assert Counter(await created(client)) == {ErrorCode.NOT_CONTROLLER: MANY}
+        assert set(await created(client)) == {ErrorCode.NONE}
+        losing_the_lead(monkeypatch, first.broker.active, for_good=False, at=1)
+        assert set(await deleted(client)) == {ErrorCode.NONE}  # won again before the second part: all is decided
 
     play(tmp_path, scenario)
 
