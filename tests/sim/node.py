@@ -37,6 +37,8 @@ CONTROLLER = "CONTROLLER"
 INTERNAL = "INTERNAL"  # through which brokers talk to each other, where clients have another
 INTERNAL = "INTERNAL"  # where brokers have a listener of their own
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
+#: Keys that a run may set lower than a file may: it has little to clean, and in several rounds.
+TINY = ("log.cleaner.dedupe.buffer.size",)
 DISK_DELAY_MS = (0.05, 2.0)
 
 
@@ -174,7 +176,9 @@ class Node:
         self.random = random.Random(f"{self.loop.random.random()} {node_id}")
         self.clock = SimClock(self.loop)
         self.disk = NodeDisk(self.loop, self.clock)
-        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **settings})
+        tiny = {key: value for key, value in settings.items() if key in TINY}
+        plain = {key: value for key, value in settings.items() if key not in TINY}
+        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **plain}).altered(tiny)
         for directory in self.config.log_dirs:  # where volumes are mounted: no process has made them
             self.disk.make_directory(directory)
         self.disk.sync_directory("/")

@@ -119,7 +119,8 @@ async def decided(
             client.has_decided = True
         except BrokerError as error:
             if error.code is ErrorCode.NOT_CONTROLLER and not client.has_decided:
-                return [error.as_value()] * len(wanted)  # to all: whoever hears it asks for all of them again
+                # A client that hears it asks for all topics again, and would hear that the others exist.
+                return [error.as_value()] * len(wanted)
             results += await refused_portion(portion, error.as_value(), request, broker, client)
     return results
 

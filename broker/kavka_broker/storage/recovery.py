@@ -15,13 +15,12 @@ it from them; who has none keeps all that can still be read.
 
 import os
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.records.batch import crc_is_valid
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.slices import at_once
 from kavka_broker.storage import partition_metadata
@@ -44,7 +43,7 @@ from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.time_check import denies
 from kavka_broker.storage.transaction_index import Trust
-from kavka_broker.storage.witness import contradicts
+from kavka_broker.storage.witness import contradicts, is_shifted
 
 log = get("storage")
 
@@ -259,7 +258,7 @@ def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, reco
     """
     end_offset = recovery_point if next_base is None else next_base
     told = opening.snapshots.witness(end_offset) if end_offset in opening.snapshot_offsets else None
-    if _is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
+    if is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
         return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()
     if latest is None or not (segment.times.is_sane and segment.offsets.is_sane(2**63)) or not denies(segment, latest):
@@ -270,20 +269,6 @@ def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, reco
         return next_base is None and end_at(segment.file, 0, segment.file.size, segment.base_offset) != recovery_point
     except ProtocolViolation:
         return False
-
-
-def _is_shifted(segment: Segment) -> bool:
-    """Whether the first batches are sound and follow on each other, and begin below the segment."""
-    try:
-        found = [(segment.batch_at(at, header), header) for at, header in islice(segment.batches(), 2)]
-    except ProtocolViolation:
-        return False
-    return (
-        len(found) == 2
-        and found[0][1].base_offset < segment.base_offset
-        and found[0][1].next_offset == found[1][1].base_offset
-        and all(crc_is_valid(batch) for batch, _ in found)
-    )
 
 
 def _reaches(opening: _Opening, segment: Segment, next_base: int) -> bool:

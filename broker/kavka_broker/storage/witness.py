@@ -5,6 +5,7 @@ They are written down where the segment ends, in the snapshot of producers that 
 Compaction may rewrite a batch, or take it out; what it may have had its hands on bears no witness.
 """
 
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
@@ -71,3 +72,17 @@ def _is_sound(segment: Segment, header: BatchHeader) -> bool:
 
 def _may_be_cleaned(header: BatchHeader) -> bool:
     return bool(header.attributes & DELETE_HORIZON_BIT) or header.records_count != header.last_offset_delta + 1
+
+
+def is_shifted(segment: Segment) -> bool:
+    """Whether the first batches are sound and follow on each other, and begin below the segment."""
+    try:
+        found = [(segment.batch_at(at, header), header) for at, header in islice(segment.batches(), 2)]
+    except ProtocolViolation:
+        return False
+    return (
+        len(found) == 2
+        and found[0][1].base_offset < segment.base_offset
+        and found[0][1].next_offset == found[1][1].base_offset
+        and all(crc_is_valid(batch) for batch, _ in found)
+    )
