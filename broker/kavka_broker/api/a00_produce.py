@@ -14,7 +14,7 @@
 - A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
   comes behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
-- The answer names `throttle_time_ms`; a client over its quota is muted from the charge on.
+- The answer names `throttle_time_ms`; a client over its quota, or a topic's, is muted from the charge on.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
 """
 
@@ -30,6 +30,7 @@ from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
+from kavka_broker.api.topic_charges import charge_produced
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -132,12 +133,12 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
             or admission.must_ask(named(request, broker, client))
             or broker.coordinators.has_turn(request.transactional_id)
         ):
-            charge(broker, client)
+            charge(request, broker, client)
             keep(request, client)
             turn = broker.coordinators.turn(request.transactional_id)
             return produce_in_turn(request, turn, admission, broker, client)
     if is_long:
-        charge(broker, client)
+        charge(request, broker, client)
         keep(request, client)
         client.is_holding = True
         return produce_in_slices(request, broker, client)
@@ -165,7 +166,7 @@ def append_now(
 ) -> tuple[ProduceResponse, Pending]:
     pending = Pending(is_kept=client.is_holding)
     responses = append_request(request, broker, client, pending, admission)
-    charge(broker, client)
+    charge(request, broker, client)
     return ProduceResponse(responses, client.throttle_time_ms, pending.endpoints), pending
 
 
@@ -212,12 +213,14 @@ async def append_one_later(
     answers[place] = answer
 
 
-def charge(broker: Broker, client: Client) -> None:
-    """Charge the request's bytes to the quota, and throttle a client that is over it."""
+def charge(request: ProduceRequest, broker: Broker, client: Client) -> None:
+    """Charge the request's bytes to the quota, and to topics that have one; throttle a client over either."""
     now_ms = int(broker.clock.monotonic_ms())
     delay_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
     if delay_ms:
         client.throttle(delay_ms, broker.quotas.held(PRODUCE, client.user, client.client_id, now_ms))
+    if broker.quotas.produced.limited:
+        charge_produced(request.topic_data, broker, client, now_ms)
 
 
 def keep(request: ProduceRequest, client: Client) -> None:

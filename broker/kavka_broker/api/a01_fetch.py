@@ -12,6 +12,7 @@
   watermark that the follower knows; with racks the leader sends it there (`read_replica`).
 - A client over its quota gets an empty answer with `throttle_time_ms`, and is muted for as long. A full fetch opens no
   session then: the client would not know of it, since it throws an empty full answer away.
+- A client of a topic over its limit gets its records, a second's worth of the limit, and is muted.
 Versions: flexible from 12; topic ids from 13.
 """
 

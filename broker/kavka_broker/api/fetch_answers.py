@@ -5,6 +5,7 @@ from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
+from kavka_broker.api.topic_charges import charge_fetched
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -68,6 +69,8 @@ def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> F
     if not throttle_time_ms:
         if poll.context.asked_for is not None:
             broker.fetches.open(poll.context)
+        if broker.quotas.fetched.limited:
+            charge_fetched(reading.served, broker, client, now_ms)
         return None
     client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
     return FetchResponse(throttle_time_ms, 0, poll.context.session_id)

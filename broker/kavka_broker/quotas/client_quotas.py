@@ -10,16 +10,18 @@ which does not wait by itself waits all the same. The connection counts in `held
 
 - Time on the loop counts for every request (`requests`), and its delay is at most one sample long.
 - The active controller counts the partitions that are created and deleted (`mutations`).
+- Topics may limit the bytes of all of their clients together (`produced`, `fetched`).
 
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey
+from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey, TopicEntity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.quota.topic_limits import TopicLimit
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.callback import FETCH, PRODUCE
 from kavka_broker.quotas.calls import QuotaCalls
@@ -28,6 +30,7 @@ from kavka_broker.quotas.observed import ObservedQuota
 from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
+from kavka_broker.quotas.topic_quota import TopicQuota
 
 __all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotas", "Limits"]
 
@@ -67,7 +70,12 @@ class ClientQuotas:
             QuotaKey.REQUEST_PERCENTAGE: self.requests,
             QuotaKey.CONTROLLER_MUTATION_RATE: self.mutations,
         }
-
+        self.produced: Final = TopicQuota(window)
+        self.fetched: Final = TopicQuota(window)
+        self.topics_by_key: Final[Mapping[QuotaKey, TopicQuota]] = {
+            QuotaKey.PRODUCER_BYTE_RATE: self.produced,
+            QuotaKey.CONSUMER_BYTE_RATE: self.fetched,
+        }
         self.observed: Final[Mapping[str, ObservedQuota]] = {
             PRODUCE: ObservedQuota(window, sensors_max),
             FETCH: ObservedQuota(window, sensors_max),
@@ -117,6 +125,19 @@ class ClientQuotas:
         self.limit_addresses(limits.get(QuotaKey.CONNECTION_CREATION_RATE, {}))
         self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
         self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)
+
+    def limit_topic(self, name: str, topic_id: bytes, limits: Iterable[TopicLimit]) -> None:
+        """Take over the limits that a topic has from the next request on."""
+        by_key: dict[QuotaKey, dict[TopicEntity, int]] = {key: {} for key in self.topics_by_key}
+        for key, entity, limit in limits:
+            by_key[key][entity] = limit
+        for key, quota in self.topics_by_key.items():
+            quota.limit(name, topic_id, by_key[key])
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """Forget the limits of a topic that was deleted."""
+        for quota in self.topics_by_key.values():
+            quota.forget(topic_id)
 
     def _observe(self, key: QuotaKey, quota_type: str, limits: Limits, observed: Limits) -> None:
         if key in observed or self.observed[quota_type].is_on:

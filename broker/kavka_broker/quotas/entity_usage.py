@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.entity import Entity, IpEntity, TopicEntity
 from kavka_broker.core.quota.resolve import is_shadowed
 from kavka_broker.quotas.sensor import HeldTime, Sensor
 from kavka_broker.slices import Pace, Work
@@ -23,7 +23,7 @@ UNITS_PER_ENTITY: Final = 10
 class EntityUsage:
     """What one configured quota does on this broker."""
 
-    entity: Entity | IpEntity
+    entity: Entity | IpEntity | TopicEntity
     limit: float
     usage: float = 0.0  # in the unit of the limit
     shares: int = 0

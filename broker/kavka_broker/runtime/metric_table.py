@@ -150,7 +150,7 @@ FAMILIES = tuple(
             "kavka_quota_usage",
             Kind.GAUGE,
             ENTITY,
-            "What the client that uses most of this quota uses, as the quota measures it, in the unit of the limit.",
+            "What the client, or the partition, that uses most of this quota uses, in the unit of the limit.",
         ),
         ("kavka_quota_shares", Kind.GAUGE, ENTITY, "Allowances of this quota that were drawn on within the hour."),
         (

@@ -21,6 +21,7 @@ from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.cluster_counts import ClusterCounts
@@ -122,6 +123,10 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         entities = yield from quota.entities(int(sources.clock.monotonic_ms()))
         found += entity_samples(quota_type, entities)
         not_shown += quota.entities_total - len(entities)
+    for quota_type, topics in ((PRODUCE, sources.quotas.produced), (FETCH, sources.quotas.fetched)):
+        entities = yield from topics.usages(int(sources.clock.monotonic_ms()))
+        found += entity_samples(quota_type, entities)
+        not_shown += len(topics.limits) - len(entities)
     for quota_type, observed in sources.quotas.observed.items():
         lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
         found += observed_samples(quota_type, lines)

@@ -37,7 +37,7 @@ from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQu
 from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.quotas.following import QuotaTerms
+from kavka_broker.quotas.following import QuotaTerms, TopicTerms
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
@@ -179,12 +179,14 @@ class Wiring:
 
         if broker.quotas.calls is not None:
             self._follow_for_callback(broker.quotas.calls, broker)
+        of_topics = TopicTerms(broker.quotas, metadata)
+        of_topics.begin()
         broker.client_metrics.follow()
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
         broker.groups.removals.follow()
         self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, reconfigure))
-        self._quorum.subscribers.append(broker.client_metrics.apply)
+        self._quorum.subscribers.extend((broker.client_metrics.apply, of_topics.apply))
 
     def _follow_for_callback(self, calls: QuotaCalls, broker: Broker) -> None:
         news = ClusterNews(broker.node_id, broker.metadata, calls, self._timers, broker.slices)

@@ -9,7 +9,7 @@ import pytest
 from kavka_broker.core.config.broker import KAVKA_KEYS, KEYS, THROTTLE_KEYS
 from kavka_broker.core.config.definition import REQUIRED, Definition, Mode, render
 from kavka_broker.core.config.group_table import GROUP_KEYS
-from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.config.topic_table import RATE_KEYS, TOPIC_KEYS
 from tests.support.programs import run
 from tools.kafka_jars import class_path
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.java
 
 PROGRAM = Path(__file__).parent / "ConfigDefinitions.java"
 TABLES: Mapping[str, Mapping[str, Definition]] = {
-    "topic": TOPIC_KEYS,
+    "topic": {name: one for name, one in TOPIC_KEYS.items() if name not in RATE_KEYS},
     "broker": {name: one for name, one in KEYS.items() if name not in KAVKA_KEYS | THROTTLE_KEYS},
     "group": GROUP_KEYS,
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.config.broker import KAVKA_KEYS
+from kavka_broker.core.config.topic_table import RATE_KEYS
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
@@ -28,7 +29,11 @@ SETTINGS = {
 }
 #: Where the two servers have to differ: their addresses and directories. And Apache Kafka forgets the file's
 #: log.retention.hours once log.retention.ms is altered: it shows the default as the value, and the file as its source.
-OWN = {"listeners", "controller.quorum.bootstrap.servers", "log.dirs", "log.retention.hours"} | KAVKA_KEYS.keys()
+OWN = (
+    {"listeners", "controller.quorum.bootstrap.servers", "log.dirs", "log.retention.hours"}
+    | KAVKA_KEYS.keys()
+    | RATE_KEYS
+)
 
 Starter = Callable[[Path, dict[str, str]], Server]
 

@@ -14,7 +14,7 @@ from kavka_broker.core.config.broker import KAVKA_KEYS, KEYS
 from kavka_broker.core.config.definition import Mode
 from kavka_broker.core.config.dynamic import READ_AT_START
 from kavka_broker.core.config.group_table import GROUP_KEYS
-from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.config.topic_table import RATE_KEYS, TOPIC_KEYS
 from kavka_broker.core.config.unserved import PROMISES
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_configs_request as replacing
@@ -73,7 +73,7 @@ def codes(server: Server, kind: int, name: str, keys: list[str], value: str) -> 
 
 
 RESOURCES = {
-    "topic": (TOPIC, "t", list(TOPIC_KEYS)),
+    "topic": (TOPIC, "t", sorted(TOPIC_KEYS.keys() - RATE_KEYS)),
     "group": (GROUP, "g", list(GROUP_KEYS)),
     "broker": (BROKER, "1", [name for name, one in KEYS.items() if one.mode is not Mode.READ_ONLY]),
     "all brokers": (BROKER, "", [name for name, one in KEYS.items() if one.mode is Mode.CLUSTER_WIDE]),

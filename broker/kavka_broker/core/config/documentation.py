@@ -21,6 +21,12 @@ _TOPIC: Final = {
     "follower.replication.throttled.replicas": "The replicas whose fetching from leaders is throttled: "
     "partition:broker pairs, or * for all.",
     "index.interval.bytes": "How many bytes of records lie between two entries of an index.",
+    "kavka.partition.consumer.byte.rate": "How many bytes a second consumers may fetch of each partition, "
+    "from one broker.",
+    "kavka.partition.producer.byte.rate": "How many bytes a second producers may send to each partition.",
+    "kavka.topic.consumer.byte.rate": "How many bytes a second consumers may fetch of the topic from each broker.",
+    "kavka.topic.producer.byte.rate": "How many bytes a second producers may send to the partitions of the topic that "
+    "one broker leads.",
     "leader.replication.throttled.replicas": "The replicas whose followers are throttled: pairs, or *.",
     "local.retention.bytes": "How much of a tiered log stays on the broker; -2 says as much as retention.bytes.",
     "local.retention.ms": "How long a tiered log stays on the broker; -2 says as long as retention.ms.",

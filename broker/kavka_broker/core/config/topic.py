@@ -19,7 +19,7 @@ LONG_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Every topic config of Kafka 4.3 under its own name, dots as underscores, with Kafka's defaults."""
+    """Every topic config of Kafka 4.3, and ours, under its own name, dots as underscores, with its default."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
@@ -33,6 +33,10 @@ class LogConfig:
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     index_interval_bytes: int = 4096
     internal_segment_bytes: int | None = None
+    kavka_partition_consumer_byte_rate: int = LONG_MAX
+    kavka_partition_producer_byte_rate: int = LONG_MAX
+    kavka_topic_consumer_byte_rate: int = LONG_MAX
+    kavka_topic_producer_byte_rate: int = LONG_MAX
     leader_replication_throttled_replicas: tuple[str, ...] = ()
     local_retention_bytes: int = -2
     local_retention_ms: int = -2

@@ -1,4 +1,6 @@
-"""The topic configs of Apache Kafka 4.3, each with the broker config that stands in where the topic says nothing."""
+"""The topic configs of Apache Kafka 4.3, each with the broker config that stands in where the topic says nothing, and
+our own, with which a topic limits the rate of its clients (`quotas.topic_quota`).
+"""
 
 from typing import Final
 
@@ -18,6 +20,15 @@ LONG: Final = ConfigType.LONG
 DOUBLE: Final = ConfigType.DOUBLE
 LIST: Final = ConfigType.LIST
 LONG_MAX: Final = 2**63 - 1
+
+# Keys of our own: they begin with "kavka.", so none can meet one of Kafka's.
+PARTITION_CONSUMER_RATE: Final = "kavka.partition.consumer.byte.rate"
+PARTITION_PRODUCER_RATE: Final = "kavka.partition.producer.byte.rate"
+TOPIC_CONSUMER_RATE: Final = "kavka.topic.consumer.byte.rate"
+TOPIC_PRODUCER_RATE: Final = "kavka.topic.producer.byte.rate"
+RATE_KEYS: Final = frozenset(
+    {PARTITION_CONSUMER_RATE, PARTITION_PRODUCER_RATE, TOPIC_CONSUMER_RATE, TOPIC_PRODUCER_RATE}
+)
 
 TOPIC_KEYS: Final = by_name(
     (
@@ -67,6 +78,10 @@ TOPIC_KEYS: Final = by_name(
         Definition("follower.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
         Definition("index.interval.bytes", INT, 4096, check=Range(0), synonym="log.index.interval.bytes", served=True),
         Definition("internal.segment.bytes", INT, None, internal=True, served=True),
+        Definition(PARTITION_CONSUMER_RATE, LONG, LONG_MAX, check=Range(1), served=True),
+        Definition(PARTITION_PRODUCER_RATE, LONG, LONG_MAX, check=Range(1), served=True),
+        Definition(TOPIC_CONSUMER_RATE, LONG, LONG_MAX, check=Range(1), served=True),
+        Definition(TOPIC_PRODUCER_RATE, LONG, LONG_MAX, check=Range(1), served=True),
         Definition("leader.replication.throttled.replicas", LIST, (), check=throttled_replicas, served=True),
         Definition("local.retention.bytes", LONG, -2, check=Range(-2), synonym="log.local.retention.bytes"),
         Definition("local.retention.ms", LONG, -2, check=Range(-2), synonym="log.local.retention.ms"),

@@ -1,9 +1,10 @@
 """Whom a quota is set on, and what it limits.
 
 A quota belongs to a user, to a client id, to a pair of both, or to the default of each; connection rates belong to an
-IP address or to the default address. A principal may well be called "default" or "<default>", and a client id may be
-empty, so neither the default nor the absence of a part is ever spelled as a string: `DEFAULT` is a type of its own
-and an absent part is `None`. An entity is always keyed whole: a limit of (alice, etl) says nothing about alice alone.
+IP address or to the default address, and rates of a topic to that topic. A principal may well be called "default" or
+"<default>", and a client id may be empty, so neither the default nor the absence of a part is ever spelled as a string:
+`DEFAULT` is a type of its own and an absent part is `None`. An entity is always keyed whole: a limit of (alice, etl)
+says nothing about alice alone.
 
 Nothing but the standard library is imported here, since the operator reads quotas with these types too.
 """
@@ -94,6 +95,17 @@ class IpEntity:
 
     def __str__(self) -> str:
         return described("address", self.ip)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEntity:
+    """What of a topic one broker serves: all of its partitions together, or each for itself."""
+
+    topic: str
+    each_partition: bool = False
+
+    def __str__(self) -> str:
+        return f"{'each partition of ' if self.each_partition else ''}{described('topic', self.topic)}"
 
 
 def described(noun: str, part: Part) -> str:

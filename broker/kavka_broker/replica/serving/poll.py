@@ -1,7 +1,7 @@
 """One fetch on its way: what it asks for, and what a pass over its partitions has read."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.messages.fetch_response import PartitionData
@@ -30,6 +30,7 @@ class Reading:
     watched: list[Partition]
     size_bytes: int = 0
     is_due: bool = False  # whether some partition's data must not wait
+    of_limited: dict[str, int] = field(default_factory=dict)  # bytes of topics whose consumers have a limit
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from kavka_broker.core.config.topic_table import LONG_MAX
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import AbortedTransaction, PartitionData
@@ -76,9 +77,9 @@ class Reader:
         return look_up(topic, asked.index, asked.position.current_leader_epoch)
 
     def _read(self, partition: Partition, asked: SessionPartition, poll: Poll, reading: Reading) -> PartitionData:
-        bytes_max, at_least_one = poll.bytes_max - reading.size_bytes, not reading.size_bytes
         if poll.follower is None:
-            return self._read_as_consumer(partition, asked, poll, bytes_max, at_least_one)
+            return self._read_as_consumer(partition, asked, poll, reading)
+        bytes_max, at_least_one = poll.bytes_max - reading.size_bytes, not reading.size_bytes
         data = self._feed(partition, asked, poll.follower, bytes_max, at_least_one, has_waited=poll.has_waited)
         # DeleteRecords waits until followers have heard of the log's start.
         reading.is_due = reading.is_due or -1 < asked.log_start_offset < data.log_start_offset
@@ -104,7 +105,7 @@ class Reader:
         return data
 
     def _read_as_consumer(
-        self, partition: Partition, asked: SessionPartition, poll: Poll, bytes_max: int, at_least_one: bool
+        self, partition: Partition, asked: SessionPartition, poll: Poll, reading: Reading
     ) -> PartitionData:
         position, is_committed_only = asked.position, poll.is_committed_only
         high_watermark, last_stable_offset = partition.high_watermark, partition.last_stable_offset
@@ -131,13 +132,29 @@ class Reader:
         upper_offset = last_stable_offset if is_committed_only else high_watermark
         if position.fetch_offset == upper_offset:
             return data
-        allowed_bytes = max(0, min(position.partition_max_bytes, bytes_max))
-        chunk = partition.read(position.fetch_offset, allowed_bytes, upper_offset, at_least_one)
+        allowed_bytes = max(0, min(position.partition_max_bytes, poll.bytes_max - reading.size_bytes))
+        chunk = _read_limited(partition, position.fetch_offset, allowed_bytes, upper_offset, reading)
         if not is_committed_only or is_proven(partition, position.fetch_offset):
             data.records = chunk.parts
             if is_committed_only and partition.log.segments.has_aborted:
                 data.aborted_transactions = _aborted_in(partition, position.fetch_offset, chunk)
         return data
+
+
+def _read_limited(
+    partition: Partition, fetch_offset: int, allowed_bytes: int, upper_offset: int, reading: Reading
+) -> Chunk:
+    """Read, of a topic or a partition whose consumers have a limit, at most a second's worth for one answer."""
+    config, at_least_one = partition.log.config, not reading.size_bytes
+    limit_bytes = min(config.kavka_topic_consumer_byte_rate, config.kavka_partition_consumer_byte_rate)
+    if limit_bytes == LONG_MAX:
+        return partition.read(fetch_offset, allowed_bytes, upper_offset, at_least_one)
+    taken_bytes = reading.of_limited.get(partition.topic, 0)
+    room_bytes = max(0, min(limit_bytes, config.kavka_topic_consumer_byte_rate - taken_bytes))
+    chunk = partition.read(fetch_offset, min(allowed_bytes, room_bytes), upper_offset, at_least_one)
+    reading.of_limited[partition.topic] = taken_bytes + chunk.size_bytes
+    reading.is_due |= room_bytes < allowed_bytes and chunk.end_offset < upper_offset  # more will not fit by waiting
+    return chunk
 
 
 def _take_note(
