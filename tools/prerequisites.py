@@ -59,6 +59,13 @@ def go_is_here() -> bool:
     return at_least(r"go(\d+)\.(\d+)", (1, 24), "go", "version")
 
 
+def kubernetes_is_here() -> bool:
+    """Whether there are Kubernetes' programs, or Go to build them; and openssl, for the API server's certificate."""
+    from tools.kube.programs import FOR_TESTS, are_here
+
+    return (are_here(*FOR_TESTS) or go_is_here()) and shutil.which("openssl") is not None
+
+
 def kcat_is_here() -> bool:
     """Whether there is kcat, or apt to take Debian's package from."""
     return any(shutil.which(program) for program in ("kcat", "kafkacat", "apt-get"))
@@ -77,6 +84,7 @@ def root_is_here() -> bool:
 ALL = (
     Prerequisite("java", "JDK 17", "install a JDK 17 or newer and Maven", jdk_is_here),
     Prerequisite("go", "Go 1.24", "install Go 1.24 or newer", go_is_here),
+    Prerequisite("kube", "Kubernetes", "install Go 1.24 or newer, and openssl", kubernetes_is_here),
     Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),
     Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
     Prerequisite("promtool", "promtool", "install Debian's package prometheus", promtool_is_here),

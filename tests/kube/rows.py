@@ -1,0 +1,145 @@
+"""One table of objects for both halves of the rules: the API server's (schema and CEL) and the models'."""
+
+from tests.kube.objects import Change, Row, address, cluster, limited, listener, pool, quota, topic, volumes
+
+GOOD, BAD = True, False
+LONG = "n" * 63
+
+
+def stored_on(**volume: object) -> list[dict[str, object]]:
+    """One pool whose nodes have this volume."""
+    return [pool(storage=volumes({"name": "data", **volume}))]
+
+
+NAMES = (
+    Row("topic with dots", topic("orders.eu.v1"), GOOD, not_yet="A2"),
+    Row("quota with dots", quota("prod.eu"), GOOD, not_yet="A2"),
+    Row("cluster with dots", cluster("prod.eu"), BAD, not_yet="A2"),
+    Row("topic in capitals", topic("Orders"), BAD),
+    Row("topic of 253 letters", topic("t" * 253), BAD, not_yet="A2"),
+    Row("topic of 100 letters", topic("t" * 100), GOOD, not_yet="A2"),
+    Row("cluster and pool too long for a host", cluster("c" * 60, nodePools=[pool(LONG)]), BAD, not_yet="A10"),
+    Row("pool with a dot", cluster(nodePools=[pool("a.b")]), BAD),
+    Row("pool in capitals", cluster(nodePools=[pool("Nodes")]), BAD),
+    Row("two pools of one name", cluster(nodePools=[pool(), pool()]), BAD, not_yet="a list is a map"),
+    Row("two volumes of one name", cluster(nodePools=[pool(storage=volumes({"name": "a"}, {"name": "a"}))]), BAD,
+        not_yet="a list is a map"),
+    Row("two listeners of one name", cluster(listeners=[listener(9092), listener(9192)]), BAD,
+        not_yet="a list is a map"),
+)  # fmt: skip
+
+AMOUNTS = (
+    Row("a limit in Kubernetes' words", limited(consumerByteRate="1.5Gi"), GOOD),
+    Row("a limit as a number", limited(consumerByteRate=1500), GOOD),
+    Row("a limit with an exponent", limited(consumerByteRate="1e6"), GOOD),
+    Row("a limit of 0", limited(producerByteRate=0), BAD, not_yet="A2"),
+    Row("a limit below 0", limited(producerByteRate=-5), BAD, not_yet="A2"),
+    Row("a limit of 0 in quotes", limited(producerByteRate="0"), BAD, not_yet="A2"),
+    Row("a limit below one byte", limited(producerByteRate="0.1"), BAD, not_yet="A2"),
+    Row("a limit of 20 digits", limited(producerByteRate="99999999999999999999"), BAD, not_yet="A2"),
+    Row("a limit above 2^63", limited(producerByteRate="99999999Ti"), BAD, not_yet="A2"),
+    Row("a limit with another unit", limited(producerByteRate="10MB"), BAD),
+    Row("a limit with a space", limited(producerByteRate="10 Mi"), BAD),
+    Row("a limit in thousandths", limited(producerByteRate="500m"), BAD),
+    Row("a percentage above 100", limited(requestPercentage=250.5), GOOD),
+    Row("a percentage of 0", limited(requestPercentage=0), BAD),
+    Row("a percentage beyond reason", limited(requestPercentage=1e13), BAD),
+    Row("a volume of 100Gi", cluster(nodePools=stored_on(size="100Gi")), GOOD),
+    Row("a volume of 0", cluster(nodePools=stored_on(size=0)), BAD, not_yet="A2"),
+    Row("a volume below 0", cluster(nodePools=stored_on(size=-1)), BAD, not_yet="A2"),
+    Row("a setting of ten digits", topic(config={"min.insync.replicas": 9999999999}), GOOD),
+    Row("a setting that is true without quotes", topic(config={"unclean.leader.election.enable": True}), BAD),
+    Row("a setting with a fraction", topic(config={"min.cleanable.dirty.ratio": 0.1}), BAD),
+    Row("a setting that is a list", topic(config={"cleanup.policy": ["compact"]}), BAD),
+    Row("a setting too long", topic(config={"cleanup.policy": "x" * 5000}), BAD),
+)
+
+ENTITIES = (
+    Row("an address", address("10.1.2.3"), GOOD),
+    Row("an address of version 6", address("2001:db8::1"), GOOD),
+    Row("no address", address("not-an-ip"), BAD, not_yet="A10"),
+    Row("a network", address("10.0.0.0/8"), BAD, not_yet="A10"),
+    Row("a user without a letter", quota(entity={"user": {"name": ""}}), BAD),
+    Row("a user that is false", quota(entity={"user": {"name": False}}), BAD),
+    Row("a user named default", quota(entity={"user": {"name": "default"}}), GOOD),
+    Row("a user and any client id", quota(entity={"user": {"name": "a"}, "clientId": {"default": True}}), GOOD),
+    Row("nobody", quota(entity={}), BAD),
+)
+
+OVERRIDE = {"from": "2026-11-21T13:00:00Z", "until": "2026-11-21T15:00:00Z", "reason": "load test"}
+TIMES = (
+    Row("an override", quota(overrides=[{**OVERRIDE, "limits": {"producerByteRate": "1Mi"}}]), GOOD),
+    Row("an override in another zone", quota(
+        overrides=[{**OVERRIDE, "until": "2026-11-21T15:00:00+01:00", "limits": {"producerByteRate": 1}}]), GOOD),
+    Row("an override of a day", quota(
+        overrides=[{**OVERRIDE, "until": "2026-11-22", "limits": {"producerByteRate": 1}}]), BAD),
+    Row("an override that limits nothing", quota(overrides=[{**OVERRIDE, "limits": {}}]), BAD),
+)  # fmt: skip
+
+CLUSTERS = (
+    Row("a cluster", cluster(), GOOD),
+    Row("a cluster of nothing", cluster(nodePools=[]), BAD),
+    Row("brokers and controllers apart", cluster(
+        nodePools=[pool("a", roles=["controller"]), pool("b", roles=["broker"])]), GOOD),
+    Row("brokers alone", cluster(nodePools=[pool(roles=["broker"])]), BAD),
+    Row("controllers that are none", cluster(
+        nodePools=[pool("a", roles=["controller"], replicas=0), pool("b", roles=["broker"])]), BAD),
+    Row("a role twice", cluster(nodePools=[pool(roles=["broker", "broker"])]), BAD),
+    Row("racks", cluster(nodePools=[pool(racks=["a", "b", "c"])]), GOOD),
+    Row("two racks in one", cluster(nodePools=[pool(racks=["a,b"])]), BAD, not_yet="A10"),
+    Row("a port of 0", cluster(listeners=[listener(0)]), BAD),
+    Row("a port whose controller has none", cluster(listeners=[listener(65_000)]), BAD, not_yet="A10"),
+    Row("the controllers' port twice", cluster(listeners=[listener(9092), listener(10_092, "OTHER")]), BAD,
+        not_yet="A10"),
+    Row("the port of the metrics", cluster(listeners=[listener(9644)]), BAD, not_yet="A10"),
+    Row("an image that is none", cluster(image="not an image!!"), BAD, not_yet="A10"),
+    Row("an image by digest", cluster(image="example.com:5000/kavka/broker@sha256:" + "0" * 64), GOOD),
+    Row("a field of nobody", cluster(nodePool=[]), BAD),
+    Row("a setting of the operator", cluster(config={"node.id": 5}), BAD),
+    Row("a window", cluster(rollout={"windows": [
+        {"days": ["Sat", "Sun"], "startTime": "03:00", "durationMinutes": 120}]}), GOOD),
+    Row("a window at 24:00", cluster(rollout={"windows": [
+        {"days": ["Sat"], "startTime": "24:00", "durationMinutes": 120}]}), BAD),
+)  # fmt: skip
+
+TOPICS = (
+    Row("a topic", topic(partitions=6, replicationFactor=3, config={"retention.ms": 1000}), GOOD),
+    Row("a topic in Kafka's spelling", topic(topicName="Orders_EU.v1"), GOOD),
+    Row("a topic named as a directory", topic(topicName=".."), BAD),
+    Row("a topic with a slash", topic(topicName="a/b"), BAD),
+    Row("a topic of Kafka's own", topic(topicName="__consumer_offsets"), BAD),
+    Row("no partition", topic(partitions=0), BAD),
+    Row("half a partition", topic(partitions=0.5), BAD),
+    Row("a quota", quota(), GOOD),
+)
+
+ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *TOPICS)
+
+SIX = {"partitions": 6, "replicationFactor": 3}
+RUNS = {"brokers": [{"id": 0, "state": "Running"}]}
+CHANGES = (
+    Change("more partitions", topic(partitions=6), topic(partitions=7), GOOD, SIX),
+    Change("fewer partitions", topic(partitions=6), topic(partitions=5), BAD, SIX),
+    Change("partitions left out", topic(partitions=6), topic(), BAD, SIX),
+    Change("partitions that were never made", topic(partitions=100_000), topic(partitions=10), GOOD),
+    Change("another topic", topic(topicName="a"), topic(topicName="b"), BAD),
+    Change("a topic's name left out", topic(topicName="a"), topic(), BAD),
+    Change("other settings", topic(config={"retention.ms": 1}), topic(config={"retention.ms": 2}), GOOD),
+    Change("another entity", quota(), quota(entity={"user": {"name": "bob"}}), BAD),
+    Change("other limits", quota(), limited(consumerByteRate=5), GOOD),
+    Change("roles in another order", cluster(nodePools=[pool(roles=["broker", "controller"])]),
+           cluster(nodePools=[pool(roles=["controller", "broker"])]), GOOD),
+    Change("other roles", cluster(nodePools=[pool(), pool("more", roles=["broker"])]),
+           cluster(nodePools=[pool(), pool("more", roles=["controller"])]), BAD),
+    Change("pools in another order", cluster(nodePools=[pool("a"), pool("b")]),
+           cluster(nodePools=[pool("b"), pool("a")]), GOOD),
+    Change("a volume grown", cluster(nodePools=stored_on(size="1Gi")), cluster(nodePools=stored_on(size="2Gi")), GOOD),
+    Change("a volume shrunk", cluster(nodePools=stored_on(size="2Gi")), cluster(nodePools=stored_on(size="1Gi")), BAD),
+    Change("a volume's size in other words", cluster(nodePools=stored_on(size="1Gi")),
+           cluster(nodePools=stored_on(size="1024Mi")), GOOD),
+    Change("a volume taken out of what runs", cluster(nodePools=[pool(storage=volumes({"name": "a"}, {"name": "b"}))]),
+           cluster(nodePools=[pool(storage=volumes({"name": "a"}))]), BAD, RUNS),
+    Change("a volume taken out of what never ran", cluster(
+        nodePools=[pool(storage=volumes({"name": "a"}, {"name": "b"}))]),
+           cluster(nodePools=[pool(storage=volumes({"name": "a"}))]), GOOD),
+)  # fmt: skip

@@ -1,0 +1,226 @@
+"""A real Kubernetes without nodes: etcd, the API server and some controllers, as processes of their own.
+
+Objects are checked, stored, watched and collected, and a StatefulSet makes its pods; no pod runs. It needs no root,
+takes free ports of 127.0.0.1, keeps nothing, and ends each process by its pid.
+"""
+
+import http.client
+import json
+import os
+import ssl
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlencode
+
+import yaml
+
+from tests.support.servers import free_port
+from tools.kube.programs import program
+
+READY_SECONDS_MAX = 120.0
+END_SECONDS_MAX = 30.0
+CALL_SECONDS_MAX = 60.0
+POLL_SECONDS = 0.05
+TOKEN = "the-token-of-the-tests"
+CONTROLLERS = (
+    "statefulset-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "disruption-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "endpointslice-controller",
+)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server answered."""
+
+    status: int
+    body: Json
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def message(self) -> str:
+        return str(self.body.get("message", ""))
+
+
+class Api:
+    """A connection to the API server that speaks plain JSON. One for each thread."""
+
+    def __init__(self, port: int, certificate: Path) -> None:
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=CALL_SECONDS_MAX, context=trusted)
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask for `path`, such as /api/v1/namespaces."""
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content, "Accept": "application/json"}
+        text = None if body is None else json.dumps(body)
+        self._connection.request(method, f"{path}?{urlencode(query or {})}", text, headers)
+        response = self._connection.getresponse()
+        said = response.read()
+        parsed = json.loads(said) if said[:1] == b"{" else {"message": said.decode(errors="replace")}
+        return Answer(response.status, parsed, tuple(response.headers.get_all("Warning") or ()))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass(slots=True)
+class ControlPlane:
+    """The processes of one control plane, and where they keep what they hold."""
+
+    directory: Path
+    port: int = field(default_factory=free_port)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def certificate(self) -> Path:
+        return self.directory / "server.crt"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.directory / "kubeconfig"
+
+    def api(self) -> Api:
+        """A connection of its own."""
+        return Api(self.port, self.certificate)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start etcd, the API server and the controllers, and wait until the API serves."""
+        self._write_identities()
+        etcd = f"http://127.0.0.1:{free_port()}"
+        self._launch("etcd", *self._etcd(etcd))
+        self._launch("kube-apiserver", *self._api_server(etcd))
+        self._wait("/readyz")
+        self._wait("/api/v1/namespaces/default")
+        self._launch("kube-controller-manager", *self._controllers())
+
+    def stop(self) -> None:
+        """End every process at once: what they hold goes with them."""
+        while self.processes:
+            process = self.processes.pop()
+            process.kill()
+            process.wait(END_SECONDS_MAX)
+
+    def _launch(self, name: str, *arguments: str) -> None:
+        with (self.directory / f"{name}.log").open("wb") as log:
+            line = [str(program(name)), *arguments]
+            process = subprocess.Popen(
+                line, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self.processes.append(process)
+
+    def _write_identities(self) -> None:
+        """A certificate of the server, whose key also signs tokens, and one user who may do all."""
+        line = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        line += ["-days", "2", "-subj", "/CN=kube-apiserver", "-addext", "subjectAltName=IP:127.0.0.1"]
+        line += ["-keyout", "server.key", "-out", "server.crt"]
+        subprocess.run(line, cwd=self.directory, check=True, capture_output=True)
+        (self.directory / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
+        self.kubeconfig.write_text(yaml.safe_dump(self._kubeconfig()))
+        self.kubeconfig.chmod(0o600)
+
+    def _kubeconfig(self) -> Json:
+        server = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.certificate)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "tests",
+            "clusters": [{"name": "tests", "cluster": server}],
+            "users": [{"name": "admin", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "admin"}}],
+        }
+
+    def _etcd(self, client: str) -> tuple[str, ...]:
+        """Without syncs: what a test stores need not outlive a power cut."""
+        peer = f"http://127.0.0.1:{free_port()}"
+        return (
+            *("--data-dir", "etcd", "--unsafe-no-fsync", "--log-level", "warn"),
+            *("--listen-client-urls", client, "--advertise-client-urls", client),
+            *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+            *("--initial-cluster", f"default={peer}"),
+        )
+
+    def _api_server(self, etcd: str) -> tuple[str, ...]:
+        """The plugin ServiceAccount is off, because no controller makes the accounts that it asks every pod to have."""
+        key = str(self.directory / "server.key")
+        return (
+            *("--etcd-servers", etcd, "--secure-port", str(self.port)),
+            *("--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none"),
+            *("--tls-cert-file", str(self.certificate), "--tls-private-key-file", key),
+            *("--token-auth-file", str(self.directory / "tokens.csv"), "--authorization-mode", "RBAC"),
+            *("--service-account-issuer", "https://kubernetes.default.svc"),
+            *("--service-account-key-file", str(self.certificate), "--service-account-signing-key-file", key),
+            *("--service-cluster-ip-range", "10.96.0.0/16", "--disable-admission-plugins", "ServiceAccount"),
+        )
+
+    def _controllers(self) -> tuple[str, ...]:
+        return (
+            *("--kubeconfig", str(self.kubeconfig), "--controllers", ",".join(CONTROLLERS)),
+            *("--leader-elect=false", "--secure-port", "0"),
+        )
+
+    def _wait(self, path: str) -> None:
+        """Wait until the API answers `path`. Raises AssertionError with the last lines of the logs."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not self._answers(path):
+            ended = [process.args for process in self.processes if process.poll() is not None]
+            assert not ended, f"ended: {ended}\n{self.last_lines()}"
+            assert time.monotonic() < deadline, f"not ready after {READY_SECONDS_MAX:g} s\n{self.last_lines()}"
+            time.sleep(POLL_SECONDS)
+
+    def _answers(self, path: str) -> bool:
+        api = self.api()
+        try:
+            return api.call("GET", path).is_well
+        except OSError:
+            return False
+        finally:
+            api.close()
+
+    def last_lines(self) -> str:
+        """The ends of the logs."""
+        logs = sorted(self.directory.glob("*.log"))
+        return "\n".join(f"{log.name}:\n{log.read_text(errors='replace')[-2000:]}" for log in logs)
+
+
+def kubectl(
+    plane: ControlPlane, *arguments: str, stdin: str = "", namespace: str = "default"
+) -> "subprocess.CompletedProcess[str]":
+    """Run kubectl, and answer what came of it."""
+    line = [str(program("kubectl")), "--kubeconfig", str(plane.kubeconfig), "--namespace", namespace, *arguments]
+    settings = {**os.environ, "HOME": str(plane.directory)}  # its cache of what the API can
+    return subprocess.run(
+        line, input=stdin, capture_output=True, text=True, check=False, env=settings, timeout=CALL_SECONDS_MAX
+    )
