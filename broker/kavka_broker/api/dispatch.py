@@ -126,6 +126,7 @@ class Dispatcher:
         self._time = time
         # Who pays for the answer that is being sent, and since when.
         self._sending: Sensor | None = None
+        self._sending_to: tuple[str, str] | None = None  # the client, while request percentages are observed
         self._sending_since_ns = 0
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
@@ -281,6 +282,7 @@ class Dispatcher:
     def _charge(self, exchange: Exchange) -> None:
         """Count the time on the loop until now, and throttle a client that has taken too much of it."""
         client, quota = exchange.client, self._broker.quotas.requests
+        name = None
         if client.is_exempt or exchange.api.on is CONTROLLER:
             sensor = quota.exempt
         else:
@@ -292,7 +294,10 @@ class Dispatcher:
         exchange.loop_ns = 0
         exchange.began_ns = self._sending_since_ns = now_ns
         self._sending = sensor
+        self._sending_to = name if quota.observed.is_on else None
         sensor.used_total += loop_ns
+        if self._sending_to is not None:
+            quota.observe(*self._sending_to, loop_ns, int(self._broker.clock.monotonic_ms()))
         if sensor.limit is not None:
             now_ms = int(self._broker.clock.monotonic_ms())
             delay_ms = quota.charge(sensor, loop_ns, now_ms)
@@ -307,6 +312,9 @@ class Dispatcher:
         self._sending = None
         loop_ns = self._time.now_ns() - self._sending_since_ns
         sensor.used_total += loop_ns
+        if self._sending_to is not None:
+            now_ms = int(self._broker.clock.monotonic_ms())
+            self._broker.quotas.requests.observe(*self._sending_to, loop_ns, now_ms)
         if sensor.limit is not None:
             self._broker.quotas.requests.add(sensor, loop_ns, int(self._broker.clock.monotonic_ms()))
 

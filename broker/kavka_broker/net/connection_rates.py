@@ -4,25 +4,19 @@ A connection above the rate of the broker or of its listener is taken, and the l
 delay is over: who comes meanwhile waits in the kernel's backlog. The listener that brokers talk through is not bound by
 the broker's rate where there is another. A connection above the rate of its address is held for the delay, unheard, and
 closed; it counts in no rate, so that one address cannot use up what the others may. A delay is at most one sample long.
-
-Of addresses that connect as fast as that, `ADDRESSES_MAX` are known apart; those beyond have one rate in common.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
-from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import resolve_ip
+from kavka_broker.net.address_rates import AddressRates, ObservedAddresses, as_seen
 
 INT_MAX: Final = 2**31 - 1
-ADDRESSES_MAX: Final = 10_000
-OTHERS: Final = "__other__"
-"""Stands for the addresses that are not known apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +37,8 @@ class ConnectionRates:
         self._of_broker = SampledRate(self.window)
         self._of_listener: dict[str, SampledRate] = {}
         self._limits: Mapping[IpEntity, float] = {}
-        self._of_address: OrderedDict[str, SampledRate] = OrderedDict()  # in the order of their last connections
-        self._used_ms: dict[str, int] = {}
+        self._of_address = AddressRates(self.window)
+        self.observed: Final = ObservedAddresses(self.window)
 
     def join(self, listener: str) -> None:
         """Measure a listener too."""
@@ -54,11 +48,14 @@ class ConnectionRates:
         """Hold to other bounds from now on; what was measured stays."""
         self._bounds = bounds
 
-    def limit_addresses(self, limits: Mapping[Entity | IpEntity, float]) -> None:
-        """Hold addresses to other limits from now on; what was measured stays."""
-        self._limits = {
-            _as_seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0
-        }
+    def limit_addresses(
+        self,
+        limits: Mapping[Entity | IpEntity, float],
+        observed: Mapping[Entity | IpEntity, float] = MappingProxyType({}),
+    ) -> None:
+        """Hold addresses to other limits from now on, and observe others; what was measured stays."""
+        self._limits = as_seen(limits)
+        self.observed.observe(self._limits, as_seen(observed))
 
     def take(self, listener: str, now_ms: int) -> int:
         """Count a connection; returns the milliseconds until the listener may take the next."""
@@ -79,13 +76,17 @@ class ConnectionRates:
         milliseconds are returned for which it should be held.
         """
         limit = resolve_ip(self._limits, address) if self._limits else None
-        if limit is None:
-            return 0
-        rate = self._rate_of(address, now_ms)
-        delay_ms = self._charge(rate, limit, now_ms)
+        delay_ms = 0 if limit is None else self._charge_address(address, limit, now_ms)
         if delay_ms:
-            rate.record(-1, now_ms)
             self.give_back(listener, now_ms)
+        else:
+            self.observed.charge(address, now_ms)
+        return delay_ms
+
+    def _charge_address(self, address: str, limit: float, now_ms: int) -> int:
+        rate = self._of_address.of(address, now_ms)
+        if delay_ms := self._charge(rate, limit, now_ms):
+            rate.record(-1, now_ms)
         return delay_ms
 
     def of_broker(self, now_ms: int) -> float:
@@ -98,39 +99,11 @@ class ConnectionRates:
 
     def of_addresses(self, count_max: int, now_ms: int) -> Iterator[tuple[str, float]]:
         """Yield the rates of those addresses with a limit that came last."""
-        for address in list(islice(reversed(self._of_address), count_max)):
-            yield address, self._of_address[address].measure(now_ms)
+        for address, rate in self._of_address.latest(count_max):
+            yield address, rate.measure(now_ms)
 
     def _charge(self, rate: SampledRate, limit: float, now_ms: int) -> int:
         return min(rate.charge(1, now_ms, limit), self.window.size_ms)
 
     def _is_protected(self, listener: str) -> bool:
         return listener == self._protected and len(self._of_listener) > 1
-
-    def _rate_of(self, address: str, now_ms: int) -> SampledRate:
-        if address not in self._of_address and not self._has_room(now_ms):
-            address = OTHERS
-        rate = self._of_address.setdefault(address, SampledRate(self.window))
-        self._of_address.move_to_end(address)
-        self._used_ms[address] = now_ms
-        return rate
-
-    def _has_room(self, now_ms: int) -> bool:
-        """Forget who has not come for a window, so far as room is needed."""
-        if len(self._of_address) < ADDRESSES_MAX:
-            return True
-        oldest = next(iter(self._of_address))
-        if now_ms - self._used_ms[oldest] < self.window.span_ms:
-            return False
-        del self._of_address[oldest], self._used_ms[oldest]
-        return True
-
-
-def _as_seen(entity: IpEntity) -> IpEntity:
-    """Return the entity with its address as the kernel writes it: 2001:DB8:0::7 is 2001:db8::7."""
-    if not isinstance(entity.ip, str):
-        return entity
-    try:
-        return IpEntity(str(ip_address(entity.ip)))
-    except ValueError:
-        return entity  # the name of a host, in metadata that Apache Kafka wrote

@@ -37,7 +37,8 @@ __all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotas",
 REQUEST: Final = "request"
 CONTROLLER_MUTATION: Final = "controller_mutation"
 
-Limits = Mapping[str, Mapping[Entity | IpEntity, float]]
+OfEntities = Mapping[Entity | IpEntity, float]
+Limits = Mapping[str, OfEntities]
 
 
 class ClientQuotas:
@@ -52,8 +53,8 @@ class ClientQuotas:
     ) -> None:
         window = window or SampleWindow()
         self.calls: Final = calls
-        # Told of the limits of addresses: connections are counted where they are accepted.
-        self.limit_addresses: Callable[[Mapping[Entity | IpEntity, float]], None] = lambda _: None
+        # Told of the limits of addresses, and of the observed ones: connections are counted where they are accepted.
+        self.limit_addresses: Callable[[OfEntities, OfEntities], None] = lambda _, __: None
         self.requests: Final = RequestQuota(window, sensors_max)
         self.mutations: Final = MutationQuota(controller_window or SampleWindow(), sensors_max)
         self._produce = self._quota(PRODUCE, window, sensors_max)
@@ -79,6 +80,8 @@ class ClientQuotas:
         self.observed: Final[Mapping[str, ObservedQuota]] = {
             PRODUCE: ObservedQuota(window, sensors_max),
             FETCH: ObservedQuota(window, sensors_max),
+            REQUEST: self.requests.observed,
+            CONTROLLER_MUTATION: self.mutations.observed,
         }
 
     def _quota(self, quota_type: str, window: SampleWindow, sensors_max: int) -> ByteQuota:
@@ -122,9 +125,11 @@ class ClientQuotas:
         """
         for key, quota in self.by_key.items():
             quota.update(limits.get(key, {}), budgets.get(key, {}).keys(), now_ms)
-        self.limit_addresses(limits.get(QuotaKey.CONNECTION_CREATION_RATE, {}))
-        self._observe(QuotaKey.PRODUCER_BYTE_RATE, PRODUCE, limits, observed)
-        self._observe(QuotaKey.CONSUMER_BYTE_RATE, FETCH, limits, observed)
+        rates = QuotaKey.CONNECTION_CREATION_RATE
+        self.limit_addresses(limits.get(rates, {}), observed.get(rates, {}))
+        for key, quota_type in zip(self.by_key, self.by_type, strict=True):
+            if key in observed or self.observed[quota_type].is_on:
+                self.observed[quota_type].observe(limits.get(key, {}), observed.get(key, {}))
 
     def limit_topic(self, name: str, topic_id: bytes, limits: Iterable[TopicLimit]) -> None:
         """Take over the limits that a topic has from the next request on."""
@@ -138,10 +143,6 @@ class ClientQuotas:
         """Forget the limits of a topic that was deleted."""
         for quota in self.topics_by_key.values():
             quota.forget(topic_id)
-
-    def _observe(self, key: QuotaKey, quota_type: str, limits: Limits, observed: Limits) -> None:
-        if key in observed or self.observed[quota_type].is_on:
-            self.observed[quota_type].observe(limits.get(key, {}), observed.get(key, {}))
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour; called every few minutes."""

@@ -5,22 +5,30 @@ topic that takes the bucket below zero is still allowed. What comes while it is 
 version that does not know the error, allowed and made to wait.
 """
 
+from typing import Final
+
 from kavka_broker.core.quota.bucket import TokenBucket
+from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.quotas.observed import ObservedMutations
 from kavka_broker.quotas.sensor import Sensor
-from kavka_broker.quotas.shares import Shares
+from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 from kavka_broker.seams import Clock
 
 
 class MutationQuota(Shares):
     """The quota controller_mutation_rate."""
 
+    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX) -> None:
+        super().__init__(window, sensors_max)
+        self.observed: Final = ObservedMutations(window, sensors_max)
+
     def begin(self, user: str, client_id: str, clock: Clock, *, strict: bool) -> "Mutations":
         """Return the permits of one request."""
         sensor = self._sensor(user, client_id, int(clock.monotonic_ms()))
         if sensor.bucket is None:
             sensor.bucket = TokenBucket(self._window)
-        return Mutations(sensor, sensor.bucket, clock, strict=strict)
+        return Mutations((user, client_id), sensor, sensor.bucket, clock, strict=strict)
 
     def finish(self, mutations: "Mutations", now_ms: int) -> int:
         """Count what the request has taken; returns the milliseconds that its client has to wait."""
@@ -28,6 +36,8 @@ class MutationQuota(Shares):
         sensor.used_total += mutations.taken
         if sensor.rate is not None and mutations.taken:
             sensor.rate.record(mutations.taken, now_ms)
+        if self.observed.is_on and mutations.taken:
+            self.observed.charge(*mutations.client, mutations.taken, now_ms)
         delay_ms = mutations.delay_ms(now_ms)
         if delay_ms:
             self._throttled(sensor, delay_ms, now_ms)
@@ -41,7 +51,10 @@ class Mutations:
     bucket is changed.
     """
 
-    def __init__(self, sensor: Sensor, bucket: TokenBucket, clock: Clock, *, strict: bool) -> None:
+    def __init__(
+        self, client: tuple[str, str], sensor: Sensor, bucket: TokenBucket, clock: Clock, *, strict: bool
+    ) -> None:
+        self.client = client
         self.sensor = sensor
         self.taken = 0
         self._bucket = bucket

@@ -8,10 +8,12 @@ more than the time that goes by: would-be delays that overlap count once.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.entity import Entity, IpEntity
-from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.rules import KafkaRule, Standing
+from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 from kavka_broker.slices import Work
 
@@ -55,22 +57,20 @@ class ObservedRule:
 
 
 class ObservedQuota(Shares):
-    """The observed limits of one kind of byte quota."""
+    """The observed limits of one kind of quota; those of bytes as they are here."""
 
     def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX) -> None:
         self._observed_rule = ObservedRule()
         super().__init__(window, sensors_max, rule=self._observed_rule)
         self._would: dict[Entity, WouldBeHeld] = {}
-
-    @property
-    def is_on(self) -> bool:
+        self.is_on = False
         """Whether any limit is observed."""
-        return bool(self._observed_rule.observed)
 
     def observe(self, enforced: Mapping[Entity | IpEntity, float], limits: Mapping[Entity | IpEntity, float]) -> None:
         """Take over the limits in force and, over them, those to be observed."""
         observed = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
         self._observed_rule.observed = observed
+        self.is_on = bool(observed)
         self._would = {entity: self._would.get(entity) or WouldBeHeld() for entity in observed}
         among = dict(observed)
         for other, limit in enforced.items() if observed else ():
@@ -84,9 +84,13 @@ class ObservedQuota(Shares):
         sensor.last_used_ms = now_ms
         if sensor.effective is None or sensor.rate is None:
             return
-        delay_ms = sensor.rate.charge(used, now_ms, sensor.effective.limit)
+        delay_ms = self._delay_ms(sensor, sensor.rate, used, now_ms)
         if delay_ms:
             self._would[sensor.effective.entity].delay(delay_ms, now_ms)
+
+    def _delay_ms(self, sensor: Sensor, rate: SampledRate, used: float, now_ms: int) -> int:
+        assert sensor.limit is not None, "the sensor has a limit"
+        return rate.charge(used, now_ms, sensor.limit)
 
     def observed(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return a line for each observed limit; its held time is that for which it would have held anybody back."""
@@ -96,3 +100,22 @@ class ObservedQuota(Shares):
             for line in lines
             if isinstance(line.entity, Entity) and line.entity in self._would
         ]
+
+
+class ObservedRequests(ObservedQuota):
+    """Observed limits of the time on the loop: a delay is at most one sample long."""
+
+    def _delay_ms(self, sensor: Sensor, rate: SampledRate, used: float, now_ms: int) -> int:
+        return min(super()._delay_ms(sensor, rate, used, now_ms), self._window.size_ms)
+
+
+class ObservedMutations(ObservedQuota):
+    """Observed limits of mutations: of a token bucket, which would hold while it is below zero."""
+
+    def _delay_ms(self, sensor: Sensor, rate: SampledRate, used: float, now_ms: int) -> int:
+        assert sensor.limit is not None, "the sensor has a limit"
+        if sensor.bucket is None:
+            sensor.bucket = TokenBucket(self._window)
+        rate.record(used, now_ms)
+        sensor.bucket.spend(used, now_ms, sensor.limit)
+        return sensor.bucket.throttle_ms(sensor.limit)

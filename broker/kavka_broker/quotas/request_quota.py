@@ -9,6 +9,7 @@ from math import inf
 from typing import Final
 
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.quotas.observed import ObservedRequests
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
@@ -24,6 +25,7 @@ class RequestQuota(Shares):
     def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX) -> None:
         super().__init__(window, sensors_max)
         self.resolved: Final = self._resolved  # clients whose sensor is known; `sensor_of` finds it for the others
+        self.observed: Final = ObservedRequests(window, sensors_max)
         self.exempt: Final = Sensor(None, ("", ""))
         self.exempt.limit, self.exempt.rate = inf, SampledRate(window)
 
@@ -44,6 +46,10 @@ class RequestQuota(Shares):
         """Record time for which nobody can be told to wait any more: the answer has left."""
         assert sensor.rate is not None
         sensor.rate.record(loop_ns * PERCENT_PER_NS, now_ms)
+
+    def observe(self, user: str, client_id: str, loop_ns: int, now_ms: int) -> None:
+        """Record time against the limits that are only observed."""
+        self.observed.charge(user, client_id, loop_ns * PERCENT_PER_NS, now_ms)
 
     def exempt_percentage(self, now_ms: int) -> float:
         """Return for how much of the time exempt requests have the loop."""

@@ -1,6 +1,6 @@
 """The addresses of a node: what it listens on, by whom it is served there, and what it tells others of it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
@@ -8,7 +8,6 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, without_effect
-from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
@@ -16,6 +15,7 @@ from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
+from kavka_broker.quotas.client_quotas import OfEntities
 from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timers
@@ -106,9 +106,9 @@ class Addresses:
         """Take over the bound of connections of the brokers' listeners."""
         self._bounding_brokers.follow(config)
 
-    def limit_addresses(self, limits: Mapping[Entity | IpEntity, float]) -> None:
-        """Take over the rates at which addresses may connect to the brokers' listeners."""
-        self._bounding_brokers.quotas.rates.limit_addresses(limits)
+    def limit_addresses(self, limits: OfEntities, observed: OfEntities) -> None:
+        """Take over the rates at which addresses may connect to the brokers' listeners, and those only observed."""
+        self._bounding_brokers.quotas.rates.limit_addresses(limits, observed)
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:

@@ -29,7 +29,13 @@ from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_s
 from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
-from kavka_broker.runtime.quota_figures import exempt_samples, observed_samples, quota_samples, throttle_samples
+from kavka_broker.runtime.quota_figures import (
+    CONNECTION_CREATION,
+    exempt_samples,
+    observed_samples,
+    quota_samples,
+    throttle_samples,
+)
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.watchdog import Watchdog
@@ -130,6 +136,9 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     for quota_type, observed in sources.quotas.observed.items():
         lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
         found += observed_samples(quota_type, lines)
+    for listener in list(sources.listeners)[:1]:  # of a broker, if this node is one
+        lines = yield from listener.rates.observed.lines(int(sources.clock.monotonic_ms()))
+        found += observed_samples(CONNECTION_CREATION, lines)
     found.append(("kavka_series_omitted", ("quota",), not_shown))
     found += throttle_samples(sources.throttles)
     found += exempt_samples(sources.quotas.requests, int(sources.clock.monotonic_ms()))

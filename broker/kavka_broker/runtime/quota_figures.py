@@ -28,6 +28,7 @@ class Names:
     limit_factor: float = 1
 
 
+CONNECTION_CREATION: Final = "connection_creation"
 BYTES: Final = ("kavka_client_bytes_total", "kavka_client_quota_limit_bytes_per_second")
 NAMES: Final[Mapping[str, Names]] = {
     PRODUCE: Names(*BYTES, "kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time", is_shared=True),

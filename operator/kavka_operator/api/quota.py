@@ -208,8 +208,8 @@ class ClientQuotaSpec(Model):
     )
     mode: Literal["Enforce", "Observe"] = field(
         default="Enforce",
-        description="Enforce: brokers throttle. Observe: brokers measure the byte rates against the limits and throttle"
-        " nobody; other limits are not set.",
+        description="Enforce: brokers throttle. Observe: brokers measure against the limits, tell for how long they"
+        " would have held somebody back, and throttle nobody.",
     )
     overrides: tuple[Override, ...] = field(
         default=(),

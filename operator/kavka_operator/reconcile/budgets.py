@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kavka_broker.core.quota.budget import KEPT, divide, step
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
-from kavka_broker.core.quota.terms import CLUSTER, OBSERVABLE, SHARE, share_key
+from kavka_broker.core.quota.terms import CLUSTER, DIVISIBLE, SHARE, share_key
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.domain.seen import SeenCluster, SeenUsage
 
@@ -25,7 +25,7 @@ def parts(wanted: ClientQuota, seen: SeenCluster) -> dict[str, float]:
     if wanted.spec.scope != "Cluster" or wanted.spec.mode != "Enforce":
         return {}
     limits, found = wanted.spec.limits.kafka_values(), dict[str, float]()
-    for key in OBSERVABLE:
+    for key in DIVISIBLE:
         if key in limits and int(limits[key]) >= seen.brokers_to_be:
             found |= {CLUSTER + key: limits[key]} | _divided(key, int(limits[key]), entity_of(wanted.spec.entity), seen)
     return found

@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from kavka_broker.core.quota.entity import WHOLE_KEYS
-from kavka_broker.core.quota.terms import OBSERVABLE, OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, SHARE
+from kavka_broker.core.quota.terms import OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, SHARE
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.domain.entities import entity_text
@@ -61,7 +61,7 @@ def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str,
     """The values that Kafka should have for the entity, for each broker."""
     if wanted.spec.mode == "Observe":
         values = _divided(wanted, _wanted_values(wanted, now), brokers)
-        return {OBSERVED + key: value for key, value in values.items() if key in OBSERVABLE}
+        return {OBSERVED + key: value for key, value in values.items()}
     target = _divided(wanted, wanted.spec.limits.kafka_values(), brokers)
     if (override := _override_to_set(wanted, now)) is not None:
         values = _divided(wanted, override.limits.kafka_values(), brokers)
@@ -116,25 +116,21 @@ def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[Client
 
 def _words_at_rest(wanted: ClientQuota, target: Mapping[str, float], brokers: int, now: datetime) -> tuple[Word, ...]:
     limits = _wanted_values(wanted, now)
-    if wanted.spec.mode == "Observe":
-        return ready(f"observed only; nothing is limited{_not_observed(limits)}", "Observed")
     if small := [key for key in limits if _key_in_force(key, wanted, now) not in target]:
         fields = ", ".join(f"{KAFKA_KEYS[key]} {spell(limits[key])}" for key in small)
         words = f"{fields} is less than 1 for each of {brokers} brokers; write at least {brokers}, or scope: PerBroker"
         return stalled("TooSmallToDivide", words)
+    if wanted.spec.mode == "Observe":
+        return ready("observed only; nothing is limited", "Observed")
     if (override := active_override(wanted, now)) is not None:
         return ready(f"override until {override.until:%Y-%m-%dT%H:%M:%SZ}: {override.reason}", "Overridden")
     return ready(f"in force on every broker{_division(wanted, target, limits, brokers)}")
 
 
-def _not_observed(limits: Mapping[str, float]) -> str:
-    """Words for the limits that are not observed either."""
-    unseen = [KAFKA_KEYS[key] for key in sorted(limits) if key not in OBSERVABLE]
-    return f"; {', '.join(unseen)}: not measured, only byte rates are" if unseen else ""
-
-
 def _key_in_force(key: str, wanted: ClientQuota, now: datetime) -> str:
     """The key that has the limit now."""
+    if wanted.spec.mode == "Observe":
+        return OBSERVED + key
     override = active_override(wanted, now)
     return OVERRIDE + key if override is not None and key in override.limits.kafka_values() else key
 

@@ -3,8 +3,9 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, IpEntity
-from kavka_broker.net import connection_rates
+from kavka_broker.net import address_rates
 from kavka_broker.net.connection_rates import ConnectionRates, RateBounds
+from kavka_broker.slices import at_once
 
 SAMPLE_MS = 1000
 AT_ONCE = 10  # seconds' worth that may come at once
@@ -98,7 +99,7 @@ def test_other_limits_hold_at_once_and_what_was_measured_stays() -> None:
 
 
 def test_addresses_are_bounded_and_those_beyond_share_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_rates, "ADDRESSES_MAX", 3)
+    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 3)
     limited = rates()
     limited.limit_addresses({IpEntity(DEFAULT): 1.0})
     for number in range(3):
@@ -115,3 +116,40 @@ def test_the_long_run_rate_is_the_limit() -> None:
         now_ms += 1 + limited.take(OUTSIDE, now_ms)
         taken += 1
     assert 20 * 300 <= taken <= 20 * (300 + AT_ONCE) * 1.01 + 1
+
+
+def observed(of: ConnectionRates, now_ms: int) -> dict[str, tuple[float, float, int]]:
+    """The limit, the usage, and for how long it would have held somebody, of each entity."""
+    lines = at_once(of.observed.lines(now_ms))
+    return {str(line.entity): (line.limit, line.usage, line.held_ms) for line in lines}
+
+
+def test_an_observed_rate_refuses_nobody_and_tells_for_how_long_it_would_have_held_somebody() -> None:
+    watched = rates()
+    watched.limit_addresses({}, {IpEntity(DEFAULT): 1.0})
+    assert not any(watched.admit(OUTSIDE, ADDRESS, 0) for _ in range(AT_ONCE))
+    assert observed(watched, 5000) == {"default address": (1.0, 1.0, 0)}
+    assert not any(watched.admit(OUTSIDE, ADDRESS, now_ms) for now_ms in (5000, 5100, 5200))
+    assert observed(watched, 5700)["default address"][2] == 700
+    assert observed(watched, 60_000)["default address"][2] == 1000, "delays that overlap count once"
+
+
+def test_an_observed_rate_is_resolved_among_those_in_force() -> None:
+    watched = rates()
+    watched.limit_addresses({IpEntity(ADDRESS): 100.0}, {IpEntity(DEFAULT): 1.0})
+    assert not any(watched.admit(OUTSIDE, ADDRESS, 0) for _ in range(100))
+    assert observed(watched, 1000) == {"default address": (1.0, 0.0, 0)}, "the address has a limit of its own"
+    watched.limit_addresses({IpEntity(ADDRESS): 1.0}, {IpEntity(ADDRESS): 100.0})
+    assert watched.admit(OUTSIDE, ADDRESS, 0) == SAMPLE_MS, "the one in force holds beside it"
+    watched.limit_addresses({})
+    assert observed(watched, 1000) == {}
+
+
+def test_addresses_under_an_observed_rate_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 3)
+    watched = rates()
+    watched.limit_addresses({}, {IpEntity(DEFAULT): 1.0})
+    for number in range(100):
+        watched.admit(OUTSIDE, f"192.0.2.{number}", 0)
+    (line,) = at_once(watched.observed.lines(0))
+    assert line.shares == 4

@@ -90,8 +90,21 @@ def test_observing_takes_back_the_limit_and_has_it_measured() -> None:
     plan = reconcile(quota(mode="Observe"), there, 1, NOW)
     assert (plan.actions, plan.words[0].reason) == ((), "Observed")
     assert plan.words[0].message == "observed only; nothing is limited"
-    more = quota(mode="Observe", limits={"requestPercentage": 5.0})
-    assert reconcile(more, {}, 1, NOW).words[0].message.endswith("requestPercentage: not measured, only byte rates are")
+
+
+def test_each_kind_of_limit_is_observed() -> None:
+    limits = {"consumerByteRate": MIB, "requestPercentage": 5.0, "controllerMutationRate": 2.0}
+    keys = ("consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+    expected = dict(zip([f"kavka_observed_{key}" for key in keys], limits.values(), strict=True))
+    assert target_values(quota(mode="Observe", limits=limits), 1, NOW) == expected
+    of_address = quota(mode="Observe", entity={"ip": {"default": True}}, limits={"connectionCreationRate": 7})
+    assert target_values(of_address, 1, NOW) == {"kavka_observed_connection_creation_rate": 7.0}
+
+
+def test_what_is_too_small_to_divide_is_not_observed_either() -> None:
+    tiny = quota(mode="Observe", scope="Cluster", limits={"producerByteRate": 2})
+    words = reconcile(tiny, {}, 3, NOW).words[0]
+    assert (words.status, words.reason) == ("False", "TooSmallToDivide")
 
 
 def test_an_override_begins_and_ends_by_itself() -> None:

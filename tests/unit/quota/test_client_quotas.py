@@ -250,7 +250,7 @@ def test_each_key_is_enforced() -> None:
     quotas = ClientQuotas()
     assert {*quotas.by_key, QuotaKey.CONNECTION_CREATION_RATE} == set(QuotaKey)
     addresses: dict[Entity | IpEntity, float] = {}
-    quotas.limit_addresses = addresses.update
+    quotas.limit_addresses = lambda limits, _: addresses.update(limits)
     quotas.update({QuotaKey.CONNECTION_CREATION_RATE: {IpEntity("192.0.2.7"): 5.0}})
     assert addresses == {IpEntity("192.0.2.7"): 5.0}
     quotas.update({key: {Entity("alice"): 1000.0} for key in QuotaKey})

@@ -136,3 +136,32 @@ def test_an_observed_limit_that_is_enforced_as_it_was_is_observed_no_more() -> N
     assert quotas.produce("bob", "etl", 100_000, 0) == 0
     assert quotas.produce("alice", "etl", 100_000, 0) > 0
     assert set(lines(quotas, PRODUCE, 0)) == {BOB}
+
+
+def test_observed_time_on_the_loop_would_hold_for_a_sample_at_most() -> None:
+    quotas = ClientQuotas()
+    quotas.update({}, {"request_percentage": {ALICE: 10.0}})
+    sensor = quotas.requests.sensor_of("alice", "a", 0)
+    assert sensor.limit is None
+    quotas.requests.observe("alice", "a", 10**9, 0)
+    assert lines(quotas, "request", 5000)[ALICE].held_ms == 0, "a tenth of ten seconds"
+    quotas.requests.observe("alice", "a", 10**9, 0)
+    assert lines(quotas, "request", 5000)[ALICE].held_ms == 1000
+
+
+def test_observed_mutations_are_refused_to_nobody() -> None:
+    class Clock:
+        def now_ms(self) -> int:
+            return 0
+
+        def monotonic_ms(self) -> float:
+            return 0.0
+
+    quotas = ClientQuotas()
+    quotas.update({}, {"controller_mutation_rate": {ALICE: 1.0}})
+    for partitions in (11, 2):
+        mutations = quotas.mutations.begin("alice", "a", Clock(), strict=True)
+        mutations.record(partitions)
+        assert quotas.mutations.finish(mutations, 0) == 0
+    assert lines(quotas, "controller_mutation", 0)[ALICE].usage == 1.3
+    assert lines(quotas, "controller_mutation", 60_000)[ALICE].held_ms == 2000, "the bucket holds eleven"

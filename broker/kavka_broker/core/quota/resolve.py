@@ -109,10 +109,13 @@ def is_shadowed(limits: Mapping[Entity, float], entity: Entity) -> bool:
 
 def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
     """The connection rate that applies to an address, or None where it has no limit."""
-    for entity in (IpEntity(ip), IpEntity(DEFAULT)):
-        if entity in limits:
-            return limits[entity]
-    return None
+    entity = entity_of_ip(limits, ip)
+    return None if entity is None else limits[entity]
+
+
+def entity_of_ip(limits: Mapping[IpEntity, float], ip: str) -> IpEntity | None:
+    """The entity whose connection rate applies to an address."""
+    return next((entity for entity in (IpEntity(ip), IpEntity(DEFAULT)) if entity in limits), None)
 
 
 def share_of(effective: Effective, user: str, client_id: str) -> Share:

@@ -29,15 +29,17 @@ CLUSTER: Final = "kavka_cluster_"
 SHARE: Final = re.compile(r"kavka_share_([0-9]{1,10})_(.+)")
 TIME_MS_MAX: Final = 2**53 - 1  # times travel as doubles, like limits
 
-OBSERVABLE: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
+DIVISIBLE: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
+"""Those of which a budget of the whole cluster is divided by where the traffic is."""
 _OF_ALL: Final = frozenset({OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS})
 OWN_CLIENT_KEYS: Final = (
     _OF_ALL
     | {PREFIX}
     | {OVERRIDE + key for key in CLIENT_KEYS}
-    | {prefix + key for prefix in (OBSERVED, CLUSTER) for key in OBSERVABLE}
+    | {OBSERVED + key for key in CLIENT_KEYS}
+    | {CLUSTER + key for key in DIVISIBLE}
 )
-OWN_IP_KEYS: Final = _OF_ALL | {OVERRIDE + key for key in IP_KEYS}
+OWN_IP_KEYS: Final = _OF_ALL | {prefix + key for prefix in (OVERRIDE, OBSERVED) for key in IP_KEYS}
 
 AnyEntity = Entity | IpEntity
 Limits = Mapping[str, Mapping[AnyEntity, float]]
@@ -59,7 +61,7 @@ def is_own(key: str, *, of_address: bool) -> bool:
     """Whether an address, or otherwise a user or client id, may have this key of ours."""
     if of_address:
         return key in OWN_IP_KEYS
-    return key in OWN_CLIENT_KEYS or (SHARE.fullmatch(key) is not None and base_key(key) in OBSERVABLE)
+    return key in OWN_CLIENT_KEYS or (SHARE.fullmatch(key) is not None and base_key(key) in DIVISIBLE)
 
 
 def greatest(key: str) -> int | None:
@@ -72,7 +74,7 @@ def greatest(key: str) -> int | None:
 def in_force(limits: Limits, now_ms: int, node_id: int) -> dict[str, dict[AnyEntity, float]]:
     """The limits that hold now on this node, by Kafka's keys."""
     held = {key: dict(values) for key, values in limits.items() if key in set(QuotaKey)}
-    for key in OBSERVABLE:
+    for key in DIVISIBLE:
         for entity, budget in limits.get(CLUSTER + key, {}).items():
             if (part := _part(limits, key, entity, budget, node_id)) is not None:
                 held.setdefault(key, {})[entity] = part
@@ -86,13 +88,13 @@ def in_force(limits: Limits, now_ms: int, node_id: int) -> dict[str, dict[AnyEnt
 
 def observed(limits: Limits) -> dict[str, dict[AnyEntity, float]]:
     """The limits that are only observed, by Kafka's keys."""
-    found = {key: limits[OBSERVED + key] for key in OBSERVABLE if OBSERVED + key in limits}
+    found = {key: limits[OBSERVED + key] for key in QuotaKey if OBSERVED + key in limits}
     return {key: _with_prefixes(limits, values) for key, values in found.items()}
 
 
 def budgets(limits: Limits) -> dict[str, dict[AnyEntity, float]]:
     """The budgets of the whole cluster, by Kafka's keys."""
-    found = {key: limits[CLUSTER + key] for key in OBSERVABLE if CLUSTER + key in limits}
+    found = {key: limits[CLUSTER + key] for key in DIVISIBLE if CLUSTER + key in limits}
     return {key: _with_prefixes(limits, values) for key, values in found.items()}
 
 

@@ -1,0 +1,114 @@
+"""How fast connections come from each address, as far as a limit is measured, and limits that are only observed.
+
+Of addresses that connect as fast as that, `ADDRESSES_MAX` are known apart; those beyond have one rate in common.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from itertools import islice
+from typing import Final
+
+from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.core.quota.resolve import entity_of_ip
+from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
+from kavka_broker.quotas.observed import WouldBeHeld
+from kavka_broker.slices import Pace, Work
+
+ADDRESSES_MAX: Final = 10_000
+OTHERS: Final = "__other__"
+"""Stands for the addresses that are not known apart."""
+UNITS_PER_RATE: Final = 4  # of a slice
+
+
+class AddressRates:
+    """A rate for each address."""
+
+    def __init__(self, window: SampleWindow) -> None:
+        self._window = window
+        self._rates: OrderedDict[str, SampledRate] = OrderedDict()  # in the order of their last connections
+        self._used_ms: dict[str, int] = {}
+
+    def of(self, address: str, now_ms: int) -> SampledRate:
+        """Return the rate in which a connection that comes now counts."""
+        if address not in self._rates and not self._has_room(now_ms):
+            address = OTHERS
+        rate = self._rates.setdefault(address, SampledRate(self._window))
+        self._rates.move_to_end(address)
+        self._used_ms[address] = now_ms
+        return rate
+
+    def latest(self, count_max: int) -> Iterator[tuple[str, SampledRate]]:
+        """Yield the rates of the addresses that came last."""
+        for address in list(islice(reversed(self._rates), count_max)):
+            yield address, self._rates[address]
+
+    def _has_room(self, now_ms: int) -> bool:
+        """Forget who has not come for a window, so far as room is needed."""
+        if len(self._rates) < ADDRESSES_MAX:
+            return True
+        oldest = next(iter(self._rates))
+        if now_ms - self._used_ms[oldest] < self._window.span_ms:
+            return False
+        del self._rates[oldest], self._used_ms[oldest]
+        return True
+
+
+class ObservedAddresses:
+    """Limits of addresses that are only observed: how long they would hold connections, while none is.
+
+    A connection that would be above the rate counts in it no more than where the limit is in force.
+    """
+
+    def __init__(self, window: SampleWindow) -> None:
+        self._window = window
+        self._limits: Mapping[IpEntity, float] = {}
+        self._would: dict[IpEntity, WouldBeHeld] = {}
+        self._rates = AddressRates(window)
+
+    def observe(self, enforced: Mapping[IpEntity, float], limits: Mapping[IpEntity, float]) -> None:
+        """Take over the limits in force and, over them, those to be observed."""
+        self._limits = {**enforced, **limits} if limits else {}
+        self._would = {entity: self._would.get(entity) or WouldBeHeld() for entity in limits}
+        if not limits:
+            self._rates = AddressRates(self._window)
+
+    def charge(self, address: str, now_ms: int) -> None:
+        """Record a connection that was taken."""
+        entity = entity_of_ip(self._limits, address) if self._would else None
+        if entity not in self._would:
+            return
+        rate = self._rates.of(address, now_ms)
+        if delay_ms := rate.charge(1, now_ms, self._limits[entity]):
+            rate.record(-1, now_ms)
+            self._would[entity].delay(min(delay_ms, self._window.size_ms), now_ms)
+
+    def lines(self, now_ms: int) -> Work[list[EntityUsage]]:
+        """Return a line for each observed limit; its usage is that of the address that comes fastest."""
+        used, pace = dict[IpEntity, tuple[float, int]](), Pace()
+        for address, rate in self._rates.latest(ADDRESSES_MAX + 1):
+            entity = entity_of_ip(self._limits, address)
+            if entity is not None:
+                usage, addresses = used.get(entity, (0.0, 0))
+                used[entity] = max(usage, rate.measure(now_ms)), addresses + 1
+            if pace.spent(UNITS_PER_RATE):
+                yield
+        return [
+            EntityUsage(entity, self._limits[entity], *used.get(entity, (0.0, 0)), would.total_ms(now_ms))
+            for entity, would in islice(self._would.items(), ENTITIES_MAX)
+        ]
+
+
+def as_seen(limits: Mapping[Entity | IpEntity, float]) -> dict[IpEntity, float]:
+    """Return the limits of addresses, each as the kernel writes it: 2001:DB8:0::7 is 2001:db8::7."""
+    return {_seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0}
+
+
+def _seen(entity: IpEntity) -> IpEntity:
+    if not isinstance(entity.ip, str):
+        return entity
+    try:
+        return IpEntity(str(ip_address(entity.ip)))
+    except ValueError:
+        return entity  # the name of a host, in metadata that Apache Kafka wrote
