@@ -28,7 +28,8 @@ def push_telemetry(
     instance_id, data = request.client_instance_id, request.metrics
     push = Push(request.subscription_id, request.compression_type, len(data), request.terminating)
     remember(broker, client, instance_id)
-    taking = broker.client_metrics.push(instance_id, attributes(client, instance_id), push, data)
+    known = attributes(client, instance_id)
+    taking = broker.client_metrics.push(instance_id, known, push, data, broker.slices.time)
     return PushTelemetryResponse() if taking is None else answered(taking)
 
 

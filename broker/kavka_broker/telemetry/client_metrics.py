@@ -1,8 +1,9 @@
 """The pushes of clients: who may push is a rule of the core; here a push is unpacked, read, kept and passed on.
 
 Nothing is unpacked of a client that nobody asks for metrics. Unpacking and reading run in a thread, one push at a time,
-and both are bounded: a push that unpacks to more than `telemetry.max.bytes` is TELEMETRY_TOO_LARGE, one that cannot be
-read INVALID_RECORD, after which a client stops pushing.
+whose time counts in the client's request percentage as time on the loop does. Both are bounded: a push that unpacks to
+more than `telemetry.max.bytes` is TELEMETRY_TOO_LARGE, one that cannot be read INVALID_RECORD, after which a client
+stops pushing.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.core.telemetry.instances import Instance, Instances, Push
@@ -23,9 +26,12 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import TooLarge, decompress
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.seams import Clock
+from kavka_broker.slices import LoopTime
 from kavka_broker.telemetry.forward import Forward
 
 log = get("telemetry")
+
+T = TypeVar("T")
 
 ADDED_BYTES_MAX = 4 * 1024 * 1024
 """Of attributes, to one push that is passed on."""
@@ -87,13 +93,16 @@ class ClientMetrics:
         return self.instances.asked(instance_id, attributes(instance_id), self._now_ms())
 
     def push(
-        self, instance_id: bytes, attributes: Attributes, push: Push, data: bytes
+        self, instance_id: bytes, attributes: Attributes, push: Push, data: bytes, time: LoopTime
     ) -> Coroutine[None, None, None] | None:
-        """Judge a push; returns what takes it, or None where nobody asked for it. Raises BrokerError, as that does."""
+        """Judge a push; returns what takes it, or None where nobody asked for it. Raises BrokerError, as that does.
+
+        The request that `time` knows pays for the thread.
+        """
         with self._counting():
             instance = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms())
         if data and instance.demand.metrics:
-            return self._take(instance, attributes, push.compression, data)
+            return self._take(instance, attributes, push.compression, data, time)
         self.results[ErrorCode.NONE.name] += 1
         return None
 
@@ -128,9 +137,9 @@ class ClientMetrics:
         if self.forward is not None:
             await self.forward.stop()
 
-    async def _take(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> None:
+    async def _take(self, instance: Instance, attributes: Attributes, codec: int, data: bytes, time: LoopTime) -> None:
         with self._counting():
-            unpacked = await self._unpacked(instance, attributes, codec, data)
+            unpacked = await self._unpacked(instance, attributes, codec, data, time)
         self.results[ErrorCode.NONE.name] += 1
         now_ms, interval_ms = self._now_ms(), instance.demand.interval_ms
         self.series.take(source_of(attributes), instance.instance_id, unpacked.pushed.points, interval_ms, now_ms)
@@ -140,13 +149,18 @@ class ClientMetrics:
         elif self.forward is not None:
             self.forward.dropped_total += 1
 
-    async def _unpacked(self, instance: Instance, attributes: Attributes, codec: int, data: bytes) -> Unpacked:
+    async def _unpacked(
+        self, instance: Instance, attributes: Attributes, codec: int, data: bytes, time: LoopTime
+    ) -> Unpacked:
         """Return the push as it was read. Raises BrokerError."""
         await self._unpacking.acquire()
-        work = asyncio.ensure_future(asyncio.to_thread(self._unpack, attributes, instance.demand, codec, data))
+        unpack = partial(self._unpack, attributes, instance.demand, codec, data)
+        work = asyncio.ensure_future(asyncio.to_thread(_timed, unpack, time.now_ns))
         work.add_done_callback(lambda _: self._unpacking.release())
         # Shielded: a thread cannot be stopped, so a client that has gone keeps its place until the thread is through.
-        outcome = await asyncio.shield(work)
+        outcome, took_ns = await asyncio.shield(work)
+        if time.payer is not None:
+            time.payer.loop_ns += took_ns
         if isinstance(outcome, BrokerError):
             instance.last_error = outcome.code
             raise outcome
@@ -171,6 +185,12 @@ class ClientMetrics:
 
     def _now_ms(self) -> int:
         return int(self._clock.monotonic_ms())
+
+
+def _timed(work: Callable[[], T], now_ns: Callable[[], int]) -> tuple[T, int]:
+    """Return the result of the work, and how long it took."""
+    began_ns = now_ns()
+    return work(), now_ns() - began_ns
 
 
 def source_of(attributes: Attributes) -> Source:

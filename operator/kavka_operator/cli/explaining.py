@@ -5,7 +5,8 @@ Limits are what the running cluster describes; what each broker lets the client 
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
@@ -30,6 +31,8 @@ class Told:
     limits: Limits
     brokers: tuple[int, ...]
     pages: Mapping[str, Page]
+    callbacks: Mapping[int, str] = field(default_factory=dict)
+    """The class that decides instead of Kafka's levels, of each broker that has one."""
 
 
 def explain_quota(asked: Asked, user: str | None, client_id: str | None, ip: str | None) -> int:
@@ -61,6 +64,17 @@ def of_client(found: Target, told: Told, user: str, client_id: str, now_ms: int)
             yield from _indented(_usage(explanation, held, found, told.pages))
     if explanations and (free := unlimited(explanations)):
         yield f"\nno limit: {', '.join(free)}"
+    yield from _callback_words(told.callbacks)
+
+
+def _callback_words(callbacks: Mapping[int, str]) -> Iterator[str]:
+    """A line for each class that decides elsewhere than the metadata's quotas."""
+    for name in sorted(set(callbacks.values())):
+        brokers = ", ".join(str(broker) for broker in sorted(callbacks) if callbacks[broker] == name)
+        yield (
+            f"\nnot so on broker {brokers}: there client.quota.callback.class={name} decides on both byte rates; what"
+            " it has decided stands on the broker's metrics page, with level 0"
+        )
 
 
 def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]:
@@ -132,6 +146,15 @@ def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> 
 def _ask(found: Target) -> Told:
     admin = Onlooker(found.bootstrap)
     try:
-        return Told(admin.quotas(), tuple(sorted(admin.members().brokers)), read_pages(found.urls))
+        brokers = tuple(sorted(admin.members().brokers))
+        return Told(admin.quotas(), brokers, read_pages(found.urls), dict(_callbacks(admin, brokers)))
     finally:
         admin.close()
+
+
+def _callbacks(admin: Onlooker, brokers: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """The callback class of each broker that has one, and tells its settings."""
+    for broker in brokers:
+        with suppress(AdminError):
+            if (name := admin.quota_callback(broker)) is not None:
+                yield broker, name

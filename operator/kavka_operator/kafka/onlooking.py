@@ -13,10 +13,11 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
-from kavka_operator.kafka.client import LATEST, KafkaClient, brokers_of
+from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import partitions_of, quorum_of
 
+CALLBACK = "client.quota.callback.class"
 Ends = Mapping[tuple[str, int], int]
 NOT_NOW = {
     kafka.errors.NotLeaderForPartitionError.errno,
@@ -74,6 +75,12 @@ class Onlooker(KafkaClient):
         """Every quota, as DescribeClientQuotas tells it."""
         with in_words("describe the quotas"):
             return self._quotas()
+
+    def quota_callback(self, broker: int) -> str | None:
+        """The class that decides on byte rates instead of Kafka's levels (`client.quota.callback.class`), if any."""
+        with in_words(f"describe the settings of node {broker}"):
+            found = self._configs(BROKER_RESOURCE, [str(broker)], CALLBACK)[str(broker)]
+            return next((setting.value for setting in found if setting.name == CALLBACK and setting.value), None)
 
     def ends(self, partitions: Sequence[SeenPartition]) -> dict[tuple[str, int], int]:
         """The offset behind the last record of each partition that has a leader."""

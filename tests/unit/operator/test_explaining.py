@@ -116,3 +116,11 @@ def test_a_prefix_stands_behind_the_whole_name_and_counts_its_clients_together()
     assert any(
         line.split()[:3] == ["0", "5", "2"] for line in words(Target("here", "a:1", ("u",)), {"0": page}, limits)
     )
+
+
+def test_a_callback_that_decides_instead_is_named() -> None:
+    told = Told({ALICE: {PRODUCE: 1.0}}, (0, 1, 2), {}, {0: "tenants:Quotas", 2: "tenants:Quotas"})
+    last = list(of_client(Target("here", "a:1"), told, "alice", "etl", NOW_MS))[-1]
+    assert last.startswith("\nnot so on broker 0, 2: there client.quota.callback.class=tenants:Quotas decides")
+    alone = list(of_client(Target("here", "a:1"), Told({}, (0,), {}), "alice", "etl", NOW_MS))
+    assert not any("callback" in line for line in alone)

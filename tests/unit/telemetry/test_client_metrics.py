@@ -12,6 +12,7 @@ from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import Compression, compress
+from kavka_broker.slices import LoopTime
 from kavka_broker.telemetry import client_metrics
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
@@ -27,6 +28,7 @@ CLIENT = {
     "client_source_port": None,
 }
 BYTES_MAX = 10_000
+TIME = LoopTime(lambda: 0)
 WANTED = {"metrics": "org.", "interval.ms": "1000"}
 PUSH = metrics(gauge("org.level", 2.5), flow("org.flow", 3), gauge("com.other", 7), gauge("org.nan", float("nan")))
 
@@ -41,12 +43,12 @@ def made(forward: Forward | None = None, **subscriptions: dict[str, str]) -> Cli
     return taken
 
 
-async def pushed(taken: ClientMetrics, data: bytes, codec: int = 0) -> ErrorCode:
+async def pushed(taken: ClientMetrics, data: bytes, codec: int = 0, time: LoopTime | None = None) -> ErrorCode:
     """The code of the answer to a push by a client that has asked."""
     instance = taken.ask(ME, lambda _: CLIENT)
     push = Push(instance.subscription_id, codec, len(data), False)
     try:
-        taking = taken.push(ME, CLIENT, push, data)
+        taking = taken.push(ME, CLIENT, push, data, time or TIME)
         if taking is not None:
             await taking
     except BrokerError as refusal:
@@ -130,7 +132,7 @@ def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypa
         for number in range(3):
             instance_id = bytes([number + 1]) * 16
             instance = taken.ask(instance_id, lambda _: CLIENT)
-            taking = taken.push(instance_id, CLIENT, Push(instance.subscription_id, 0, 4, False), b"push")
+            taking = taken.push(instance_id, CLIENT, Push(instance.subscription_id, 0, 4, False), b"push", TIME)
             assert taking is not None
             pushes.append(asyncio.ensure_future(taking))
         await until(lambda: running)
@@ -189,10 +191,22 @@ def test_a_push_that_its_clients_names_would_blow_up_is_kept_and_not_passed_on()
         assert len(bomb) < BYTES_MAX
         client = {**CLIENT, "client_id": "x" * 2_000}
         instance = taken.ask(ME, lambda _: client)
-        taking = taken.push(ME, client, Push(instance.subscription_id, 0, len(bomb), False), bomb)
+        taking = taken.push(ME, client, Push(instance.subscription_id, 0, len(bomb), False), bomb, TIME)
         assert taking is not None
         await taking
         assert kept(taken) == {"org.level": 2.5, "org.flow": 3.0}
         assert (forward.sent_total, forward.dropped_total) == (0, 1)
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize(("data", "code"), [(PUSH, ErrorCode.NONE), (b"no OTLP", ErrorCode.INVALID_RECORD)])
+def test_the_time_of_the_thread_is_the_clients_also_where_nothing_can_be_read(data: bytes, code: ErrorCode) -> None:
+    class Request:
+        loop_ns, flow = 5, None
+
+    ticks = iter((100, 107))
+    time = LoopTime(lambda: next(ticks))
+    time.payer = Request()
+    assert asyncio.run(pushed(made(all=WANTED), data, time=time)) is code
+    assert time.payer.loop_ns == 12
