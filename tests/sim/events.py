@@ -19,7 +19,7 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 NEVER = {"fetch.damaged": "a leader served a batch with a wrong CRC"}
 
 #: For which else a broker closes a connection here: nobody sends what cannot be. (Whom for a bound, `crowds` judges.)
-CLOSED_FOR: Final = ("produce with acks=0", "idle for", "more than max.connections")
+CLOSED_FOR: Final = ("produce with acks=0", "idle for", "more than max.connections", "its address is above")
 
 
 class Events(logging.Handler):

@@ -30,6 +30,7 @@ from tests.sim import (
     teeth_of_disks,
     teeth_of_mends,
     teeth_of_quotas,
+    teeth_of_rates,
     teeth_of_strangers,
     teeth_of_turns,
 )
@@ -43,6 +44,7 @@ BESIDE: Final = (
     teeth_of_strangers,
     teeth_of_crowds,
     teeth_of_quotas,
+    teeth_of_rates,
     teeth_of_turns,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH

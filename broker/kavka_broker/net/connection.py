@@ -150,7 +150,9 @@ class Connection(asyncio.BufferedProtocol):
         """Hear nothing of the client any more, and close when the delay is over."""
         self._end_mute()
         self._held = Holding(HeldTime(), HeldTime())
-        self._held.begin(int(self._listener.clock.monotonic_ms()))
+        now_ms = self._listener.clock.monotonic_ms()
+        self._held.begin(int(now_ms))
+        self._muted_until_ms = now_ms + delay_ms
         self._mute = self._listener.timers.after(delay_ms, partial(self.close, reason))
         # A transport that is new begins to read in this turn, even if it is told not to.
         asyncio.get_running_loop().call_soon(self._read_or_pause)
