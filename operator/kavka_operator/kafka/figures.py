@@ -47,7 +47,15 @@ QUOTA_TYPES: Mapping[str, str] = {  # of Kafka's keys, as the pages call them
     QuotaKey.CONTROLLER_MUTATION_RATE: MUTATION,
     QuotaKey.CONNECTION_CREATION_RATE: "connection_creation",
 }
-OF_QUOTA = (QUOTA_LIMIT, QUOTA_USAGE, QUOTA_SHARES, QUOTA_HELD)
+OF_QUOTA = {  # with the field of `QuotaFigures`
+    QUOTA_LIMIT: "limit",
+    QUOTA_USAGE: "usage",
+    QUOTA_SHARES: "shares",
+    QUOTA_HELD: "throttled_seconds",
+    "kavka_quota_observed_limit": "observed_limit",
+    "kavka_quota_observed_usage": "observed_usage",
+    "kavka_quota_observed_throttled_seconds_total": "observed_seconds",
+}
 WANTED = (
     *(*RATES, *OTHER_RATES, *OTHER_LIMITS, BYTES, LIMIT, THROTTLED, DEMAND),
     *(TOPIC_IN, TOPIC_OUT, RECEIVED, SENT, CONNECTIONS, WAITING, BROKER),
@@ -88,6 +96,9 @@ class QuotaFigures:
     usage: float | None = None
     shares: float | None = None
     throttled_seconds: float | None = None
+    observed_limit: float | None = None
+    observed_usage: float | None = None
+    observed_seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -190,15 +201,7 @@ def _note_limit(client: ClientFigures, labels: Mapping[str, str], limit: float) 
 
 def _note_quota(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:
     key = labels.get("entity", ""), labels.get("quota_type", "")
-    quota = page.quotas.setdefault(key, QuotaFigures())
-    if name == QUOTA_LIMIT:
-        quota.limit = value
-    elif name == QUOTA_USAGE:
-        quota.usage = value
-    elif name == QUOTA_SHARES:
-        quota.shares = value
-    else:
-        quota.throttled_seconds = value
+    setattr(page.quotas.setdefault(key, QuotaFigures()), OF_QUOTA[name], value)
 
 
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:
