@@ -135,12 +135,16 @@ class OpenLogs:
     def forget_former(self, names: Collection[PartitionName]) -> None:
         """Let the checkpoints forget logs that had these names, before new ones have them. Blocks: call it in a thread.
 
-        Where the disk refuses, the maker of the new log hears of it and tries again.
+        A directory whose disk refuses is failed here, not on the loop that would make the new log there. Where nothing
+        is wrong with the disk, the maker of the new log tries again.
         """
         for directory in self.online:
             former = [name for name in names if directory.remembers(name) and self._homes.get(name) is not directory]
-            with suppress(OSError):
+            try:
                 directory.forget(former, partial(self._logs_in, directory), self._spoken_for)
+            except OSError as problem:
+                if not is_passing(problem):
+                    self._fail(directory, problem)
 
     def _sync_id(self, partition_log: Log) -> None:
         try:

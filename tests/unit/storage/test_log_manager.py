@@ -8,6 +8,7 @@ from kavka_broker.slices import at_once
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
+from kavka_broker.storage.names import PartitionName
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
@@ -286,6 +287,22 @@ def test_a_clean_stop_needs_no_recovery() -> None:
     assert found is not None
     assert values(found) == [b"%d" % index + b"x" * 100 for index in range(12)]
     assert not disk.exists("/data/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["broken", "full"])
+def test_a_directory_that_cannot_forget_a_former_log_is_failed_before_a_new_one_is_made_there(is_full: bool) -> None:
+    disk = formatted("/data", "/more")
+    manager = start(disk, "/data", "/more")
+    fill(manager.create("t", 0, ID, SMALL), 3)
+    manager.write_checkpoints(lambda opened: opened.log_end_offset)
+    manager.delete("t", 0)
+    assert manager.remembers_former("t", 0)
+    disk.space_bytes, disk.fail_syncs = (0, False) if is_full else (None, True)
+    manager.forget_former([PartitionName("t", 0)])
+    disk.space_bytes, disk.fail_syncs = None, False
+    assert [directory.path for directory in manager.online] == (["/data", "/more"] if is_full else ["/more"])
+    assert manager.remembers_former("t", 0) == is_full
+    assert manager.create("t", 0, OTHER_ID, SMALL).log_end_offset == 0
 
 
 def test_a_stop_on_a_full_disk_is_not_clean_and_fails_no_directory() -> None:
