@@ -64,6 +64,18 @@ class Ledger:
                 together.add_all(totals)
         return together
 
+    def changed(self) -> dict[Run, list[int]]:
+        """The seeds with another digest than in a run of another commit, for each that was asked for the same."""
+        mine = self.totals().digests
+        found: dict[Run, list[int]] = {}
+        for run in dict.fromkeys(run for run, _ in self._slices):
+            if run == self._run or run.options != self._run.options:
+                continue
+            theirs = self.totals(run).digests
+            if shared := sorted(mine.keys() & theirs.keys()):
+                found[run] = [seed for seed in shared if mine[seed] != theirs[seed]]
+        return found
+
     def table(self) -> str:
         """A row for each run, in the order in which they began."""
         runs = dict.fromkeys(run for run, _ in self._slices)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.sim.cluster import Outcome
-from tests.sim.ledger import SLICE_SEEDS, Ledger, Run, commit_here
+from tests.sim.ledger import SLICE_SEEDS, Ledger, Run, commit_here, spans
 from tests.sim.totals import Totals
 from tests.sim.workers import STORY_LINES, run_seeds
 
@@ -104,7 +104,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default=(), type=words, help="of the seed's faults only these, with commas between")
     parser.add_argument("--story", action="store_true", help="print all that happened")
     parser.add_argument("--keep-going", action="store_true", help="run the other seeds where one has failed")
-    parser.add_argument("--ledger", type=Path, help="a file: go on behind what it has, add what comes, print its table")
+    parser.add_argument(
+        "--ledger",
+        type=Path,
+        help="a file: go on behind what it has, add what comes, print its table and whose digests differ from before",
+    )
     return parser.parse_args(arguments)
 
 
@@ -142,6 +146,8 @@ def run_slices(seeds: range, options: argparse.Namespace) -> Totals:
         if totals.failed and not options.keep_going:
             break
     print(ledger.table())
+    for run, changed in ledger.changed().items():
+        print(f"digests that differ from those of {run}: {spans(changed) or 'none'}")
     return ledger.totals()
 
 

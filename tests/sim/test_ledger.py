@@ -59,6 +59,19 @@ def test_what_was_run_of_another_commit_counts_for_nothing(tmp_path: Path, other
     assert ledger.table().count("\n") == 2
 
 
+def test_seeds_with_another_digest_than_at_an_earlier_commit_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    before = totals_of(1, 2, 3, 4)
+    before.digests[3] = "another"
+    Ledger(path, Run("badcab")).add(before)
+    Ledger(path, Run("ba5eba11")).add(totals_of(8))
+    Ledger(path, Run("badcab", "nodes 5")).add(before)
+    ledger = Ledger(path, HERE)
+    assert ledger.changed() == {}
+    ledger.add(totals_of(2, 3, 5))
+    assert ledger.changed() == {Run("badcab"): [3]}
+
+
 def test_the_table_is_what_the_document_has() -> None:
     table = (ROOT / "docs" / "reliability.md").read_text()
     assert Ledger(Path("/nowhere"), HERE).table() in table
