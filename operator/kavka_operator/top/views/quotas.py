@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kavka_broker.core.quota.terms import PREFIX
+from kavka_broker.core.quota.terms import CLUSTER, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.kafka.figures import QUOTA_TYPES
@@ -31,13 +31,13 @@ def quotas(history: History) -> Sheet:
     if limits is None:
         return Sheet("quotas", COLUMNS, (), 5, "this cluster does not tell its quotas")
     near = Neighbours(limits)
-    rows = [
-        _row(history, near, entity, key, values[key]) for entity, values in limits.items() for key in _amounts(values)
-    ]
+    rows = [_row(history, near, entity, key, values) for entity, values in limits.items() for key in _amounts(values)]
     return Sheet("quotas", COLUMNS, tuple(rows), 5, "" if history.now.pages else cells.NO_PAGES)
 
 
-def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit: float) -> Row:
+def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, values: Mapping[str, float]) -> Row:
+    budget = values.get(CLUSTER + key)
+    limit = values[key] if budget is None else budget
     text, level = units.printable(entity_text(entity)), level_of(entity)
     hidden = [other for other in shadowed_by(entity, near) if key in other.keys and other.clients == "All"]
     return Row(
@@ -45,17 +45,30 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, limit:
         (
             Cell(text, text, Tone.FAINT if hidden else Tone.NAME),
             Cell(str(level), level) if level else Cell(""),
-            Cell(_words(key), key),
+            Cell(_words(key) if budget is None else f"{_words(key)}, cluster", key),
             Cell(units.amount(_kind(key), limit), limit),
-            *_usage(history, entity, key),
+            *_usage(history, entity, key, budget),
             Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
         ),
     )
 
 
 def _amounts(values: Mapping[str, float]) -> list[str]:
-    """The keys that are amounts; of Kavka's own the moments, and the mark of a prefix, are not."""
-    return sorted(key for key in values if not key.endswith("_ms") and key != PREFIX)
+    """The keys that are amounts; of Kavka's own the moments, and the mark of a prefix, are not.
+
+    A budget of the whole cluster stands in the row of Kafka's key, which it divides among the brokers.
+    """
+    amounts = (key for key in values if not key.endswith("_ms") and key != PREFIX)
+    return sorted(key for key in amounts if not _is_of_a_budget(key) or not _has_a_row(base_key(key), values))
+
+
+def _is_of_a_budget(key: str) -> bool:
+    return key.startswith(CLUSTER) or SHARE.fullmatch(key) is not None
+
+
+def _has_a_row(key: str, values: Mapping[str, float]) -> bool:
+    """Whether a row shows the budget of which this is the limit."""
+    return key in values and CLUSTER + key in values
 
 
 def _kind(key: str) -> str:
@@ -67,12 +80,15 @@ def _words(key: str) -> str:
     return QUOTA_TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
 
 
-def _usage(history: History, entity: AnyEntity, key: str) -> tuple[Cell, ...]:
-    """Usage, used, held and clients, as the metrics pages tell them."""
+def _usage(history: History, entity: AnyEntity, key: str, budget: float | None) -> tuple[Cell, ...]:
+    """Usage, used, held and clients, as the metrics pages tell them: of a budget, of all brokers together."""
     name = str(entity), QUOTA_TYPES.get(key, key)
     now = {node: page.quotas[name] for node, page in history.now.pages.items() if name in page.quotas}
     used = greatest(quota.usage / quota.limit for quota in now.values() if quota.usage is not None and quota.limit)
     usage = greatest(quota.usage for quota in now.values())
+    if budget and usage is not None:
+        usage = sum(quota.usage for quota in now.values() if quota.usage is not None)
+        used = usage / budget
     return (
         Cell(units.amount(QUOTA_TYPES.get(key, key), usage), usage) if usage is not None else UNTOLD,
         cells.usage(used, is_limited=True),

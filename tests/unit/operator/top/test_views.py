@@ -169,3 +169,16 @@ def test_the_history_ends_somewhere() -> None:
     assert looks is not None
     assert len(looks.looks) == LOOKS_MAX
     assert looks.now.at_s == 3 * LOOKS_MAX - 1
+
+
+def test_a_budget_of_the_whole_cluster_is_held_against_what_all_brokers_let_through() -> None:
+    values = {
+        "producer_byte_rate": 1000.0,
+        "kavka_cluster_producer_byte_rate": 3000.0,
+        "kavka_share_1_producer_byte_rate": 2000.0,
+        "kavka_share_2_producer_byte_rate": 1000.0,
+    }
+    pages = {"1": page(1.0, 2000.0, limit=2000.0), "2": page(1.0, 400.0, limit=1000.0, node=2)}
+    (row,) = table(VIEWS["quotas"](history(look(1.0, quotas={Entity(None, "etl"): values}, pages=pages)))).values()
+    assert (row["LIMITS"], row["LIMIT"], row["MOST"]) == ("produce, cluster", "2.9 KiB/s", "2.3 KiB/s")
+    assert row["USED"].split()[-2:] == ["80", "%"]
