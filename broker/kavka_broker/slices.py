@@ -66,10 +66,13 @@ class Payer(Protocol):
 class LoopTime:
     """Whose time on the loop is being spent: work that is begun meanwhile is for the same request."""
 
-    __slots__ = ("now_ns", "payer", "turns")
+    __slots__ = ("now_ns", "payer", "thread_ns", "turns")
 
-    def __init__(self, now_ns: Callable[[], int], turns: Turns | None = None) -> None:
+    def __init__(
+        self, now_ns: Callable[[], int], turns: Turns | None = None, thread_ns: Callable[[], int] | None = None
+    ) -> None:
         self.now_ns = now_ns
+        self.thread_ns = thread_ns or now_ns  # called in a thread, measures what that does
         self.turns = turns or Turns(now_ns)
         self.payer: Payer | None = None
 

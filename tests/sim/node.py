@@ -313,13 +313,15 @@ class Node:
         running.add_done_callback(self._ran)
 
     async def _run(self, process: Process) -> None:
+        work_ns = count(step=WORK_STEP_NS).__next__
         world = World(
             self.disk,
             self.clock,
             self.random.randbytes,
             threads_max=1,
             acceptor=LoopAcceptor,
-            work_ns=count(step=WORK_STEP_NS).__next__,
+            work_ns=work_ns,
+            thread_ns=work_ns,
         )
         server = Server(self.config, self._crash, world)
         self.server = server

@@ -30,6 +30,7 @@ from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
+from kavka_broker.api.steps import paid
 from kavka_broker.api.topic_charges import charge_produced
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -193,7 +194,10 @@ async def append_later(
     admit = None if admission is None else admission.check
     for start in range(0, len(pending.later), LATER_AT_ONCE_MAX):
         some = pending.later[start : start + LATER_AT_ONCE_MAX]
-        await asyncio.gather(*(append_one_later(later, request, broker, client, pending, admit) for later in some))
+        time = broker.slices.time
+        await asyncio.gather(
+            *(paid(append_one_later(later, request, broker, client, pending, admit), time) for later in some)
+        )
 
 
 async def append_one_later(

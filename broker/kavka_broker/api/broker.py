@@ -111,14 +111,17 @@ class Broker:
     serving: Serving | None = None
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers
     slices: Slices = field(default_factory=Slices, init=False)
-    preparation: Preparation = field(default_factory=Preparation, init=False)
-    message_threads: MessageThreads = field(default_factory=MessageThreads, init=False)
+    preparation: Preparation = field(init=False)
+    message_threads: MessageThreads = field(init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
     # Two of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
     replicas: ReplicaManager = field(init=False)
     fetches: Fetches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.preparation, self.message_threads = Preparation(self.slices), MessageThreads(self.slices)
 
     def serve(self, serving: Serving) -> None:
         """Take up the parts of a broker."""

@@ -208,7 +208,9 @@ class Dispatcher:
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         """Finish, or have a thread write a long answer, which is waited for again: it has been charged, and says so."""
         if isinstance(answer, Written):
-            self._sending, self._sending_since_ns = exchange.sensor, exchange.began_ns
+            # What the thread took has come to the request's time.
+            self._sending, self._sending_since_ns = exchange.sensor, exchange.began_ns - exchange.loop_ns
+            exchange.loop_ns = 0
             self._finish(exchange, answer)
             return
         self._charge(exchange)
@@ -216,7 +218,7 @@ class Dispatcher:
             answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
             exchange.sensor = self._sending
-            exchange.waiting = asyncio.ensure_future(self._written(answer, exchange.client))
+            exchange.waiting = self._task(self._written(answer, exchange.client), exchange)
         else:
             self._finish(exchange, answer)
 

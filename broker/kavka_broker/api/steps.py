@@ -9,6 +9,11 @@ from kavka_broker.slices import LoopTime, Payer
 T = TypeVar("T")
 
 
+def paid(coroutine: Coroutine[Any, Any, T], time: LoopTime) -> Coroutine[Any, Any, T]:
+    """Return the coroutine for a task of its own, for which the request of now pays."""
+    return coroutine if time.payer is None else Steps(coroutine, time.payer, time)
+
+
 class Steps(Coroutine[Any, Any, T]):
     """A coroutine whose steps `payer` pays for."""
 

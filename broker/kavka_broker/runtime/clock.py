@@ -6,6 +6,9 @@ from typing import Final
 #: Nanoseconds from an arbitrary start, to measure work with.
 work_ns: Final = time.perf_counter_ns
 
+#: Nanoseconds of CPU time that the calling thread has had.
+thread_ns: Final = time.thread_time_ns
+
 
 class SystemClock:
     """Wall time and monotonic time of this machine."""

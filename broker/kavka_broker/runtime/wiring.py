@@ -113,7 +113,7 @@ class Wiring:
             leading=self._leading() if "controller" in config.roles else None,
         )
         apis = load()
-        time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns)
+        time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns, self._world.thread_ns)
         of_brokers = Dispatcher(broker, apis, self._crash, time)
         of_controllers = Dispatcher(broker, apis, self._crash, time, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped

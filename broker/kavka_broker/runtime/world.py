@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
-from kavka_broker.runtime.clock import SystemClock, work_ns
+from kavka_broker.runtime.clock import SystemClock, thread_ns, work_ns
 from kavka_broker.seams import Clock
 from kavka_broker.storage.disk import Disk, RealDisk
 
@@ -32,6 +32,8 @@ class World:
     """What a listener listens with."""
     work_ns: Callable[[], int] = work_ns
     """Measures the time that requests take on the loop."""
+    thread_ns: Callable[[], int] = thread_ns
+    """Measures the time that requests take of a thread; called in that."""
 
     def integer(self, low: int, high: int) -> int:
         """Return one of `low` to `high`, all as likely, except for a bias of 2^-32 for the span of an int32."""

@@ -1,0 +1,84 @@
+"""Threads that work for requests, a few at a time; whose turn it is goes by the time that its client has had of them.
+
+So a client that sends large requests, or batches that unpack to very much, makes others wait for what is at work, and
+not for all that it has sent. What a thread does for a request counts for `request_percentage`, as its time on the loop.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from kavka_broker.core.fairness import FairQueue, Flow
+from kavka_broker.slices import Payer, Slices
+
+R = TypeVar("R")
+Turn = asyncio.Future[None]
+Outcome = tuple[Any, Exception | None, int]  # with the time that it took
+
+
+class RequestThreads:
+    """At most `threads_max` threads. Who pays for the work is known to the time of `slices`."""
+
+    def __init__(self, slices: Slices, threads_max: int) -> None:
+        self._slices = slices
+        self._free = threads_max
+        self._queue: FairQueue[Turn] = FairQueue()
+
+    async def run(self, function: Callable[..., R], *arguments: object) -> R:
+        """Return what a thread makes of it in its turn. Raises what the function raises."""
+        payer, measure = self._slices.time.payer, self._slices.time.thread_ns
+        flow = self._queue.join(*(payer.flow.client if payer is not None and payer.flow is not None else ("", "")))
+        try:
+            await self._turn(flow)
+        except BaseException:
+            self._queue.leave(flow)
+            raise
+        work = asyncio.ensure_future(asyncio.to_thread(_outcome, measure, function, arguments))
+        work.add_done_callback(partial(self._over, flow, payer))
+        # Shielded: a thread cannot be stopped, and its place is free when it is through.
+        result, error, _ = await asyncio.shield(work)
+        if error is not None:
+            raise error
+        return result  # type: ignore[no-any-return]
+
+    async def _turn(self, flow: Flow[Turn]) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.wait(flow, turn)
+        try:
+            await turn
+        except BaseException:
+            self._queue.forget(flow, turn)
+            if not turn.cancelled():
+                self._pass_on()  # it had its turn, and does not use it
+            raise
+
+    def _over(self, flow: Flow[Turn], payer: Payer | None, work: "asyncio.Future[Outcome]") -> None:
+        if not work.cancelled() and work.exception() is None:
+            took_ns = work.result()[2]
+            self._queue.charge(flow, took_ns)
+            if payer is not None:
+                payer.loop_ns += took_ns
+        self._queue.leave(flow)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give the place of a thread to who is next."""
+        while (taken := self._queue.take()) is not None:
+            _, turn = taken
+            if not turn.done():  # else given up just now
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+def _outcome(measure: Callable[[], int], function: Callable[..., Any], arguments: tuple[object, ...]) -> Outcome:
+    began_ns = measure()
+    try:
+        result, error = function(*arguments), None
+    except Exception as raised:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
+        result, error = None, raised
+    return result, error, measure() - began_ns
