@@ -14,11 +14,13 @@ from kavka_broker.protocol.messages.create_topics_response import CreateTopicsRe
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 
 STEP_NS = 10_000_000
+THREAD_STEP_NS = 1_000_000_000_000
 LIMIT = 0.001
 WINDOW_MS = 1000
 VERSIONS = 3
@@ -130,5 +132,25 @@ def test_what_has_no_answer_and_what_nodes_ask_each_other_is_exempt(tmp_path: Pa
         await first.heard()
         assert (used_ns(first, "limited"), muted(first)) == (0, 0)
         assert first.broker.quotas.requests.exempt.used_total > 2 * STEP_NS
+
+    play(tmp_path, scenario)
+
+
+def test_what_threads_do_for_a_request_counts(tmp_path: Path) -> None:
+    """To pack a batch again, and to write a long answer; of that the client is told with its next request."""
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await first.create("packed", compression_type="zstd")
+        await first.create("wide", 1000)
+        first.broker.slices.time.thread_ns = count(step=THREAD_STEP_NS).__next__
+        batch = build_batch([(None, bytes(64 * 1024))], timestamp_ms=-1)
+        request = ProduceRequest(
+            None, 1, 10_000, [TopicProduceData("packed", partition_data=[PartitionProduceData(0, batch)])]
+        )
+        answer = await (await named(first, "packer")).call(request, ProduceResponse, 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        await (await named(first, "reader")).call(MetadataRequest(None), MetadataResponse, 12)
+        for client_id in ("packer", "reader"):
+            assert 1 <= used_ns(first, client_id) / THREAD_STEP_NS < 2
 
     play(tmp_path, scenario)
