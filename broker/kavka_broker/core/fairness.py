@@ -34,6 +34,7 @@ class Flow(Generic[W]):
     __slots__ = ("client", "connections", "is_of_peer", "is_part", "is_queued", "name", "used_ns", "waiting", "weight")
 
     def __init__(self, name: Name) -> None:
+        assert name[2] >= 1, f"{name} would never have had enough"
         self.name = name
         self.client, self.weight, self.is_part = name[:2], name[2], bool(name[3])
         self.is_of_peer = self.weight == PEER_WEIGHT
@@ -78,6 +79,8 @@ class FairQueue(Generic[W]):
 
     def leave(self, flow: Flow[W]) -> None:
         """A connection of the flow is gone. What the flow has used counts on where it is more than others have."""
+        assert flow.connections > 0, f"{flow.name} has no connection to lose"
+        assert self._flows.get(flow.name) is flow, f"{flow.name} is another flow here"
         flow.connections -= 1
         if flow.connections:
             return
@@ -88,6 +91,8 @@ class FairQueue(Generic[W]):
         if len(self._gone) > GONE_FLOWS_MAX:
             oldest, _ = self._gone.popitem(last=False)
             del self._flows[oldest]
+        assert len(self._gone) <= GONE_FLOWS_MAX, len(self._gone)
+        assert len(self._gone) <= len(self._flows), "a flow that is gone is forgotten and remembered"
 
     def goes_first(self, flow: Flow[W]) -> bool:
         """Whether the flow may take its turn before all that wait."""
@@ -97,6 +102,7 @@ class FairQueue(Generic[W]):
 
     def charge(self, flow: Flow[W], cost_ns: int) -> None:
         """Count what the flow has had."""
+        assert cost_ns >= 0, f"{flow.name} would get {-cost_ns} ns back"
         flow.used_ns = self._start_ns(flow) + cost_ns // flow.weight
         if not self._heap:
             self.now_ns = max(self.now_ns, flow.used_ns)
@@ -117,6 +123,8 @@ class FairQueue(Generic[W]):
         """Return the waiter whose turn it is, with its flow; None where nobody waits."""
         while self._heap:
             used_ns, _, flow = heappop(self._heap)
+            assert flow.is_queued, f"{flow.name} is queued twice"
+            assert used_ns <= flow.used_ns, f"{flow.name} had {used_ns} ns, and now {flow.used_ns}"
             flow.is_queued = False
             if not flow.waiting:
                 continue
@@ -140,6 +148,7 @@ class FairQueue(Generic[W]):
         return max(flow.used_ns, self.now_ns - CREDIT_NS)
 
     def _push(self, flow: Flow[W]) -> None:
+        assert flow.waiting, f"{flow.name} is queued, and nobody waits"
         flow.is_queued = True
         self._numbers += 1
         heappush(self._heap, (flow.used_ns, self._numbers, flow))

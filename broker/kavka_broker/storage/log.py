@@ -350,13 +350,12 @@ class Log:
         now_ms: int,
     ) -> None:
         """Write batches: the one place where a log grows."""
-        state = self.state
+        state, segments = self.state, self.segments
         if state.is_failed:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name}: an earlier sync failed")
         assert state.end_offset <= base_offset <= last_offset, (
             f"{self.name}: {base_offset} comes behind {state.end_offset}"
         )
-        segments = self.segments
         active = segments.active
         if (
             active.file.size + size > segments.bytes_max
@@ -370,6 +369,7 @@ class Log:
             active = self.roll(now_ms, None if has_reach else base_offset)
         if leader_epoch > self.epochs.begun:
             self.epoch_file.begin(leader_epoch, base_offset)
+        assert last_offset <= active.offset_max, f"{active.file.path} has no room for {last_offset}"
         try:
             active.append(batch, last_offset, max_timestamp)
         except OSError as problem:

@@ -137,6 +137,8 @@ class Reader:
         if len(self._places) >= READERS_MAX:
             del self._places[next(iter(self._places))]
         self._places[offset] = (segment, position)
+        assert 0 < position <= segment.file.size, f"{self._state.name}: a reader stopped at {position}"
+        assert len(self._places) <= READERS_MAX, len(self._places)
 
     def forget_gone(self) -> None:
         """Forget the places in segments that the log has no more."""

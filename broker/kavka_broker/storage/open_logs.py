@@ -278,6 +278,7 @@ class OpenLogs:
         return [partition_log for partition_log in self if self._homes.get(partition_log.name) is directory]
 
     def _fail(self, directory: LogDirectory, problem: OSError | None = None) -> None:
+        assert directory in self.directories, f"{directory.path} is not among the log directories"
         if not directory.is_online:
             return
         directory.is_online = False

@@ -15,6 +15,7 @@ from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.segments import Segments
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, fill, new_disk, open_log
+from tests.unit.storage.test_log_manager import formatted, start
 
 
 def beyond(log: Log) -> int:
@@ -50,6 +51,12 @@ def misplaced(segments: Segments) -> Segments:
     return segments
 
 
+def write_beyond_reach(log: Log) -> None:
+    log.segments.active.offset_max = log.log_end_offset - 1
+    vars(log)["roll"] = lambda *_: log.segments.active
+    append(log)
+
+
 DEFECTS: dict[str, Callable[[Log], object]] = {
     "a log that begins behind its end": lambda log: LogState(log.name, 1, 0, has_begun=True),
     "a recovery point behind the end": durability,
@@ -75,6 +82,9 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "snapshots out of order": lambda log: log.producer_files.snapshots.load(0, 13, lambda *_: True, [5, 3]),
     "epochs whose starts go back": lambda log: LeaderEpochs([(0, 5), (1, 3)]),
     "an epoch below 0": lambda log: checkpoints.write_epochs(log.disk, "/data/epochs", [(-1, 0)], durable=False),
+    "a batch beyond a segment's reach": write_beyond_reach,
+    "a reader that stopped at its first byte": lambda log: log.reader._remember(5, log.segments.active, 0),
+    "a reader that stopped behind the end": lambda log: log.reader._remember(5, log.segments.active, 10**6),
     "a log of no topic": lambda log: partition_metadata.write(log.disk, DIRECTORY, ZERO),
 }
 
@@ -87,6 +97,12 @@ def test_a_defect_is_found_where_it_is_made(what: str) -> None:
     assert len(log.segments) > 1
     with pytest.raises(AssertionError):
         DEFECTS[what](log)
+
+
+def test_a_directory_of_another_broker_does_not_fail_here() -> None:
+    manager, other = start(formatted()), start(formatted())
+    with pytest.raises(AssertionError):
+        manager._fail(other.directories[0])
 
 
 @pytest.mark.parametrize(("last_offset", "position"), [(6, 100), (5, 300), (4, 300), (-1, 300)])

@@ -36,6 +36,7 @@ def divide(budget: int, demand: Mapping[int, float]) -> dict[int, int]:
 
 def _level(rest: float, wanted: list[float]) -> float:
     """The most that a broker may have, so that all together have `rest`; `wanted` is in order and more than that."""
+    assert wanted == sorted(wanted), f"who wants least comes first: {wanted}"
     for index, asked in enumerate(wanted):
         level = rest / (len(wanted) - index)
         if asked >= level:
@@ -55,4 +56,5 @@ def step(budget: int, shares: Mapping[int, int], wanted: Mapping[int, int]) -> d
         more = min(max(wanted[broker] - shares.get(broker, 0), 0), free)
         free -= more
         found[broker] = min(wanted[broker], shares.get(broker, 0) + more)
+    assert sum(found.values()) <= max(budget, sum(shares.values())), f"{found} is more than {budget}"
     return found

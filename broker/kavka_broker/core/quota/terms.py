@@ -41,6 +41,9 @@ OWN_CLIENT_KEYS: Final = (
 )
 OWN_IP_KEYS: Final = _OF_ALL | {prefix + key for prefix in (OVERRIDE, OBSERVED) for key in IP_KEYS}
 
+assert OWN_CLIENT_KEYS.isdisjoint({*CLIENT_KEYS, *IP_KEYS}), "a key of ours is Kafka's"
+assert OWN_IP_KEYS.isdisjoint({*CLIENT_KEYS, *IP_KEYS}), "a key of ours is Kafka's"
+
 AnyEntity = Entity | IpEntity
 Limits = Mapping[str, Mapping[AnyEntity, float]]
 

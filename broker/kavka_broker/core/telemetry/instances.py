@@ -19,6 +19,7 @@ INSTANCES_MAX: Final = 16_384
 EXPIRY_MS_MIN: Final = 60_000
 EXPIRY_INTERVALS: Final = 3
 NEVER_MS: Final = float("-inf")
+assert EXPIRY_INTERVALS > 1.5, "an instance waits so many intervals for its first push, and would be forgotten"
 MAY_ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 ACCEPTED: Final = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
 """What a client may compress a push with, the best first; it may also leave it plain."""
@@ -41,6 +42,7 @@ class Instance:
                  "last_push_ms", "subscription_id", "version")  # fmt: skip
 
     def __init__(self, instance_id: bytes, attributes: Attributes, wanted: Demand, version: int) -> None:
+        assert len(instance_id) == len(ZERO), f"{instance_id.hex()} is no uuid"
         self.instance_id = instance_id
         self.attributes = attributes
         self.demand = wanted
@@ -70,6 +72,7 @@ class Instances:
     """The instances that this broker has heard of lately; the one not heard of for longest makes room."""
 
     def __init__(self, instances_max: int = INSTANCES_MAX) -> None:
+        assert instances_max >= 1, instances_max
         self._instances_max = instances_max
         self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
         self._subscriptions: tuple[Subscription, ...] = ()
@@ -130,6 +133,8 @@ class Instances:
         self._by_id.move_to_end(instance_id)
         if len(self._by_id) > self._instances_max:
             self._by_id.popitem(last=False)
+        assert len(self._by_id) <= self._instances_max, len(self._by_id)
+        assert instance.version == self._version, f"{to_text(instance_id)} holds to former subscriptions"
         instance.expires_ms = now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * instance.demand.interval_ms)
         return instance
 

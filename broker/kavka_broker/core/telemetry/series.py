@@ -71,6 +71,8 @@ class AllSeries:
     """The series of this broker."""
 
     def __init__(self, series_max: int = SERIES_MAX, per_client_max: int = METRICS_PER_CLIENT_MAX) -> None:
+        assert series_max >= 1, series_max
+        assert per_client_max >= 1, per_client_max
         self._series_max = series_max
         self._per_client_max = per_client_max
         self._series: dict[Key, Series] = {}
@@ -103,8 +105,10 @@ class AllSeries:
         for key in [key for key, series in self._series.items() if series.expires_ms <= now_ms]:
             del self._series[key]
             self._per_client[key.client] -= 1
+            assert self._per_client[key.client] >= 0, f"{key.client} has fewer series than have ended"
             if not self._per_client[key.client]:
                 del self._per_client[key.client]
+        assert len(self._per_client) <= len(self._series), "a client without series is remembered"
 
     def _at(self, key: Key, interval_ms: int, now_ms: int) -> Series | None:
         series = self._series.get(key) or self._add(key, now_ms)
@@ -121,6 +125,7 @@ class AllSeries:
             return None
         if key.client != OTHERS and not self._has_room(now_ms):
             return None
+        assert key not in self._series, f"{key} is there already"
         self._per_client[key.client] += 1
         self._series[key] = Series()
         return self._series[key]
@@ -132,7 +137,9 @@ class AllSeries:
 
     @property
     def _of_clients(self) -> int:
-        return len(self._series) - self._per_client[OTHERS]
+        count = len(self._series) - self._per_client[OTHERS]
+        assert 0 <= count <= self._series_max, f"{count} series of {self._series_max}"
+        return count
 
     def _increase(self, instance_id: bytes, point: Point) -> float:
         """Return by how much a flow has grown. A total below the last one has begun again at 0."""
@@ -143,6 +150,7 @@ class AllSeries:
         self._totals[key] = point.value
         if len(self._totals) > TOTALS_MAX:
             self._totals.popitem(last=False)
+        assert len(self._totals) <= TOTALS_MAX, len(self._totals)
         if last is None:
             return 0.0
         return point.value - last if point.value >= last else point.value
@@ -168,6 +176,8 @@ def gathered(pushed: Pushed, wants: Callable[[str], bool], points_max: int = POI
             found[key] = max(before, point, key=value_of)
         else:
             found[key] = point._replace(value=before.value + point.value)
+    assert len(found) <= points_max, f"{len(found)} points of {points_max}"
+    assert omitted >= pushed.omitted, f"{omitted} are omitted, {pushed.omitted} were before"
     return Pushed(list(found.values()), omitted)
 
 
