@@ -69,6 +69,7 @@ MUST_BE_REACHED: Final = {
     "played.transactions_committed": "values of a committed transaction",
     "played.turns_waited_for": "a client that waits for its turn on a loop",
     "played.unregistered": "a broker that is forgotten while it is down",
+    "played.limited_values": "values of a topic that limits its producers",
     "played.throttled_values": "values of a client under a quota",
     "played.waited_for_room": "connections that wait until others leave",
     "played.weak_records": "records that acks=0 and acks=1 have brought",

@@ -1,10 +1,11 @@
-"""A producer under a quota beside one that has none: it loses nothing, and gets what the quota allows and no more.
+"""A producer under a quota beside one that has none: it loses nothing, and gets what the quota allows and no more. Beside
+them, two producers that share a topic with such a limit.
 
 The quota is one of bytes and one of the loop's time, so requests are delayed by either. A broker counts for itself and
 begins anew with each life, so what passes is bounded by the limit and a window's worth for each broker's life.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
@@ -18,6 +19,8 @@ from tests.sim.workloads import Workload
 
 TOPIC: Final = "throttled"
 PLACE: Final[Place] = (TOPIC, 0)
+LIMITED: Final = "limited"
+LIMITED_PLACE: Final[Place] = (LIMITED, 0)
 NAME: Final = "held"
 LIMIT: Final = 50  # bytes a second: a quarter of a request
 REQUEST_BYTES_MAX: Final = 400
@@ -28,7 +31,7 @@ PERCENTAGE: Final = 0.005  # of the loop: a request takes longer than that of a 
 
 
 class Throttled(Workload):
-    """Two producers with acks=all, one of which is under a quota, and a reader."""
+    """Two producers with acks=all, one of which is under a quota, two that share a limited topic, and readers."""
 
     share = 0.2
 
@@ -39,6 +42,9 @@ class Throttled(Workload):
     async def begin(self, admin: Admin) -> None:
         min_isr = str(self.shape.min_isr)
         await admin.create(TOPIC, 1, self.shape.replication_factor, min_insync_replicas=min_isr)
+        rate = str(2 * LIMIT)
+        more = {"min_insync_replicas": min_isr, "kavka_topic_producer_byte_rate": rate}
+        await admin.create(LIMITED, 1, self.shape.replication_factor, **more)
         limits = [altering.OpData("producer_byte_rate", LIMIT), altering.OpData("request_percentage", PERCENTAGE)]
         request = altering.AlterClientQuotasRequest(
             [altering.EntryData([altering.EntityData("client-id", NAME)], limits)]
@@ -52,34 +58,45 @@ class Throttled(Workload):
 
     def clients(self) -> Iterable[Client]:
         self._held, self._free = (self.as_client(HeldProducer, name) for name in (NAME, "free"))
-        self._reader = self.as_client(Reader, "throttled reader", [PLACE])
-        return [self._held, self._free, self._reader]
+        self._sharing = [self.as_client(SharingProducer, name) for name in ("sharing", "sharing too")]
+        self._reader = self.as_client(Reader, "throttled reader", [PLACE, LIMITED_PLACE])
+        return [*self._producers, self._reader]
+
+    @property
+    def _producers(self) -> list["HeldProducer"]:
+        return [self._held, self._free, *self._sharing]
 
     def stop(self) -> None:
-        for producer in (self._held, self._free):
+        for producer in self._producers:
             producer.told_before = len(producer.told)
 
     def missing(self) -> list[str]:
-        """Both go on until each has been answered after healing: nobody starves."""
-        return [f"{producer.name} is not answered" for producer in (self._held, self._free) if not producer.is_done]
+        """All go on until each has been answered after healing: nobody starves."""
+        return [f"{producer.name} is not answered" for producer in self._producers if not producer.is_done]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last throttled reader", [PLACE])
-        found = await self.running(last, last.read_all(PLACE))
-        self.history.read_finally(PLACE, found)
+        last = self.as_client(Reader, "last throttled reader", [PLACE, LIMITED_PLACE])
+        lost: list[str] = []
+        for place in (PLACE, LIMITED_PLACE):
+            found = await self.running(last, last.read_all(place))
+            self.history.read_finally(place, found)
+            lost += self._lost(place, found)
         self.reached(throttled_values=len(self._held.told))
-        return [*self._lost(found), *self._too_much(), *self.history.anomalies()]
+        self.reached(limited_values=sum(len(producer.told) for producer in self._sharing))
+        too_much = [*self._too_much(LIMIT, [self._held]), *self._too_much(2 * LIMIT, self._sharing)]
+        return [*lost, *too_much, *self.history.anomalies()]
 
-    def _lost(self, found: dict[int, str]) -> Iterator[str]:
-        for producer in (self._held, self._free):
-            for value, offset in producer.told.items():
+    def _lost(self, place: Place, found: dict[int, str]) -> Iterator[str]:
+        for producer in self._producers:
+            for value, offset in producer.told.items() if producer.place == place else ():
                 if found.get(offset) != value:
                     yield f"throttled-lost: {value} was acknowledged at {offset}, where {found.get(offset)} stands"
 
-    def _too_much(self) -> Iterator[str]:
+    def _too_much(self, limit: int, producers: Sequence["HeldProducer"]) -> Iterator[str]:
         seconds, lives = self.loop.time() - self._began, sum(node.lives for node in self.simulation.nodes)
-        allowed = LIMIT * (seconds * CLOCK_RATE_MAX + WINDOW_SECONDS * lives) + REQUEST_BYTES_MAX * lives
-        sent_bytes = self._held.answers * REQUEST_BYTES_MIN
+        ahead = REQUEST_BYTES_MAX * lives * len(producers)
+        allowed = limit * (seconds * CLOCK_RATE_MAX + WINDOW_SECONDS * lives) + ahead
+        sent_bytes = sum(producer.answers for producer in producers) * REQUEST_BYTES_MIN
         if sent_bytes > allowed:
             yield f"throttled-too-much: {sent_bytes} bytes in {seconds:.0f} s; {allowed:.0f} are allowed"
 
@@ -100,3 +117,9 @@ class HeldProducer(WeakProducer):
     def answers(self) -> int:
         """Return how many of its requests were acknowledged."""
         return len({value.split(".")[1] for value in self.told})
+
+
+class SharingProducer(HeldProducer):
+    """Shares its topic's limit with another; no quota is on it."""
+
+    place = LIMITED_PLACE

@@ -22,6 +22,9 @@ from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.slices import Pace, Work
 
 UNITS_PER_PARTITION: Final = 4  # of a slice
+OWED_MS_MAX: Final = 60_000
+"""What others owe makes nobody wait for longer: some clients do not wait, and come back by new connections."""
+
 TOGETHER: Final = -1  # the key where partitions share the allowance
 
 
@@ -37,6 +40,7 @@ class Drawn:
     def charge(self, size_bytes: int, limit: int, now_ms: int) -> int:
         """Record bytes; returns the milliseconds until they have come in."""
         self.rate.record(size_bytes, now_ms)
+        self.allowance.forgive(OWED_MS_MAX, now_ms, limit)
         return self.allowance.spend(size_bytes, now_ms, limit)
 
 

@@ -13,7 +13,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.following import TopicTerms
-from kavka_broker.quotas.topic_quota import TopicQuota
+from kavka_broker.quotas.topic_quota import OWED_MS_MAX, TopicQuota
 from kavka_broker.slices import at_once
 
 LIMIT = 1000
@@ -95,6 +95,13 @@ def test_of_both_limits_each_tells_its_delay() -> None:
     of = quota((TOGETHER, LIMIT), (APART, LIMIT // 2))
     delays = [delay for delay, _ in of.limited["t"].charge({0: BURST + LIMIT}, 0)]
     assert delays == [1000, 12_000]
+
+
+def test_what_others_owe_makes_nobody_wait_for_longer_than_a_minute() -> None:
+    of = quota((TOGETHER, LIMIT))
+    assert delay_ms(of, {0: BURST + 1000 * LIMIT}) == 1_000_000
+    assert delay_ms(of, {0: LIMIT}) == OWED_MS_MAX + 1000
+    assert delay_ms(of, {0: LIMIT}, now_ms=OWED_MS_MAX + 2000) == 0
 
 
 def test_a_topic_without_a_limit_is_not_known() -> None:

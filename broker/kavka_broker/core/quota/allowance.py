@@ -42,6 +42,12 @@ class Allowance:
         self._spent = size_bytes * 1000 + (saved if self._spent is None else max(self._spent, saved))
         return self.rest_ms(self._spent, now_ms, limit)
 
+    def forgive(self, owed_ms_max: int, now_ms: int, limit: float) -> None:
+        """Owe no more than comes in within so long."""
+        self.advance(now_ms, limit)
+        if self._spent is not None:
+            self._spent = min(self._spent, self._accrued + int(limit) * owed_ms_max)
+
     def rest_ms(self, due: int, now_ms: int, limit: float) -> int:
         """The milliseconds until a mark is reached at this limit."""
         self.advance(now_ms, limit)
