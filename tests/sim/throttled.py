@@ -1,5 +1,6 @@
-"""A producer under a quota beside one that has none: it loses nothing, and gets what the quota allows and no more. Beside
-them, two producers that share a topic with such a limit.
+"""A producer under a quota beside one that has none: it loses nothing, and gets what the quota allows and no more.
+
+Beside them, two producers share a topic that has such a limit.
 
 The quota is one of bytes and one of the loop's time, so requests are delayed by either. A broker counts for itself and
 begins anew with each life, so what passes is bounded by the limit and a window's worth for each broker's life.
