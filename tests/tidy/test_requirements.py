@@ -2,6 +2,9 @@
 
 import json
 import re
+import tomllib
+
+import pytest
 
 from tests.tidy.tree import ROOT
 
@@ -29,8 +32,19 @@ def test_what_the_demo_runs_on_is_what_the_tests_run_on() -> None:
     assert {name: dev.get(name) for name in run} == run
 
 
+@pytest.mark.parametrize(("image", "extras"), [("broker", ()), ("operator", ("operator",))])
+def test_an_image_holds_what_its_member_declares_as_the_tests_run_it(image: str, extras: tuple[str, ...]) -> None:
+    project = tomllib.loads((ROOT / image / "pyproject.toml").read_text())["project"]
+    optional = project.get("optional-dependencies", {})
+    declared = [*project["dependencies"], *(text for extra in extras for text in optional[extra])]
+    names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared} - {"kavka-broker"}
+    held, run = pins(image), pins("run")
+    assert names <= held.keys()
+    assert {name: run.get(name) for name in held} == held
+
+
 def test_every_wanted_package_is_pinned() -> None:
-    for name in ("run", "dev", "build", "audit"):
+    for name in ("run", "dev", "build", "audit", "broker", "operator"):
         lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
         wanted = [re.split(r"[\[<>=;]", line)[0].replace(".", "-") for line in lines if re.match(r"[a-z]", line)]
         assert wanted

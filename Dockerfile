@@ -1,0 +1,66 @@
+# The images: `docker build --target broker .` and `--target operator .`, with Docker, Podman or buildah.
+#
+# What is installed is pinned by hash, comes as wheels, and is compiled to bytecode that holds no time of day, so that
+# two builds on one base hold the same files. No stage of the results has a compiler or a pip of ours. They run as a
+# user without a name or a right, on a root file system that may be read-only. docs/how-to/images.md says more.
+
+ARG PYTHON=python:3.11-slim
+
+FROM ${PYTHON} AS base
+ENV PATH=/opt/kavka/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# The standard library's bytecode: without it, and where the root is read-only, each start would compile it.
+RUN python -m compileall -q -x '/(test|tests|idlelib|lib2to3|turtledemo|site-packages|dist-packages)/' \
+    --invalidation-mode unchecked-hash "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
+
+FROM ${PYTHON} AS wheels
+WORKDIR /build
+COPY requirements/build.txt requirements/
+RUN python -m venv --without-pip /tools \
+ && python -m pip --python /tools/bin/python install -q --no-cache-dir --require-hashes -r requirements/build.txt
+COPY broker broker
+COPY operator operator
+RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels ./broker ./operator
+
+FROM wheels AS broker-files
+COPY requirements/broker.txt requirements/
+RUN python -m venv --without-pip /opt/kavka \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
+    --only-binary :all: --require-hashes -r requirements/broker.txt \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
+    /wheels/kavka_broker-*.whl \
+ && /opt/kavka/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/kavka/lib
+
+FROM wheels AS operator-files
+COPY requirements/operator.txt requirements/
+COPY tools/image/strip.py /tools/
+RUN python -m venv --without-pip /opt/kavka \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
+    --only-binary :all: --require-hashes -r requirements/operator.txt \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
+    /wheels/kavka_broker-*.whl /wheels/kavka_operator-*.whl \
+ && /opt/kavka/bin/python /tools/strip.py \
+ && /opt/kavka/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/kavka/lib
+
+FROM base AS broker
+LABEL org.opencontainers.image.title="kavka-broker" \
+      org.opencontainers.image.description="Apache Kafka's broker and controller: its log, replication and quotas" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=broker-files /opt/kavka /opt/kavka
+RUN install -d -o 10001 -g 10001 /var/lib/kavka
+USER 10001:10001
+WORKDIR /var/lib/kavka
+# clients, controllers, and the page of metrics and probes
+EXPOSE 9092 9093 9644
+ENTRYPOINT ["kavka-broker"]
+CMD ["run", "--config", "/etc/kavka/server.properties"]
+
+FROM base AS operator
+LABEL org.opencontainers.image.title="kavka-operator" \
+      org.opencontainers.image.description="Kafka clusters, topics and quotas from custom resources" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=operator-files /opt/kavka /opt/kavka
+USER 10001:10001
+WORKDIR /tmp
+# the page of its own health
+EXPOSE 8080
+ENTRYPOINT ["kavka-operator"]

@@ -1,0 +1,1 @@
+"""What the Dockerfile runs while it builds."""
