@@ -1,0 +1,136 @@
+"""`python -m e2e.images`: build the images of the Dockerfile without a registry, for the node to load.
+
+The base is made here, of Debian's own packages, and carries the very name that the Dockerfile's FROM has; buildah then
+builds as with any other base. An image is kept until what it was made from changes.
+"""
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+
+from e2e.machine import CACHE, IMAGES, demand, run
+
+ROOT = Path(__file__).parents[1]
+BASE = "python:3.11-slim"
+BASE_PACKAGES = ("python3", "python-is-python3", "python3-pip", "ca-certificates")
+LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+SUITE = "bookworm"  # its Python is the one that BASE names
+TARGETS = ("broker", "operator")
+TAG = "e2e"
+SOURCES = ("Dockerfile", ".dockerignore", "requirements", "broker", "operator", "tools/image")
+PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+PAUSE = """\
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void end(int number) { (void)number; _exit(0); }
+static void reap(int number) { (void)number; while (waitpid(-1, 0, WNOHANG) > 0); }
+int main(void) {
+    signal(SIGINT, end); signal(SIGTERM, end); signal(SIGCHLD, reap);
+    for (;;) pause();
+}
+"""
+
+
+def build_all() -> None:
+    """Build what is lacking: the image that holds a pod's namespaces open, the base, and those of the Dockerfile."""
+    demand()
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    build_pause(IMAGES / "pause.tar")
+    build_base(CACHE / "base.tar")
+    stamp = checksum()
+    for target in TARGETS:
+        tar, made = IMAGES / f"{target}.tar", CACHE / f"{target}.stamp"
+        if not tar.exists() or not made.exists() or made.read_text() != stamp:
+            build(target, tar)
+            made.write_text(stamp)
+
+
+def checksum() -> str:
+    """What the images are made from, as a few letters."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    content = [f"{name}\0".encode() + (ROOT / name).read_bytes() for name in names if (ROOT / name).is_file()]
+    return hashlib.sha256(b"\0".join(content)).hexdigest()
+
+
+def build_pause(tar: Path) -> None:
+    """The process of every pod that does nothing."""
+    if tar.exists():
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        source, program, layer = (Path(scratch) / name for name in ("pause.c", "pause", "layer.tar"))
+        source.write_text(PAUSE)
+        run("gcc", "-Os", "-s", "-static", "-o", program, source)
+        with tarfile.open(layer, "w") as archive:
+            archive.add(program, "pause")
+        write_image(tar, "kavka.local/pause:1", layer, {"Entrypoint": ["/pause"], "User": "65535:65535"})
+
+
+def build_base(tar: Path) -> None:
+    """Debian's Python under the name that the Dockerfile asks for."""
+    if not tar.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            layer = Path(scratch) / "layer.tar"
+            leave = [f"--dpkgopt=path-exclude={pattern}" for pattern in LEFT_OUT]
+            include = f"--include={','.join(BASE_PACKAGES)}"
+            run("mmdebstrap", "--quiet", "--variant=minbase", include, *leave, SUITE, layer)
+            environment = [f"PATH={PATHS}", "PIP_BREAK_SYSTEM_PACKAGES=1", "LANG=C.UTF-8"]
+            write_image(tar, BASE, layer, {"Cmd": ["python3"], "Env": environment})
+        buildah("pull", f"docker-archive:{tar}")
+
+
+def write_image(tar: Path, name: str, layer: Path, config: dict[str, object]) -> None:
+    """An archive of one image of one layer, as containerd and buildah read it."""
+    digest = hashlib.sha256(layer.read_bytes()).hexdigest()
+    image = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Env": [f"PATH={PATHS}"], **config},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        "history": [{"created_by": "e2e.images"}],
+    }
+    text = json.dumps(image).encode()
+    place = f"{hashlib.sha256(text).hexdigest()}.json"
+    manifest = json.dumps([{"Config": place, "RepoTags": [name], "Layers": [f"{digest}.tar"]}]).encode()
+    new = tar.with_suffix(".new")
+    with tarfile.open(new, "w") as archive:
+        for path, data in ((place, text), ("manifest.json", manifest)):
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+        archive.add(layer, f"{digest}.tar")
+    new.rename(tar)
+
+
+def build(target: str, tar: Path) -> None:
+    """One target of the Dockerfile. Its steps see the machine's network and its certificates, so that pip works."""
+    name = f"kavka.local/{target}:{TAG}"
+    seen = f"{CERTIFICATES}:{CERTIFICATES}:ro"
+    how = ("--pull-never", "--network", "host", "--layers", "--timestamp", "0", "--volume", seen)
+    buildah("build", *how, "--target", target, "--tag", name, str(ROOT))
+    new = tar.with_suffix(".new")
+    new.unlink(missing_ok=True)  # buildah adds to no archive
+    buildah("push", name, f"docker-archive:{new}:{name}")
+    new.rename(tar)
+
+
+def buildah(command: str, *arguments: str) -> None:
+    """Run buildah with all it has in the cache; chroot and vfs ask neither namespaces nor overlays of the machine."""
+    policy, registries = CACHE / "policy.json", CACHE / "registries.conf"
+    policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}\n')
+    registries.write_text("unqualified-search-registries = []\n")
+    os.environ.update(CONTAINERS_REGISTRIES_CONF=str(registries), BUILDAH_ISOLATION="chroot")
+    places = ("--root", str(CACHE / "buildah"), "--runroot", str(CACHE / "buildah-run"), "--storage-driver", "vfs")
+    run("buildah", *places, command, "--quiet", "--signature-policy", str(policy), *arguments)
+
+
+if __name__ == "__main__":
+    build_all()
