@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test sim chaos bench format generate compat requirements clean
+.PHONY: help demo setup check test sim chaos bench e2e format generate compat requirements clean
 
 help: ## this page
 	@echo 'The day of a developer:'
@@ -25,7 +25,7 @@ help: ## this page
 	@$(call targets,[^1-9])
 
 # What is written behind `##`, of the targets whose text begins so; a figure tells the order, and is not shown.
-targets = awk -F ':.*\#\# ' '/^[a-z]+:.*\#\# $(1)/ { print $$2 "@" $$1 }' $(firstword $(MAKEFILE_LIST)) | sort -t @ -k 1.1,1.2n -s \
+targets = awk -F ':.*\#\# ' '/^[a-z0-9]+:.*\#\# $(1)/ { print $$2 "@" $$1 }' $(firstword $(MAKEFILE_LIST)) | sort -t @ -k 1.1,1.2n -s \
     | awk -F @ '{ sub(/^[1-9] /, "", $$1); printf "  make %-13s %s\n", $$2, $$1 }'
 
 demo: $(RUN) ## three brokers, real clients, a kill -9, a roll under load, a quota; under a minute
@@ -47,6 +47,9 @@ chaos: $(DEV) ## 7 break real processes under load and judge what clients saw: M
 
 bench: $(DEV) ## 8 Kavka beside Apache Kafka, same clients; minutes, needs a JDK: ARGS="--section latency"
 	@$(BIN)/python -m bench $(ARGS)
+
+e2e: $(DEV) ## 9 images, and pods of them on a Kubernetes of one node; needs root: ARGS="--keep -k broker"
+	@$(BIN)/python -m e2e $(ARGS)
 
 format: $(DEV) ## 2 write the code as ruff wants it
 	@$(BIN)/ruff check --fix-only --quiet .

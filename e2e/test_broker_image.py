@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -48,10 +49,10 @@ def produced(value: bytes) -> None:
 
 def consumed(count: int) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": f"g{count}", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["flights"])
     found: list[bytes | None] = []
-    until_outside(lambda: len(found) >= count or take(consumer, found), SECONDS_MAX)
-    consumer.close()
+    with closing(consumer):
+        consumer.subscribe(["flights"])
+        until_outside(lambda: len(found) >= count or take(consumer, found), SECONDS_MAX)
     return found
 
 
