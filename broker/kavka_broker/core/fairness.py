@@ -103,9 +103,13 @@ class FairQueue(Generic[W]):
     def charge(self, flow: Flow[W], cost_ns: int) -> None:
         """Count what the flow has had."""
         assert cost_ns >= 0, f"{flow.name} would get {-cost_ns} ns back"
-        flow.used_ns = self._start_ns(flow) + cost_ns // flow.weight
-        if not self._heap:
-            self.now_ns = max(self.now_ns, flow.used_ns)
+        used_ns = flow.used_ns + cost_ns // flow.weight
+        behind_ns = self.now_ns - CREDIT_NS - flow.used_ns
+        if behind_ns > 0:
+            used_ns += behind_ns  # it begins where `_start_ns` says
+        flow.used_ns = used_ns
+        if used_ns > self.now_ns and not self._heap:
+            self.now_ns = used_ns
 
     def wait(self, flow: Flow[W], waiter: W) -> None:
         """Have the waiter wait for a turn of its flow, behind the others of the flow."""

@@ -1,10 +1,12 @@
-"""A client that keeps to nothing: 300 connections, 64 requests sent ahead on each, deaf to `throttle_time_ms`, back at
-once when closed. It costs the broker a stated amount of memory, and no other client a request.
+"""A client that keeps to nothing: 300 connections with large requests, or 10,000 with small ones, 64 of them sent ahead
+on each, deaf to `throttle_time_ms`, back at once when closed. It costs the broker a stated amount of memory, and no
+other client a request.
 
 The broker closes connections for `max.connections`, which the listener of brokers is not bound by: so it tells those of
 the greedy client from those of its victim whatever the time that goes by.
 """
 
+import resource
 import selectors
 import socket
 import threading
@@ -36,17 +38,35 @@ from tests.support.waiting import until_outside
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka has no metrics page")]
 
 GREEDY, VICTIM = "greedy", "victim"
-CONNECTIONS = 300
 REQUESTS = 64
-RECORD_BYTES = 16 * 1024
-LEFT = 50
-"""Connections that `max.connections` leaves, the broker's own to itself and the victim's among them."""
-MEMORY_BYTES_MAX = CONNECTIONS * 4 * SHARED_BYTES + 16 * 1024 * 1024
-"""A muted connection keeps what came in one reading, of at most SHARED_BYTES; the rest is for objects and what the
-allocator holds of connections that are gone. It grew by 48 MB at most, of these 95.
-"""
-SENT_BYTES = CONNECTIONS * REQUESTS * RECORD_BYTES
-assert SENT_BYTES > 3 * MEMORY_BYTES_MAX, "a broker that read it all would not be noticed"
+ANSWERED_EACH = 128
+"""Connections after which it waits for an answer: the kernel takes no more than its backlog at once."""
+OTHER_FILES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How many connections, the size of each request, and how much memory each may cost the broker."""
+
+    connections: int
+    record_bytes: int
+    left: int  # `max.connections` leaves so many, the broker's own to itself and the victim's among them
+    bytes_max: int
+
+    @property
+    def memory_bytes_max(self) -> int:
+        return self.connections * self.bytes_max + 16 * 1024 * 1024
+
+
+CROWDS = (
+    # A muted connection keeps what came in one reading; the rest is for objects and what the allocator holds. They grew
+    # by 8 and 93 MB.
+    Crowd(300, 16 * 1024, 50, SHARED_BYTES),
+    Crowd(10_000, 1024, 9_700, 12 * 1024),
+)
+for crowd in CROWDS:
+    sent_bytes = crowd.connections * REQUESTS * crowd.record_bytes
+    assert sent_bytes > 3 * crowd.memory_bytes_max, "a broker that read it all would not be noticed"
 
 
 def produce_request(size: int) -> ProduceRequest:
@@ -54,9 +74,9 @@ def produce_request(size: int) -> ProduceRequest:
     return ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[TopicProduceData(TOPIC, partition_data=data)])
 
 
-def frames() -> bytes:
+def frames(record_bytes: int) -> bytes:
     header = RequestHeader(ProduceRequest.API_KEY, LAST_WITH_NAMES, 7, GREEDY)
-    frame = encode_request_header(header) + encode(produce_request(RECORD_BYTES), LAST_WITH_NAMES)
+    frame = encode_request_header(header) + encode(produce_request(record_bytes), LAST_WITH_NAMES)
     return (pack(">i", len(frame)) + frame) * REQUESTS
 
 
@@ -65,13 +85,17 @@ class Greedy:
     """All its connections, in one thread."""
 
     address: tuple[str, int]
-    data: bytes = field(default_factory=frames)
-    came_again: int = 0
+    crowd: Crowd
+    came: int = 0
     _selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
+    _data: bytes = b""
+
+    def __post_init__(self) -> None:
+        self._data = frames(self.crowd.record_bytes)
 
     def run(self, ended: threading.Event) -> None:
-        for _ in range(CONNECTIONS):
-            self._come()
+        for number in range(self.crowd.connections):
+            self._come(is_answered=number % ANSWERED_EACH == 0)
         while not ended.is_set():
             for key, events in self._selector.select(0.1):
                 assert isinstance(key.fileobj, socket.socket)
@@ -82,12 +106,17 @@ class Greedy:
         self._selector.close()
 
     def has_come_again(self, times: int) -> bool:
-        return self.came_again >= times
+        return self.came >= self.crowd.connections + times
 
-    def _come(self) -> None:
+    def _come(self, *, is_answered: bool = False) -> None:
         connection = socket.create_connection(self.address)
+        self.came += 1
+        data = memoryview(self._data)
+        if is_answered:
+            data = data[connection.send(data) :]
+            connection.recv(1)
         connection.setblocking(False)
-        self._selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, memoryview(self.data))
+        self._selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, data)
 
     def _serve(self, connection: socket.socket, rest: memoryview, events: int) -> None:
         try:
@@ -102,7 +131,6 @@ class Greedy:
         except OSError:
             self._selector.unregister(connection)
             connection.close()
-            self.came_again += 1
             self._come()
 
 
@@ -179,14 +207,23 @@ def peak_bytes(pid: int) -> int:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Iterator[Target]:
+def many_files() -> Iterator[None]:
+    """Allow this process, and the broker that it starts, a file for each connection."""
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = max(crowd.connections for crowd in CROWDS) + OTHER_FILES
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(before, wanted), most))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+
+
+@pytest.fixture
+def target(tmp_path: Path, many_files: None) -> Iterator[Target]:
     brokers, clients, controller, pages = (free_port() for _ in range(4))
     listeners = {"PLAINTEXT": brokers, "CLIENTS": clients, "CONTROLLER": controller}
     settings = {
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in listeners.items()),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in listeners),
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
-        "socket.listen.backlog.size": str(2 * CONNECTIONS),
         "kavka.admin.listener": f"127.0.0.1:{pages}",
     }
     server = start_kavka(tmp_path / "broker", settings)
@@ -196,22 +233,23 @@ def target(tmp_path: Path) -> Iterator[Target]:
         server.kill()
 
 
-def test_a_greedy_client_costs_a_stated_memory_and_no_other_client_a_request(target: Target) -> None:
+@pytest.mark.parametrize("crowd", CROWDS, ids=lambda crowd: str(crowd.connections))
+def test_a_greedy_client_costs_a_stated_memory_and_no_other_client_a_request(target: Target, crowd: Crowd) -> None:
     create_topic(target.server, TOPIC)
     with Speaker(target.server.address, "admin") as admin:
         admin.produce()
         admin.limit(GREEDY, "producer_byte_rate", 1)
-    greedy, victim = Greedy(target.clients), Victim(target.server.address)
+    greedy, victim = Greedy(target.clients, crowd), Victim(target.server.address)
     Path(f"/proc/{target.server.pid}/clear_refs").write_text("5")  # the peak is of now
     before_bytes = peak_bytes(target.server.pid)
 
     with running(greedy, victim):
         for round_ in (1, 2):
-            until_outside(lambda: target.held() == CONNECTIONS)
-            target.allow_connections(LEFT)
-            until_outside(partial(greedy.has_come_again, round_ * (CONNECTIONS - LEFT)))
+            until_outside(lambda: target.held() == crowd.connections)
+            target.allow_connections(crowd.left)
+            until_outside(partial(greedy.has_come_again, round_ * (crowd.connections - crowd.left)))
             target.allow_connections(None)
-        until_outside(lambda: target.held() == CONNECTIONS)
+        until_outside(lambda: target.held() == crowd.connections)
         served = victim.served
         until_outside(lambda: victim.served > served)
-    assert peak_bytes(target.server.pid) - before_bytes < MEMORY_BYTES_MAX
+    assert peak_bytes(target.server.pid) - before_bytes < crowd.memory_bytes_max
