@@ -22,6 +22,7 @@ from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.handlers import logs, watching
+from kavka_operator.kafka.admin import Admin
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
@@ -59,11 +60,15 @@ class Options:
 
 @dataclass(slots=True)
 class Operator:
-    """The lanes of all clusters, fed by the watch. `platform_of` gives the place where a cluster's nodes run."""
+    """The lanes of all clusters, fed by the watch.
+
+    `platform_of` gives the place where a cluster's nodes run, `connect` makes an admin client for bootstrap addresses.
+    """
 
     api: Api
     options: Options
     platform_of: Callable[[ClusterKey], Platform]
+    connect: Callable[[str], Admin]
 
     async def run(self) -> None:
         """Look after every cluster until cancelled."""
@@ -77,7 +82,7 @@ class Operator:
             def tell(words: str) -> None:
                 log.info("cluster.noted", extra={"cluster": name, "words": words})
 
-            return ClusterLoop(resources, platform, KafkaClient, tell, lambda: tell("ready"), time.monotonic, _now)
+            return ClusterLoop(resources, platform, self.connect, tell, lambda: tell("ready"), time.monotonic, _now)
 
         lanes = Lanes(loop_of, lambda cluster: bool(objects.of(cluster)), _warn)
         await self._fill(objects)
@@ -132,11 +137,16 @@ class Operator:
         )
 
 
-async def operate(options: Options, platform_of: Callable[[ClusterKey], Platform]) -> None:
+async def operate(
+    options: Options,
+    platform_of: Callable[[ClusterKey], Platform],
+    connect: Callable[[str], Admin],
+    api_of: Callable[[ApiClient], Api] = Api,
+) -> None:
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     await config.load_config()  # type: ignore[no-untyped-call]
     async with ApiClient() as client:
-        operator = Operator(Api(client), options, platform_of)
+        operator = Operator(api_of(client), options, platform_of, connect)
         if options.lease_namespace is None:
             await operator.run()
         else:
@@ -174,7 +184,7 @@ def _now() -> datetime:
 def main() -> None:
     """Run until a signal ends it, or the lease is lost."""
     logs.to_stderr()
-    asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted()))
+    asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted(), KafkaClient))
 
 
 if __name__ == "__main__":
