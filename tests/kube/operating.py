@@ -1,0 +1,94 @@
+"""`python -m tests.kube.operating BOOTSTRAP [N]`: the operator's own process, for brokers that run already.
+
+Every write is told on a line, to the API server and to Kafka alike; after the Nth of them the process dies on the spot.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import Key
+from kavka_operator.domain.plan import KafkaAction, NodeAction
+from kavka_operator.domain.seen import SeenNode, WantedNode
+from kavka_operator.handlers import logs, process
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.kubernetes.api import Api, Document
+
+DIED = 9
+NODE = 1  # as `tests.support.servers` calls its one node
+
+
+@dataclass(slots=True)
+class Writes:
+    """Counts the writes, and dies after the last that it may do."""
+
+    last: int | None
+    count: int = field(default=0)
+
+    def note(self, what: object) -> None:
+        self.count += 1
+        print(f"write {self.count}: {what}", flush=True)
+        if self.count == self.last:
+            os._exit(DIED)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedApi(Api):
+    """Tells of each write to the API server."""
+
+    writes: Writes
+
+    async def apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
+        answer = await Api.apply(self, key, uid, parts, subresource)
+        self.writes.note(f"{key[0]} {key[2]} {subresource}".strip())
+        return answer
+
+
+class CountedKafka(KafkaClient):
+    """Tells of each write to Kafka."""
+
+    writes: Writes
+
+    def perform(self, action: KafkaAction) -> None:
+        super().perform(action)
+        self.writes.note(action)
+
+    def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+        answer = super().perform_many(actions)
+        self.writes.note("; ".join(map(str, actions)))
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A `Platform` whose one node runs, whoever has started it."""
+
+    bootstrap: str
+
+    def look(self, cluster: KafkaCluster) -> View:
+        seen = {NODE: SeenNode(NODE, "Running", "same")}
+        return View([WantedNode(NODE, "same")], seen, bootstrap=self.bootstrap)
+
+    def perform(self, action: NodeAction) -> None:
+        raise AssertionError(f"nothing to do for nodes that run: {action}")
+
+
+def main(bootstrap: str, last: int | None) -> None:
+    """Run the operator until it is ended, or has done its last write."""
+    writes = CountedKafka.writes = Writes(last)
+    logs.to_stderr()
+    options = process.Options.of(dict(os.environ))
+    work = process.operate(
+        options, lambda _: Elsewhere(bootstrap), CountedKafka, lambda client: CountedApi(client, writes)
+    )
+    asyncio.run(work)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -1,0 +1,237 @@
+"""The operator's process against a real API server and a real broker: from resources to Kafka and back.
+
+The broker runs all the time; what is judged is the operator: what it makes, what it says, that it rests, that it may die
+after any write, and that nothing hangs when everything goes.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+
+from tests.kube.cluster import Kubernetes, verdict
+from tests.kube.objects import cluster, pool, quota, topic
+from tests.kube.operating import DIED
+from tests.support.control_plane import Json
+from tests.support.servers import Server, start_server
+from tests.support.waiting import until_outside
+
+SECONDS_MAX = 60.0
+CLUSTER = cluster("main", nodePools=[pool("nodes", replicas=1)])
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker for all tests of this file."""
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@dataclass(slots=True)
+class Operated:
+    """A namespace, the broker behind it, and the operator that watches the one for the other."""
+
+    kubernetes: Kubernetes
+    broker: Server
+    log: Path
+    running: "subprocess.Popen[bytes] | None" = field(default=None)
+
+    def start(self, last: int | None = None) -> None:
+        """Start the operator; with `last` it dies after so many writes."""
+        line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap, *([str(last)] if last else [])]
+        settings = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubernetes.plane.kubeconfig),
+            "KAVKA_WATCH_NAMESPACES": self.kubernetes.namespace,
+        }
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(line, env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        """Kill the operator, wherever it is."""
+        if self.running is not None:
+            self.running.kill()
+            self.running.wait(SECONDS_MAX)
+
+    def writes(self) -> list[str]:
+        """What the operator has written so far, in all of its lives."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return [line.partition(": ")[2] for line in lines if line.startswith("write ")]
+
+    def status(self, kind: str, name: str) -> Json:
+        """What is said of a resource."""
+        found: Json = self.kubernetes.get(kind, name).get("status", {})
+        return found
+
+    def condition(self, kind: str, name: str, wanted: str = "Ready") -> tuple[str, str]:
+        """Status and reason of a condition; empty where it is not there."""
+        for condition in self.status(kind, name).get("conditions", []):
+            if condition["type"] == wanted:
+                return condition["status"], condition["reason"]
+        return "", ""
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for something to hold; a failure shows the operator's log."""
+        try:
+            until_outside(holds, SECONDS_MAX)
+        except AssertionError as error:
+            stands = self.kubernetes.kubectl("get", "kavka", "--output", "wide").stdout
+            pytest.fail(f"{error}\n{stands}\n{self.log.read_text(errors='replace')[-4000:]}")
+
+    def until_ready(self, *keys: tuple[str, str]) -> None:
+        """Wait until resources are ready."""
+        for key in keys:
+            self.until(lambda key=key: self.condition(*key) == ("True", "Ready"))  # type: ignore[misc]
+
+    def is_gone(self, kind: str, name: str) -> bool:
+        """Whether the API server has no such resource."""
+        return self.kubernetes.api.call("GET", self.kubernetes.path(kind, name)).status == 404
+
+    def topics(self) -> set[str]:
+        """The topics of the broker."""
+        admin = KafkaAdminClient(bootstrap_servers=self.broker.bootstrap)
+        try:
+            return set(admin.list_topics())
+        finally:
+            admin.close()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    """A namespace with a KafkaCluster, and no operator yet."""
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    assert kubernetes.create(CLUSTER).is_well
+    yield scene
+    scene.stop()
+
+
+def own_topic(scene: Operated, name: str, **spec: Any) -> Json:
+    """A Topic whose topic is its test's own, as the broker serves all of them."""
+    return topic(name, topicName=f"{scene.kubernetes.namespace}-{name}", **spec)
+
+
+def test_resources_become_topics_and_quotas_and_their_statuses_rest(operated: Operated) -> None:
+    orders = own_topic(operated, "orders", partitions=3, deletionPolicy="Delete")
+    assert operated.kubernetes.create(orders).is_well
+    assert operated.kubernetes.create(
+        quota("clicks", entity={"clientId": {"name": operated.kubernetes.namespace}})
+    ).is_well
+    operated.start()
+    operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "clicks"))
+    assert orders["spec"]["topicName"] in operated.topics()
+    assert operated.status("Topic", "orders")["partitions"] == 3
+    assert [verdict(operated.kubernetes.get(*key)) for key in (("KafkaCluster", "main"), ("Topic", "orders"))] == [
+        "Current",
+        "Current",
+    ]
+    before = operated.writes()
+    operated.stop()
+    operated.start()  # another look at everything, from the start
+    assert operated.kubernetes.create(own_topic(operated, "other", partitions=1)).is_well
+    operated.until_ready(("Topic", "other"))
+    assert [words for words in operated.writes()[len(before) :] if "other" not in words] == []
+
+
+def test_a_deleted_topic_goes_from_kafka_and_then_from_kubernetes(operated: Operated) -> None:
+    for name, policy in (("mine", "Delete"), ("kept", "Retain")):
+        assert operated.kubernetes.create(own_topic(operated, name, partitions=1, deletionPolicy=policy)).is_well
+    operated.start()
+    operated.until_ready(("Topic", "mine"), ("Topic", "kept"))
+    held = [operated.kubernetes.get("Topic", name)["metadata"].get("finalizers") for name in ("mine", "kept")]
+    assert held == [["kavka.dev/finalizer"], None]
+    for name in ("mine", "kept"):
+        operated.kubernetes.shows("delete", "topics.kavka.dev", name, "--wait=false")
+    operated.until(lambda: operated.is_gone("Topic", "mine") and operated.is_gone("Topic", "kept"))
+    assert {name for name in operated.topics() if name.startswith(f"{operated.kubernetes.namespace}-")} == {
+        f"{operated.kubernetes.namespace}-kept"
+    }
+
+
+def test_the_finalizers_and_conditions_of_others_stay(operated: Operated) -> None:
+    mine = own_topic(operated, "mine", partitions=1, deletionPolicy="Delete")
+    mine["metadata"]["finalizers"] = ["backup.example.com/hold"]
+    assert operated.kubernetes.create(mine).is_well
+    theirs = {
+        "type": "BackedUp",
+        "status": "True",
+        "reason": "Done",
+        "message": "",
+        "lastTransitionTime": "2026-11-22T00:00:00Z",
+    }
+    assert operated.kubernetes.see("Topic", "mine", {"conditions": [theirs]}).is_well
+    operated.start()
+    operated.until_ready(("Topic", "mine"))
+    assert set(operated.kubernetes.get("Topic", "mine")["metadata"]["finalizers"]) == {
+        "backup.example.com/hold",
+        "kavka.dev/finalizer",
+    }
+    assert operated.condition("Topic", "mine", "BackedUp") == ("True", "Done")
+    operated.kubernetes.shows("delete", "topics.kavka.dev", "mine", "--wait=false")
+    operated.until(
+        lambda: operated.kubernetes.get("Topic", "mine")["metadata"]["finalizers"] == ["backup.example.com/hold"]
+    )
+
+
+def test_topics_without_their_cluster_say_so_and_come_when_it_comes(operated: Operated) -> None:
+    operated.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
+    assert operated.kubernetes.create(own_topic(operated, "early", partitions=1, deletionPolicy="Delete")).is_well
+    operated.start()
+    operated.until(lambda: operated.condition("Topic", "early") == ("Unknown", "NoSuchCluster"))
+    assert operated.kubernetes.create(CLUSTER).is_well
+    operated.until_ready(("Topic", "early"))
+    operated.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
+    operated.kubernetes.shows("delete", "topics.kavka.dev", "early", "--timeout", "30s")
+
+
+def test_a_namespace_goes_with_all_that_is_in_it(operated: Operated) -> None:
+    for name in ("one", "two"):
+        assert operated.kubernetes.create(own_topic(operated, name, partitions=1, deletionPolicy="Delete")).is_well
+    operated.start()
+    operated.until_ready(("Topic", "one"), ("Topic", "two"))
+    operated.kubernetes.end()
+    path = f"/api/v1/namespaces/{operated.kubernetes.namespace}"
+    operated.until(lambda: operated.kubernetes.api.call("GET", path).status == 404)
+
+
+def test_it_may_die_after_any_write(operated: Operated) -> None:
+    """A scenario of so many writes is played so often again, each time with a death after another write."""
+    total = played(operated, "whole")
+    assert total > 5
+    for last in range(1, total + 1):
+        played(operated, f"dies-{last}", last)
+
+
+def played(scene: Operated, name: str, last: int | None = None) -> int:
+    """Make a topic and a quota, and delete the topic; the number of writes that it took."""
+    before = len(scene.writes())
+    limit = quota(name, entity={"clientId": {"name": f"{scene.kubernetes.namespace}-{name}"}})
+    scene.stop()
+    scene.start(last)
+    assert scene.kubernetes.create(own_topic(scene, name, partitions=2, deletionPolicy="Delete")).is_well
+    assert scene.kubernetes.create(limit).is_well
+    reach(scene, lambda: scene.condition("Topic", name) == ("True", "Ready"))
+    scene.kubernetes.shows("delete", "topics.kavka.dev", name, "--wait=false")
+    reach(scene, lambda: scene.is_gone("Topic", name))
+    scene.until_ready(("ClientQuota", name), ("KafkaCluster", "main"))
+    assert f"{scene.kubernetes.namespace}-{name}" not in scene.topics()
+    return len(scene.writes()) - before
+
+
+def reach(scene: Operated, holds: Callable[[], bool]) -> None:
+    """Wait for something, with an operator that may die meanwhile: it is started again."""
+    scene.until(lambda: has_died(scene) or holds())
+    if has_died(scene):
+        scene.start()
+        scene.until(holds)
+
+
+def has_died(scene: Operated) -> bool:
+    """Whether the operator has died of its last write."""
+    return scene.running is not None and scene.running.poll() == DIED
