@@ -1,7 +1,7 @@
 """The operator's process against a real API server and a real broker: from resources to Kafka and back.
 
-The broker runs all the time; what is judged is the operator: what it makes, what it says, that it rests, that it may die
-after any write, and that nothing hangs when everything goes.
+The broker runs all the time; what is judged is the operator: what it makes, what it says, that it rests, that it may
+die after any write, and that nothing hangs when everything goes.
 """
 
 import os
@@ -23,6 +23,7 @@ from tests.support.servers import Server, start_server
 from tests.support.waiting import until_outside
 
 SECONDS_MAX = 60.0
+LONG_AGO = "2026-11-01T00:00:00Z"
 CLUSTER = cluster("main", nodePools=[pool("nodes", replicas=1)])
 
 

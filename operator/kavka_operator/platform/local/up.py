@@ -72,7 +72,7 @@ class Up:
                 self._turn()
                 time.sleep(MOVING_TURN_SECONDS if self._supervisor.is_moving or self._looking else TURN_SECONDS)
         except HopelessError as error:
-            raise UpError(f"{self._where()}: {error}") from None
+            raise UpError(str(error)) from None
         finally:
             self._leave()
 
