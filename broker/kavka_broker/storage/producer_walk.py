@@ -92,7 +92,8 @@ class ProducerWalk:
         return producers
 
     def _noted(self, producers: ProducerStates, segment: Segment, file: File, position: int) -> Iterator[Ended]:
-        for at, header in segment.sound_batches(position, file=file):
+        # A disk may have changed how far a batch reaches: the next one of its producer would come before its end.
+        for at, header in segment.sound_batches(position, is_checked=True, file=file):
             if header.has_producer_id and header.last_offset >= self._offset:
                 marker = file.read(at, header.size_bytes) if header.is_control else NOT_READ
                 ended = note_batch(producers, header, marker)

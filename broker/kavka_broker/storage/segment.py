@@ -308,7 +308,7 @@ class Segment:
             try:
                 while (place := walk.peek()) is not None:
                     header = read_header(file.read(place.position, min(HEADER_BYTES, file.size - place.position)))
-                    if is_checked and not crc_is_valid(self.batch_at(place.position, header)):
+                    if is_checked and not crc_is_valid(file.read(place.position, header.size_bytes)):
                         raise walk.damage("it has a wrong CRC")
                     yield place.position, header
                     walk.step(place)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.partition.producer_state import BATCHES_KEPT_MAX
+from kavka_broker.core.partition.producer_state import BATCHES_KEPT_MAX, WrittenBatch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.slices import at_once
@@ -24,6 +24,7 @@ from tests.unit.storage.support import NOW_MS, SMALL, append, everything, fill, 
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
 RECORDS = 12
+LAST_OFFSET_DELTA_AT = 23 + 2  # in a batch's header; of its four bytes the third
 
 
 def damaged(disk: SimDisk, offset: int) -> None:
@@ -330,3 +331,17 @@ def test_no_batch_of_a_producer_is_passed_over_where_the_index_leads_nowhere(pos
     assert known is not None
     kept = min(RECORDS - offset, BATCHES_KEPT_MAX)
     assert [batch.last_offset for batch in known.batches] == [*range(RECORDS - kept, RECORDS)]
+
+
+def test_no_producer_is_where_only_a_damaged_batch_says_that_it_is() -> None:
+    """The last offset of a batch is covered by its CRC alone."""
+    disk = new_disk()
+    log, _ = with_wrong_entry(disk, 0)
+    [path] = [path for path, _ in disk.files() if path.endswith(LOG)]
+    position = log.segments.active.batch_end(0)[0]
+    disk.flip_bit(path, position + LAST_OFFSET_DELTA_AT, 7)
+    producers = ProducerWalk([], 0, log.segments.from_offset(0)).take(1)
+    known = producers.get(7)
+    assert known is not None
+    assert known.batches[-1].last_offset == RECORDS - 1
+    producers.append(7, 0, WrittenBatch(RECORDS, RECORDS, RECORDS, RECORDS, NOW_MS), is_transactional=False)
