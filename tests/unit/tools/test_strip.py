@@ -1,0 +1,41 @@
+"""The operator's image holds `kubernetes.aio` alone: the operator runs on what is left of the package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import kubernetes
+
+from tools.image.strip import strip
+
+WHOLE = Path(kubernetes.__file__).parent
+PROGRAM = """
+import sys
+import kavka_operator.handlers.process
+import kubernetes
+print(kubernetes.__file__, kubernetes.__version__)
+print(sorted(name for name in sys.modules if name.startswith("kubernetes.") and not name.startswith("kubernetes.aio")))
+"""
+
+
+def test_the_operator_needs_nothing_that_is_taken_out(tmp_path: Path) -> None:
+    left = tmp_path / "kubernetes"
+    left.mkdir()
+    (left / "__init__.py").write_text((WHOLE / "__init__.py").read_text())
+    (left / "aio").symlink_to(WHOLE / "aio")
+    for part in ("client", "config"):
+        (left / part).mkdir()
+        (left / part / "__init__.py").write_text("raise AssertionError('it is not taken out')\n")
+    strip(left)
+    assert sorted(path.name for path in left.iterdir()) == ["__init__.py", "aio"]
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [f"{left}/__init__.py {kubernetes.__version__}", "[]"]
