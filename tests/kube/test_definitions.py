@@ -63,12 +63,10 @@ def test_the_short_name_and_the_category_find_it(kubernetes: Kubernetes, kind: s
         assert found == [f"{kind.lower()}.kavka.dev/{name}"]
 
 
-@pytest.mark.xfail(reason="A9", strict=True)
 def test_no_short_name_is_one_of_strimzis() -> None:
     assert not STRIMZI & {kind.short_name for kind in KINDS.values()}
 
 
-@pytest.mark.xfail(reason="A6", strict=True)
 def test_no_default_speaks_of_one_machine(kubernetes: Kubernetes) -> None:
     answer = kubernetes.create(SAMPLES["KafkaCluster"], dry=True)
     assert "127.0.0.1" not in json.dumps(answer.body["spec"])
@@ -85,10 +83,7 @@ def test_a_field_of_a_later_version_is_dropped_from_a_status(kubernetes: Kuberne
     assert kubernetes.get(kind, name)["status"]["observedGeneration"] == 1
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=pytest.mark.xfail(reason="A4", strict=True)) for kind in KINDS],
-)
+@EVERY_KIND
 def test_a_resource_that_nobody_looked_at_is_not_current(
     kubernetes: Kubernetes, kstatus: Callable[[Json], str], kind: str
 ) -> None:

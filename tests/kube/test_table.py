@@ -40,9 +40,8 @@ def as_json(document: Json) -> Json:
 
 
 def rows(table: tuple[Row, ...] | tuple[Change, ...]) -> list[object]:
-    """The rows as parameters; what waits for something fails strictly."""
-    waits = {row.name: [pytest.mark.xfail(reason=row.not_yet, strict=True)] if row.not_yet else [] for row in table}
-    return [pytest.param(row, id=row.name.replace(" ", "-"), marks=waits[row.name]) for row in table]
+    """The rows as parameters."""
+    return [pytest.param(row, id=row.name.replace(" ", "-")) for row in table]
 
 
 def decoded(resource: Json) -> AnyResource | None:

@@ -1,44 +1,42 @@
 """`KafkaCluster`: nodes that are brokers, controllers or both, and what they have in common.
 
-Node pools say how many nodes there are and where; the ids of a pool's nodes follow from its place in the list
-(`NODE_IDS_PER_POOL` apart), so that a pool can grow without touching another. Everything Kafka can be told stands
-under `config` by Kafka's own names; only what the operator itself must know has a field of its own.
+Node pools say how many nodes there are and where; the ids of a pool's nodes belong to its name (`NODE_IDS_PER_POOL`
+apart), so that a pool can grow without touching another. Everything Kafka can be told stands under `config` by Kafka's
+own names; only what the operator itself must know has a field of its own.
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from kavka_operator.api import API_VERSION
+from kavka_operator.api.cluster_status import KafkaClusterStatus
+from kavka_operator.api.grants import GRANTS_MAX, Grant
 from kavka_operator.api.model import Model, Rule, Transition, field
-from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, NodePool, Role
 from kavka_operator.api.resource import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
-    NAME_LENGTH_MAX,
     READY_COLUMN,
     REASON_COLUMN,
     Column,
+    HostName,
     KafkaConfig,
     Metadata,
-    Moment,
     Resource,
-    ResourceName,
-    Status,
 )
 from kavka_operator.api.shapes import Bounds
 
-NODE_IDS_PER_POOL = 100
-POOLS_MAX = 16
 LISTENERS_MAX = 8
-RACKS_MAX = 32
-VOLUMES_MAX = 16
 WINDOWS_MAX = 16
-BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
-UNMANAGED_MAX = 100
+NODE_NAME_LENGTH_MAX = 46  # of a cluster and a pool: with the id of a node and what Kubernetes adds, 63
 
+IMAGE_PATTERN = (
+    r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9_][a-zA-Z0-9._-]*)?(@sha256:[a-f0-9]{64})?$"
+)
 ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\})+$"
 
-Role = Literal["broker", "controller"]
-Port = Annotated[int, Bounds(ge=1, le=65_535)]
+PORT_MAX = 65_535
+CONTROLLER_PORT_STEP = 1000
+Port = Annotated[int, Bounds(ge=1, le=PORT_MAX)]
 
 OPERATOR_KEYS = (
     "process.roles",
@@ -58,75 +56,6 @@ OPERATOR_KEYS = (
     "kavka.admin.listener",
 )
 """Settings that follow from other fields, so that `config` may not set them as well."""
-
-FIXED_LIST: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
-
-
-class Volume(Model):
-    """One log directory of a node."""
-
-    name: ResourceName = field(description="The name of the volume; also of its directory on the local platform.")
-    size: Quantity | None = field(default=None, description="How much to ask for. Kubernetes only.")
-    storage_class: str | None = field(
-        default=None, max_length=253, description="The StorageClass to ask. Kubernetes only."
-    )
-
-
-class Storage(Model):
-    """Where nodes keep their logs."""
-
-    volumes: tuple[Volume, ...] = field(
-        default=(Volume(name="data"),),
-        min_length=1,
-        max_length=VOLUMES_MAX,
-        description="The log directories of each node, one a volume.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-    )
-
-
-class NodePool(Model):
-    """Nodes that are alike."""
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="!(has(self.racks) && size(self.racks) > 0 && has(self.topologyKey))",
-            message="racks and topologyKey say the same thing twice; keep one of them",
-            holds=lambda pool: not (pool.racks and pool.topology_key),
-            path="topologyKey",
-        ),
-    )
-
-    name: ResourceName = field(description="The name of the pool.")
-    replicas: int = field(
-        default=1, ge=0, le=NODE_IDS_PER_POOL, description="How many nodes. Those that go have to be empty of replicas."
-    )
-    roles: tuple[Role, ...] = field(
-        default=("broker", "controller"),
-        min_length=1,
-        max_length=2,
-        description="What the nodes are: brokers, controllers, or both.",
-        schema={"x-kubernetes-list-type": "set"},
-    )
-    racks: tuple[Annotated[str, Bounds(min_length=1, max_length=63)], ...] = field(
-        default=(),
-        max_length=RACKS_MAX,
-        description="Racks, given to the nodes in turn. Excludes topologyKey.",
-        schema=FIXED_LIST,
-    )
-    topology_key: str | None = field(
-        default=None, max_length=317, description="The node label whose value is the rack. Kubernetes only."
-    )
-    storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
-    resources: dict[str, Any] = field(
-        default_factory=dict,
-        description="Requests and limits of the broker's container. Kubernetes only.",
-        schema={"x-kubernetes-preserve-unknown-fields": True},
-    )
-    placement: dict[str, Any] = field(
-        default_factory=dict,
-        description="nodeSelector, affinity, tolerations and topologySpreadConstraints of the pods. Kubernetes only.",
-        schema={"x-kubernetes-preserve-unknown-fields": True},
-    )
 
 
 class Listener(Model):
@@ -148,10 +77,12 @@ class Listener(Model):
         description="The name, in Kafka's spelling: PLAINTEXT.",
     )
     port: Port = field(description="The port; on the local platform that of the first node, the others count up.")
-    host: str = field(
-        default="127.0.0.1",
+    host: str | None = field(
+        default=None,
+        min_length=1,
         max_length=253,
-        description="The address to bind, and to advertise unless advertised says another. Local platform only.",
+        description="The address to bind, and to advertise unless advertised says another; on the local platform"
+        " 127.0.0.1 where it is left out. Local platform only.",
     )
     advertised: str | None = field(
         default=None,
@@ -173,7 +104,13 @@ class Window(Model):
         description="The days of the week.",
         schema={"x-kubernetes-list-type": "set"},
     )
-    start_time: str = field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, UTC.")
+    start_time: str = field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, by timeZone.")
+    time_zone: str = field(
+        default="UTC",
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
+        description="The time zone of days and startTime, by its name: Europe/Berlin.",
+    )
     duration_minutes: int = field(ge=1, le=7 * 24 * 60, description="How long it is open.")
 
 
@@ -192,15 +129,6 @@ class Rollout(Model):
         schema=FIXED_LIST,
     )
     hold: bool = field(default=False, description="True: no node is restarted.")
-
-
-class Audit(Model):
-    """What is recorded about who did what."""
-
-    topic: str | None = field(default=None, max_length=249, description="The topic for audit events; none: no audit.")
-    failure_policy: Literal["Permit", "Reject"] = field(
-        default="Permit", description="What to do with a request whose audit event cannot be kept."
-    )
 
 
 class Metrics(Model):
@@ -222,6 +150,13 @@ def _has_role(role: Role) -> "Rule":
     )
 
 
+def _has_port_for_controllers(spec: "KafkaClusterSpec") -> bool:
+    """Whether CONTROLLER is listed, or its port 1000 above the first listener's is free."""
+    port, names = spec.listeners[0].port + CONTROLLER_PORT_STEP, {listener.name for listener in spec.listeners}
+    taken = {listener.port for listener in spec.listeners} | ({spec.metrics.port} if spec.metrics.enabled else set())
+    return "CONTROLLER" in names or (port <= PORT_MAX and port not in taken)
+
+
 def _sizes(spec: "KafkaClusterSpec") -> dict[tuple[str, str], int]:
     """The sizes that are asked for, by pool and volume."""
     pairs = [(pool, volume) for pool in spec.node_pools for volume in pool.storage.volumes]
@@ -230,11 +165,14 @@ def _sizes(spec: "KafkaClusterSpec") -> dict[tuple[str, str], int]:
 
 def _volumes_stay(new: "KafkaCluster", old: "KafkaCluster") -> bool:
     """Whether every volume that goes is known to be empty, or nothing is known of the nodes at all."""
-    names = {(pool.name, volume.name) for pool in new.spec.node_pools for volume in pool.storage.volumes}
+    names = {pool.name: {volume.name for volume in pool.storage.volumes} for pool in new.spec.node_pools}
     gone = {
-        f"{p.name}/{v.name}" for p in old.spec.node_pools for v in p.storage.volumes if (p.name, v.name) not in names
+        f"{pool.name}/{volume.name}"
+        for pool in old.spec.node_pools
+        for volume in pool.storage.volumes
+        if volume.name not in names.get(pool.name, {volume.name})
     }
-    return not old.status.brokers or gone <= set(old.status.empty_volumes)
+    return not old.status.nodes or gone <= set(old.status.empty_volumes)
 
 
 class KafkaClusterSpec(Model):
@@ -261,6 +199,23 @@ class KafkaClusterSpec(Model):
             path="listeners",
         ),
         Rule(
+            cel="!self.metrics.enabled || self.listeners.all(one, one.port != self.metrics.port)",
+            message="a listener has the port of metrics; give each its own",
+            holds=lambda spec: (
+                not spec.metrics.enabled or spec.metrics.port not in {listener.port for listener in spec.listeners}
+            ),
+            path="metrics",
+        ),
+        Rule(
+            cel="self.listeners.exists(one, one.name == 'CONTROLLER') || self.listeners[0].port <= 64535"
+            " && self.listeners.all(one, one.port != self.listeners[0].port + 1000)"
+            " && (!self.metrics.enabled || self.metrics.port != self.listeners[0].port + 1000)",
+            message="there is no port for controllers 1000 above the first listener's; add a listener such as"
+            " {name: CONTROLLER, port: 9093}",
+            holds=_has_port_for_controllers,
+            path="listeners",
+        ),
+        Rule(
             cel="self.listeners.exists(one, one.name != 'CONTROLLER')",
             message="has no listener for clients; add one such as {name: PLAINTEXT, port: 9092}",
             holds=lambda spec: any(listener.name != "CONTROLLER" for listener in spec.listeners),
@@ -269,12 +224,13 @@ class KafkaClusterSpec(Model):
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="oldSelf.nodePools.all(a, self.nodePools.exists(b, a.name == b.name && a.roles == b.roles))",
-            message="a pool keeps its name and its roles, and cannot be taken out; set replicas: 0, or add another pool"
-            " beside it",
-            holds=lambda new, old: (
-                {(p.name, frozenset(p.roles)) for p in old.node_pools}
-                <= {(p.name, frozenset(p.roles)) for p in new.node_pools}
+            cel="oldSelf.nodePools.all(a, self.nodePools.all(b, a.name != b.name || a.roles == b.roles))",
+            message="a pool keeps its roles; add another pool beside it",
+            holds=lambda new, old: all(
+                frozenset(a.roles) == frozenset(b.roles)
+                for a in old.node_pools
+                for b in new.node_pools
+                if a.name == b.name
             ),
             path="nodePools",
         ),
@@ -291,7 +247,9 @@ class KafkaClusterSpec(Model):
     node_pools: tuple[NodePool, ...] = field(
         min_length=1,
         max_length=POOLS_MAX,
-        description=f"The nodes. Ids of the first pool begin at 0, of the second at {NODE_IDS_PER_POOL}, and so on.",
+        description=f"The nodes. The ids of each pool begin at the multiple of {NODE_IDS_PER_POOL} that status.pools"
+        " names; neither the order of the pools nor what becomes of others changes them. The nodes of a pool that is"
+        " taken out go when they hold no replica.",
         schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     listeners: tuple[Listener, ...] = field(
@@ -307,107 +265,44 @@ class KafkaClusterSpec(Model):
         description="Settings of all nodes, by Kafka's names. Those that Kafka can change while brokers run are altered"
         " at once; a change of any other restarts the nodes, one after the other.",
     )
-    image: str | None = field(default=None, max_length=512, description="The broker's image. Kubernetes only.")
+    image: str | None = field(
+        default=None, max_length=512, pattern=IMAGE_PATTERN, description="The broker's image. Kubernetes only."
+    )
     rollout: Rollout = field(default_factory=Rollout, description="How nodes are restarted.")
-    audit: Audit = field(default_factory=Audit, description="What is recorded about who did what.")
+    grants: tuple[Grant, ...] = field(
+        default=(),
+        max_length=GRANTS_MAX,
+        description="What resources of other namespaces may do here. Without a grant they may do nothing.",
+        schema=FIXED_LIST,
+    )
     metrics: Metrics = field(default_factory=Metrics, description="The brokers' own HTTP port.")
 
 
-class BrokerStatus(Model):
-    """What is seen of one node."""
+class ClusterMetadata(Metadata):
+    """Metadata of a KafkaCluster, whose name stands in the host names of its nodes."""
 
-    id: int = field(ge=0, description="The node's id.")
-    rack: str | None = field(default=None, max_length=63, description="Its rack.")
-    roles: tuple[Role, ...] = field(default=(), max_length=2, description="What it is.")
-    state: Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"] = field(
-        description="What it does."
-    )
-    address: str | None = field(default=None, max_length=300, description="Where clients reach it.")
-    leaders: int | None = field(default=None, ge=0, description="Partitions that it leads.")
-    under_replicated: int | None = field(
-        default=None, ge=0, description="Partitions that it leads with fewer replicas in sync than they have."
-    )
-    restarts: int | None = field(default=None, ge=0, description="How often it died and was started again.")
-    directory: str | None = field(default=None, max_length=4096, description="Its log directory. Local platform only.")
-
-
-class RolloutStatus(Model):
-    """How far a restart of the nodes is."""
-
-    plan: str | None = field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
-    done: int = field(default=0, ge=0, description="Nodes restarted.")
-    total: int = field(default=0, ge=0, description="Nodes to restart.")
-    current: tuple[int, ...] = field(
-        default=(),
-        max_length=NODE_IDS_PER_POOL,
-        description="The nodes that are on their way down or up.",
-        schema=FIXED_LIST,
-    )
-    blocked_by: tuple[str, ...] = field(default=(), max_length=16, description="What it waits for.")
-    blocked_since: Moment | None = field(default=None, description="Since when it waits.")
-    resume_time: Moment | None = field(
-        default=None, description="When spec.rollout.delaySeconds after the last node are over."
-    )
-    at_risk: tuple[str, ...] = field(
-        default=(),
-        max_length=100,
-        description="Partitions that will be unavailable meanwhile, a line a topic.",
-    )
-
-
-class LastRolloutStatus(Model):
-    """The restart of nodes that was last done."""
-
-    plan: str | None = field(default=None, max_length=64, description="The hash of its plan.")
-    nodes: int = field(default=0, ge=0, description="How many nodes it restarted.")
-    end_time: Moment | None = field(default=None, description="When the last of them was found back.")
-
-
-class KafkaClusterStatus(Status):
-    """What is seen of a cluster."""
-
-    bootstrap_servers: str | None = field(default=None, max_length=4096, description="Where clients begin.")
-    cluster_id: str | None = field(default=None, max_length=64, description="Kafka's id of the cluster.")
-    active_controller: int | None = field(default=None, ge=0, description="The node that decides.")
-    nodes: int | None = field(default=None, ge=0, description="How many nodes there are.")
-    ready_nodes: int | None = field(default=None, ge=0, description="How many of them answer.")
-    brokers: tuple[BrokerStatus, ...] = field(
-        default=(),
-        max_length=BROKERS_MAX,
-        description="The nodes, a line each.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
-    )
-    rollout: RolloutStatus | None = field(default=None, description="The restart of the nodes that is under way.")
-    last_rollout: LastRolloutStatus | None = field(
-        default=None, description="The restart of the nodes that was last done."
-    )
-    managed_config: tuple[str, ...] = field(
-        default=(),
-        max_length=256,
-        description="Settings that this resource has altered while the brokers run, so that one taken out of it goes"
-        " back to its default.",
-    )
-    empty_volumes: tuple[Annotated[str, Bounds(max_length=2 * NAME_LENGTH_MAX + 1)], ...] = field(
-        default=(),
-        max_length=POOLS_MAX * VOLUMES_MAX,
-        description="Volumes, as POOL/VOLUME, that hold nothing on any node; those may be taken out of the spec.",
-        schema=FIXED_LIST,
-    )
-    unmanaged_quotas: tuple[str, ...] = field(
-        default=(),
-        max_length=UNMANAGED_MAX,
-        description="Quotas in Kafka that no ClientQuota declares. They are left alone.",
-    )
+    name: HostName = field(description="The name of the cluster; its nodes are named after it.")
 
 
 class KafkaCluster(Resource):
     """A Kafka cluster."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=f"self.spec.nodePools.all(pool, size(self.metadata.name) + size(pool.name) <= {NODE_NAME_LENGTH_MAX})",
+            message=f"the names of the cluster and of a pool have more than {NODE_NAME_LENGTH_MAX} characters together,"
+            " too many for the host names of nodes; shorten one of them",
+            holds=lambda cluster: all(
+                len(cluster.metadata.name) + len(pool.name) <= NODE_NAME_LENGTH_MAX for pool in cluster.spec.node_pools
+            ),
+            path="metadata.name",
+        ),
+    )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="!has(oldSelf.status) || !has(oldSelf.status.brokers) || oldSelf.spec.nodePools.all(a,"
-            " a.storage.volumes.all(v, self.spec.nodePools.exists(b, b.name == a.name"
-            " && b.storage.volumes.exists(w, w.name == v.name)) || (has(oldSelf.status.emptyVolumes)"
+            cel="!has(oldSelf.status) || !has(oldSelf.status.nodes) || oldSelf.spec.nodePools.all(a,"
+            " a.storage.volumes.all(v, self.spec.nodePools.all(b, b.name != a.name"
+            " || b.storage.volumes.exists(w, w.name == v.name)) || (has(oldSelf.status.emptyVolumes)"
             " && (a.name + '/' + v.name) in oldSelf.status.emptyVolumes)))",
             message="a volume that holds something cannot be taken out or given another name; put it back, and take it"
             " out when status.emptyVolumes names it",
@@ -418,14 +313,15 @@ class KafkaCluster(Resource):
 
     kind_name: ClassVar[str] = "KafkaCluster"
     plural: ClassVar[str] = "kafkaclusters"
-    short_name: ClassVar[str] = "kc"
+    short_name: ClassVar[str] = "kvc"
     purpose: ClassVar[str] = "A Kafka cluster: its nodes, listeners and settings."
     columns: ClassVar[tuple[Column, ...]] = (
-        Column("Nodes", ".status.nodes", "integer"),
-        Column("Answering", ".status.readyNodes", "integer"),
+        Column("Brokers", ".status.brokers", "integer"),
+        Column("Answering", ".status.readyBrokers", "integer"),
         Column("Bootstrap", ".status.bootstrapServers"),
         READY_COLUMN,
         REASON_COLUMN,
+        Column("Roll", ".status.rollout.progress"),
         Column("Cluster-ID", ".status.clusterId", priority=1),
         Column("Controller", ".status.activeController", "integer", priority=1),
         MESSAGE_COLUMN,
@@ -434,6 +330,6 @@ class KafkaCluster(Resource):
 
     api_version: Literal["kavka.dev/v1alpha1"] = API_VERSION  # type: ignore[assignment]
     kind: Literal["KafkaCluster"] = "KafkaCluster"
-    metadata: Metadata
+    metadata: ClusterMetadata
     spec: KafkaClusterSpec
     status: KafkaClusterStatus = field(default_factory=KafkaClusterStatus)

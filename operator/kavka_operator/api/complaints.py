@@ -4,6 +4,14 @@ import difflib
 import re
 
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+HOST_NAME_PATTERN = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+DOTTED_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+NAMES = {
+    NAME_PATTERN: 'lower-case letters, digits and "-"',
+    HOST_NAME_PATTERN: 'lower-case letters, digits and "-", a letter first',
+    DOTTED_NAME_PATTERN: 'lower-case letters, digits, "-" and "."',
+}
+"""The patterns of names, in words."""
 SHOWN_LENGTH_MAX = 60
 SHOWN_BITS_MAX = 1024  # Python makes no text of whole numbers of thousands of digits
 LISTED_MAX = 12
@@ -59,10 +67,13 @@ def not_one_of(given: object, choices: list[str]) -> str:
     return f"{shown(given)} is not one of {', '.join(choices)}; {fix}"
 
 
-def not_a_name(given: str) -> str:
-    """Words for text that does not match NAME_PATTERN, with a name that does."""
-    allowed = re.sub(r"[^a-z0-9]+", "-", given.lower()).strip("-")
-    return f'{shown(given)} is not a name (lower-case letters, digits and "-"); write "{allowed or "name"}"'
+def not_a_name(given: str, pattern: str) -> str:
+    """Words for text that does not match one of NAMES, with a name that does."""
+    parts = given.lower().split(".") if pattern == DOTTED_NAME_PATTERN else [given.lower()]
+    cleaned = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in parts)
+    name = ".".join(part for part in cleaned if part) or "name"
+    allowed = name if re.fullmatch(pattern, name) else f"a{name}"
+    return f'{shown(given)} is not a name ({NAMES[pattern]}); write "{allowed}"'
 
 
 def too_long(given: object, length_max: int) -> str:

@@ -7,10 +7,19 @@ the file reads like a page.
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
-from kavka_operator.api.model import rule_schema
+from kavka_operator.api.model import Rule, Transition, rule_schema
 from kavka_operator.api.resource import Column, Resource
 
 Schema = dict[str, Any]
+
+NOT_SEEN = {
+    "type": "Ready",
+    "status": "Unknown",
+    "reason": "NotSeen",
+    "message": "not looked at yet",
+    "lastTransitionTime": "1970-01-01T00:00:00Z",
+}
+"""The condition of a resource that nobody has looked at: without one, some tools take it for done."""
 
 
 def definition(kind: type[Resource]) -> Schema:
@@ -35,7 +44,12 @@ def definition(kind: type[Resource]) -> Schema:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    **(
+                        {"selectableFields": [{"jsonPath": path} for path in kind.selectable]}
+                        if kind.selectable
+                        else {}
+                    ),
+                    "subresources": {"status": {}, **({"scale": _scale(kind.scale)} if kind.scale else {})},
                     "additionalPrinterColumns": [_column(column) for column in kind.columns],
                     "schema": {"openAPIV3Schema": resource_schema(kind)},
                 }
@@ -47,7 +61,8 @@ def definition(kind: type[Resource]) -> Schema:
 def resource_schema(kind: type[Resource]) -> Schema:
     """The structural schema of a kind."""
     properties = kind.schema()["properties"]
-    rules = {"x-kubernetes-validations": [rule_schema(rule) for rule in kind.transitions]} if kind.transitions else {}
+    found: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
+    rules = {"x-kubernetes-validations": [rule_schema(rule) for rule in found]} if found else {}
     return {
         "type": "object",
         "description": kind.purpose,
@@ -55,7 +70,7 @@ def resource_schema(kind: type[Resource]) -> Schema:
         "properties": {
             "apiVersion": {"type": "string", "description": "The version of this kind of resource."},
             "kind": {"type": "string", "description": "The kind of resource."},
-            "metadata": {"type": "object"},
+            "metadata": {"type": "object", "properties": {"name": _name_schema(properties["metadata"])}},
             "spec": {**structural(properties["spec"]), "description": "What is wanted."},
             "status": {**seen(properties["status"]), "description": "What is seen."},
         },
@@ -73,17 +88,24 @@ def structural(schema: Schema) -> Schema:
         result["properties"] = {
             name: _with_inner_defaults(structural(part)) for name, part in result["properties"].items()
         }
-    return dict(sorted(result.items(), key=_order))
+    return _ordered(result)
+
+
+def _name_schema(metadata: Schema) -> Schema:
+    """What the name may be: all that a CRD may say of metadata, beside generateName."""
+    schema: Schema = metadata["properties"]["name"]
+    return schema
 
 
 def seen(schema: Schema) -> Schema:
-    """The schema of a status: nothing in it is there by default, and a map in it is written as a whole.
+    """The schema of a status: only NOT_SEEN is there by default, and a map in it is written as a whole.
 
     Otherwise a map that is left out of the next status stays, empty, and its fields come back by default.
     """
     parts = schema.get("properties", {})
     properties = {name: _as_a_whole(_without_defaults(part)) for name, part in parts.items()}
-    return structural({**_without_defaults(schema), "properties": properties})
+    properties["conditions"] = {**properties["conditions"], "default": [NOT_SEEN]}
+    return _ordered({**structural({**schema, "properties": properties}), "default": {}})
 
 
 def _without_defaults(schema: Schema) -> Schema:
@@ -106,7 +128,16 @@ def _with_inner_defaults(schema: Schema) -> Schema:
     fields = schema.get("properties", {})
     if schema.get("required") or "default" in schema or not any("default" in part for part in fields.values()):
         return schema
-    return dict(sorted({**schema, "default": {}}.items(), key=_order))
+    return _ordered({**schema, "default": {}})
+
+
+def _ordered(schema: Schema) -> Schema:
+    return dict(sorted(schema.items(), key=_order))
+
+
+def _scale(paths: tuple[str, str]) -> Schema:
+    wanted, there = paths
+    return {"specReplicasPath": wanted, "statusReplicasPath": there}
 
 
 def _column(column: Column) -> Schema:

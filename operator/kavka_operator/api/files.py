@@ -13,7 +13,7 @@ from typing import Any
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import nearest, shown
-from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
+from kavka_operator.api.kinds import KINDS, AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.shapes import InvalidError
@@ -212,13 +212,12 @@ def _same_thing(declared: list[Declared]) -> Iterator[Fault]:
 
 
 def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Where]:
-    namespace = resource.metadata.namespace
     match resource:
         case Topic(spec=spec):
             path = ("spec", "topicName") if spec.topic_name else ("metadata", "name")
-            return ("topic", namespace, spec.cluster_name, resource.topic_name), path
+            return ("topic", *cluster_key(resource), resource.topic_name), path
         case ClientQuota(spec=spec):
-            return ("quota", namespace, spec.cluster_name, entity_of(spec.entity)), ("spec", "entity")
+            return ("quota", *cluster_key(resource), entity_of(spec.entity)), ("spec", "entity")
         case _:
             return None, ()
 
@@ -252,14 +251,15 @@ def _nowhere(declared: list[Declared], clusters: set[Key]) -> Iterator[Fault]:
     for entry in declared:
         if not isinstance(entry.resource, Topic | ClientQuota):
             continue
-        namespace, cluster = entry.resource.metadata.namespace, entry.resource.spec.cluster_name
-        if ("KafkaCluster", namespace, cluster) in clusters:
+        wanted = cluster_key(entry.resource)
+        if wanted in clusters:
             continue
+        _, namespace, cluster = wanted
         names = [key[2] for key in clusters if key[1] == namespace]
         meant = nearest(cluster, names)
         fix = f'did you mean "{meant}"?' if meant else "add it to the file or name one that exists"
         yield entry.fault(
-            ("spec", "clusterName"), f'there is no KafkaCluster "{cluster}" in namespace "{namespace}"; {fix}'
+            ("spec", "clusterRef", "name"), f'there is no KafkaCluster "{cluster}" in namespace "{namespace}"; {fix}'
         )
 
 

@@ -21,6 +21,14 @@ def key_of(resource: Resource) -> Key:
     return resource.kind_name, resource.metadata.namespace, resource.metadata.name
 
 
+def cluster_key(resource: AnyResource) -> Key:
+    """The key of the KafkaCluster that a resource belongs to; of a KafkaCluster, its own."""
+    if isinstance(resource, KafkaCluster):
+        return key_of(resource)
+    ref = resource.spec.cluster_ref
+    return KafkaCluster.kind_name, ref.namespace or resource.metadata.namespace, ref.name
+
+
 def names_of(kind: type[Resource]) -> tuple[str, ...]:
     """What `kavka get` accepts for this kind."""
     return kind.kind_name.lower(), kind.plural, kind.short_name

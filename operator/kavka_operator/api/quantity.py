@@ -24,8 +24,8 @@ SUFFIXES = {
     "Ti": 2**40,
     "Pi": 2**50,
 }
-PATTERN = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|[eE][0-9]{1,2})?$"
-QUANTITY_MAX = 2**63 - 1
+PATTERN = r"^[0-9]+(\.[0-9]{1,9})?(k|M|G|T|P|Ki|Mi|Gi|Ti|Pi|[eE][0-9]{1,2})?$"
+QUANTITY_MAX = 2**63 - 2  # an API server takes anything above it for one more
 _TEXT_MAX = 32
 
 _LOOSE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtT]?)(i?)([bB]?)(?:ytes?)?\s*(?:/\s*s|ps)?\s*$")
@@ -99,6 +99,21 @@ def _suffix(letter: str, binary: str) -> str:
 
 Quantity = Annotated[
     int,
-    Parsed(parse, {"x-kubernetes-int-or-string": True, "pattern": PATTERN, "maxLength": _TEXT_MAX}),
+    Parsed(
+        parse,
+        {
+            "x-kubernetes-int-or-string": True,
+            "pattern": PATTERN,
+            "maxLength": _TEXT_MAX,
+            "x-kubernetes-validations": [
+                {
+                    "rule": "quantity(string(self)).compareTo(quantity('1')) >= 0"
+                    f" && quantity(string(self)).compareTo(quantity('{QUANTITY_MAX + 1}')) < 0",
+                    "message": f"is out of range; write an amount from 1 to {QUANTITY_MAX}",
+                    "reason": "FieldValueInvalid",
+                }
+            ],
+        },
+    ),
 ]
 """A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi, or an exponent."""

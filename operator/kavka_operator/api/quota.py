@@ -6,6 +6,7 @@ principal may well be called that. Limits are Kafka's own keys, per broker, unle
 for the whole cluster.
 """
 
+from ipaddress import ip_address
 from typing import Annotated, ClassVar, Literal
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Part
@@ -17,12 +18,13 @@ from kavka_operator.api.resource import (
     MESSAGE_COLUMN,
     READY_COLUMN,
     REASON_COLUMN,
+    SAME_CLUSTER,
+    ClusterRef,
     Column,
     Correction,
     Metadata,
     Moment,
     Resource,
-    ResourceName,
     Status,
 )
 from kavka_operator.api.shapes import Bounds
@@ -71,6 +73,50 @@ class EntityPart(Model):
     )
 
 
+class ClientIdPart(Model):
+    """The client ids of an entity: one by its name, those that begin alike, or the default for all others."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="[has(self.name), has(self.prefix), has(self.default)].filter(given, given).size() == 1",
+            message="needs a name, a prefix or the default; write {name: NAME}, {prefix: BEGINNING} or {default: true}",
+            holds=lambda part: [part.name, part.prefix, part.default].count(None) == 2,
+        ),
+    )
+
+    name: str | None = field(
+        default=None,
+        min_length=1,
+        max_length=ENTITY_NAME_LENGTH_MAX,
+        description="The client.id, whole.",
+    )
+    prefix: str | None = field(
+        default=None,
+        min_length=1,
+        max_length=ENTITY_NAME_LENGTH_MAX - 1,
+        description="How client ids begin. All that begin so share the limit, unless they have one by their whole name"
+        " or a longer prefix. Brokers of Apache Kafka do not know it.",
+    )
+    default: Literal[True] | None = field(
+        default=None,
+        description="True: whoever has no quota by name. Excludes name and prefix.",
+    )
+
+
+class IpPart(EntityPart):
+    """The addresses of an entity: one, or the default for all that have no quota of their own."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        *EntityPart.rules,
+        Rule(
+            cel="!has(self.name) || isIP(self.name)",
+            message="is not the address of one machine; write one as 10.0.0.1 or 2001:db8::1",
+            holds=lambda part: part.name is None or is_address(part.name),
+            path="name",
+        ),
+    )
+
+
 class EntitySpec(Model):
     """Whom a quota limits."""
 
@@ -90,8 +136,8 @@ class EntitySpec(Model):
     )
 
     user: EntityPart | None = field(default=None, description="The principal's name, without the User: prefix.")
-    client_id: EntityPart | None = field(default=None, description="The client.id that clients give themselves.")
-    ip: EntityPart | None = field(default=None, description="The address that connections come from.")
+    client_id: ClientIdPart | None = field(default=None, description="The client.id that clients give themselves.")
+    ip: IpPart | None = field(default=None, description="The address that connections come from.")
 
 
 def entity_of(spec: EntitySpec) -> AnyEntity:
@@ -103,9 +149,20 @@ def entity_of(spec: EntitySpec) -> AnyEntity:
     return Entity(_part(spec.user), _part(spec.client_id))
 
 
-def _part(spec: EntityPart | None) -> Part:
+def is_address(text: str) -> bool:
+    """Whether the text is an address as API servers take one: without a zone, and not of IPv4 within IPv6."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return False
+    return found.version == 4 or (found.ipv4_mapped is None and found.scope_id is None)
+
+
+def _part(spec: EntityPart | ClientIdPart | None) -> Part:
     if spec is None:
         return None
+    if isinstance(spec, ClientIdPart) and spec.prefix is not None:
+        return spec.prefix  # what makes it more than a name is a key of the quota
     return spec.name if spec.name is not None else DEFAULT
 
 
@@ -184,12 +241,7 @@ class ClientQuotaSpec(Model):
         ),
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
-        Transition(
-            cel="self.clusterName == oldSelf.clusterName",
-            message="clusterName is immutable; delete the resource and create one for the other cluster",
-            holds=lambda new, old: new.cluster_name == old.cluster_name,
-            path="clusterName",
-        ),
+        SAME_CLUSTER,
         Transition(
             cel="self.entity == oldSelf.entity",
             message="entity is immutable; delete the resource and create another",
@@ -198,7 +250,7 @@ class ClientQuotaSpec(Model):
         ),
     )
 
-    cluster_name: ResourceName = field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    cluster_ref: ClusterRef = field(description="The KafkaCluster that it belongs to. Cannot be changed.")
     entity: EntitySpec = field(description="Whom it limits. Cannot be changed.")
     limits: Limits = field(description="How much they may do.")
     scope: Literal["PerBroker", "Cluster"] = field(
@@ -302,10 +354,11 @@ class ClientQuota(Resource):
 
     kind_name: ClassVar[str] = "ClientQuota"
     plural: ClassVar[str] = "clientquotas"
-    short_name: ClassVar[str] = "kq"
+    short_name: ClassVar[str] = "kvq"
     purpose: ClassVar[str] = "How much a user, a client id, a pair of both or an address may do on a Kafka cluster."
+    selectable: ClassVar[tuple[str, ...]] = (".spec.clusterRef.name",)
     columns: ClassVar[tuple[Column, ...]] = (
-        Column("Cluster", ".spec.clusterName"),
+        Column("Cluster", ".spec.clusterRef.name"),
         Column("Entity", ".status.entity"),
         Column("Level", ".status.level", "integer"),
         Column("Produce", ".spec.limits.producerByteRate"),

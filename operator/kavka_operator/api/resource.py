@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
-from kavka_operator.api.complaints import NAME_PATTERN
-from kavka_operator.api.model import Extra, Model, field
+from kavka_operator.api.complaints import DOTTED_NAME_PATTERN, HOST_NAME_PATTERN, NAME_PATTERN
+from kavka_operator.api.model import Extra, Model, Transition, field
 from kavka_operator.api.shapes import Bounds, Parsed
 
 NAME_LENGTH_MAX = 63
+RESOURCE_NAME_LENGTH_MAX = 170  # with a kind and a namespace it is the name of a file
 CONDITIONS_MAX = 16
 MESSAGE_LENGTH_MAX = 32_768
 CONFIG_ENTRIES_MAX = 256
@@ -36,7 +37,10 @@ ConfigValue = Annotated[
 KafkaConfig = Annotated[dict[str, ConfigValue], Bounds(max_length=CONFIG_ENTRIES_MAX)]
 """Settings by Kafka's own names. Numbers may stand without quotes; true and false need them."""
 
-ResourceName = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
+Name = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
+HostName = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=HOST_NAME_PATTERN)]
+"""A name that stands in host names."""
+ResourceName = Annotated[str, Bounds(min_length=1, max_length=RESOURCE_NAME_LENGTH_MAX, pattern=DOTTED_NAME_PATTERN)]
 
 
 def _moment(value: object) -> datetime:
@@ -122,11 +126,30 @@ class Correction(Model):
     message: str = field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
 
 
+class ClusterRef(Model):
+    """The KafkaCluster that a resource belongs to."""
+
+    name: HostName = field(description="The name of the KafkaCluster.")
+    namespace: Name | None = field(
+        default=None,
+        description="Its namespace, where that is not the resource's own; spec.grants of the KafkaCluster has to"
+        " allow it.",
+    )
+
+
+SAME_CLUSTER = Transition(
+    cel="self.clusterRef == oldSelf.clusterRef",
+    message="clusterRef is immutable; delete the resource and create one for the other cluster",
+    holds=lambda new, old: new.cluster_ref == old.cluster_ref,
+    path="clusterRef",
+)
+
+
 class Metadata(Model):
     """The part of metadata that a file may carry or an API server sends."""
 
-    name: ResourceName
-    namespace: ResourceName = "default"
+    name: ResourceName = field(description="The name of the resource.")
+    namespace: Name = "default"
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     uid: str = ""
@@ -166,6 +189,8 @@ class Resource(Model):
     short_name: ClassVar[str]
     purpose: ClassVar[str]
     columns: ClassVar[tuple[Column, ...]]
+    selectable: ClassVar[tuple[str, ...]] = ()  # paths for field selectors
+    scale: ClassVar[tuple[str, str] | None] = None  # paths of what `kubectl scale` sets, and of what there is
 
     api_version: str
     kind: str

@@ -5,11 +5,12 @@ words that a person can act on, and reading goes on: all faults of a resource ar
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kavka_operator.api.complaints import NAME_PATTERN, not_a_name, not_one_of, out_of_range, shown, too_long, too_short
+from kavka_operator.api.complaints import NAMES, not_a_name, not_one_of, out_of_range, shown, too_long, too_short
 from kavka_operator.api.yaml_lines import Where
 
 Schema = dict[str, Any]
@@ -85,7 +86,9 @@ class Bounds:
             return too_short(value, self.min_length)
         if self.pattern is not None and re.fullmatch(self.pattern, value) is None:
             return (
-                not_a_name(value) if self.pattern == NAME_PATTERN else f"{shown(value)} does not match {self.pattern}"
+                not_a_name(value, self.pattern)
+                if self.pattern in NAMES
+                else f"{shown(value)} does not match {self.pattern}"
             )
         return None
 
@@ -253,13 +256,32 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Extended:
-    """A shape whose schema says more than the shape does, such as how lists merge."""
+    """A shape whose schema says more than the shape does, such as how lists merge.
+
+    A list that merges by its items or by a key of theirs holds each once.
+    """
 
     inner: Shape
     more: Schema
 
     def read(self, value: Any, path: Where, reading: Reading) -> Any:
-        return self.inner.read(value, path, reading)
+        found = self.inner.read(value, path, reading)
+        if found is not UNREADABLE and (twice := self._twice(value)) is not None:
+            return reading.refuse(path, f"has {shown(twice)} twice; keep one")
+        return found
+
+    def _twice(self, given: Any) -> Any:
+        """What stands in the list a second time, or None."""
+        match self.more.get("x-kubernetes-list-type"):
+            case "set":
+                keys = list(given)
+            case "map":
+                (key,) = self.more["x-kubernetes-list-map-keys"]
+                keys = [item.get(key) for item in given if isinstance(item, Mapping)]
+            case _:
+                return None
+        times = Counter(map(repr, keys))
+        return next((key for key in keys if times[repr(key)] > 1), None)
 
     def schema(self) -> Schema:
         return {**self.inner.schema(), **self.more}

@@ -37,7 +37,7 @@ NODE_HEAD = ("NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER
 def node_table(cluster: dict[str, Any]) -> str:
     """A table of the nodes of a KafkaCluster; empty while no node is known."""
     status = cluster.get("status", {})
-    rows = [_node_row(node, status.get("activeController")) for node in status.get("brokers", ())]
+    rows = [_node_row(node, status.get("activeController")) for node in status.get("nodes", ())]
     return aligned([NODE_HEAD, *rows]) if rows else ""
 
 

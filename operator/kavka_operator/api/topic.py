@@ -14,12 +14,13 @@ from kavka_operator.api.resource import (
     MESSAGE_COLUMN,
     READY_COLUMN,
     REASON_COLUMN,
+    SAME_CLUSTER,
+    ClusterRef,
     Column,
     Correction,
     KafkaConfig,
     Metadata,
     Resource,
-    ResourceName,
     Status,
 )
 
@@ -71,12 +72,7 @@ class TopicSpec(Model):
         ),
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
-        Transition(
-            cel="self.clusterName == oldSelf.clusterName",
-            message="clusterName is immutable; delete the resource and create one for the other cluster",
-            holds=lambda new, old: new.cluster_name == old.cluster_name,
-            path="clusterName",
-        ),
+        SAME_CLUSTER,
         Transition(
             cel="has(self.topicName) == has(oldSelf.topicName)"
             " && (!has(self.topicName) || self.topicName == oldSelf.topicName)",
@@ -86,7 +82,7 @@ class TopicSpec(Model):
         ),
     )
 
-    cluster_name: ResourceName = field(description="The KafkaCluster, in the same namespace. Cannot be changed.")
+    cluster_ref: ClusterRef = field(description="The KafkaCluster that it belongs to. Cannot be changed.")
     topic_name: str | None = field(
         default=None,
         min_length=1,
@@ -164,10 +160,12 @@ class Topic(Resource):
 
     kind_name: ClassVar[str] = "Topic"
     plural: ClassVar[str] = "topics"
-    short_name: ClassVar[str] = "kt"
+    short_name: ClassVar[str] = "kvt"
     purpose: ClassVar[str] = "A topic of a Kafka cluster: its partitions, replicas and settings."
+    selectable: ClassVar[tuple[str, ...]] = (".spec.clusterRef.name",)
+    scale: ClassVar[tuple[str, str] | None] = (".spec.partitions", ".status.partitions")
     columns: ClassVar[tuple[Column, ...]] = (
-        Column("Cluster", ".spec.clusterName"),
+        Column("Cluster", ".spec.clusterRef.name"),
         Column("Partitions", ".status.partitions", "integer"),
         Column("Replicas", ".status.replicationFactor", "integer"),
         READY_COLUMN,

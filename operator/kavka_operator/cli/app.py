@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
 FORMS = ("table", "wide", "yaml", "json", "name")
-WORDS_HELP = "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota (kc, kt, kq) and all."
+WORDS_HELP = (
+    "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota (kvc, kvt, kvq) and all."
+)
 
 Options = argparse.Namespace
 Command = Callable[[Options], int]

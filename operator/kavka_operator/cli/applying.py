@@ -10,11 +10,11 @@ from kavka_operator.api.kinds import Key
 from kavka_operator.cli.following import follow
 from kavka_operator.cli.foreseeing import DryRun, dry, foresee, tell
 from kavka_operator.cli.stored import full_name, known_resources, layout_of
-from kavka_operator.cli.words import CommandError, complain, say, state_directory
+from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import ignored, lost_volumes, unsupported
+from kavka_operator.platform.local.limits import lost_volumes, unsupported
 from kavka_operator.platform.local.store import Edit, Store
 
 
@@ -51,12 +51,12 @@ def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
             known = members.read(layout)
             if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
                 raise CommandError(problem)
-            for note in ignored(cluster):
-                say(f"note: {note}")
 
 
 def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Key]]:
     layout.make()
+    if not is_running(layout):
+        members.settle(layout)
     edits = Store(layout).apply(declared, datetime.now(UTC))
     for edit in edits:
         say(_line(edit, DryRun.NONE))

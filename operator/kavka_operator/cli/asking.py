@@ -29,5 +29,5 @@ def address_of(layout: Layout, otherwise: str = "") -> str:
     cluster = next((resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster)), None)
     address = cluster.status.bootstrap_servers if cluster is not None else None
     if address is None:
-        raise CommandError(f'KafkaCluster "{layout.cluster}" has no brokers yet; see `kavka get kc`')
+        raise CommandError(f'KafkaCluster "{layout.cluster}" has no brokers yet; see `kavka get kvc`')
     return address

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
-from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.cli.foreseeing import DryRun, dry, foresee, tell
@@ -70,9 +70,7 @@ def _in_files(files: list[Path], known: dict[Key, AnyResource]) -> list[Doomed]:
 def _layout(doomed: Doomed, state: Path) -> Layout:
     if not isinstance(doomed, Unreadable):
         return layout_of(doomed, state)
-    return next(
-        layout for layout in clusters(state) if layout.namespace == doomed.key[1] and Store(layout).has(doomed.key)
-    )
+    return next(layout for layout in clusters(state) if Store(layout).has(doomed.key))
 
 
 def _key(doomed: Doomed) -> Key:
@@ -147,7 +145,7 @@ def _inherits(other: AnyResource, gone: Topic) -> bool:
     return (
         isinstance(other, Topic)
         and key_of(other) != key_of(gone)
-        and (other.metadata.namespace, other.spec.cluster_name) == (gone.metadata.namespace, gone.spec.cluster_name)
+        and cluster_key(other) == cluster_key(gone)
         and other.topic_name == gone.topic_name
         and other.metadata.deletion_timestamp is None
     )

@@ -16,7 +16,7 @@ READ_SECONDS_MAX = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A resource that is not ready in its newest generation, and what it says."""
+    """A resource that is not as wanted in its newest generation, and what it says."""
 
     resource: AnyResource
     reason: str
@@ -75,7 +75,7 @@ def follow(layout: Layout, keys: list[Key]) -> int:
 def _tell(pending: Pending) -> int:
     words = f"{pending.resource.identity}: {pending.reason}: {pending.message}"
     if pending.waits_for_somebody or pending.reason == "Rolling":
-        say(f"{words}\nit goes on by itself; see `kavka get kc -o wide`" if pending.reason == "Rolling" else words)
+        say(f"{words}\nit goes on by itself; see `kavka get kvc -o wide`" if pending.reason == "Rolling" else words)
         return 0
     return complain(CommandError(words))
 
@@ -90,3 +90,5 @@ def _pending(store: Store, keys: frozenset[Key]) -> Iterator[Pending]:
             yield Pending(resource, "NotSeen", "not looked at yet")
         elif ready.status != "True":
             yield Pending(resource, ready.reason, ready.message, stalled is not None)
+        elif (held := resource.status.condition("RolloutPending")) is not None:
+            yield Pending(resource, held.reason, held.message)

@@ -25,8 +25,9 @@ from kavka_operator.loop.converge import plan_once
 from kavka_operator.platform.local.foreseeing import node_actions, surplus_nodes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config, shrink
+from kavka_operator.reconcile.grants import refusals
 
 
 class DryRun(StrEnum):
@@ -71,9 +72,11 @@ def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Coll
     resources, claimed = _resources(layout, changed, deleted)
     cluster = next((resource for resource in resources.values() if isinstance(resource, KafkaCluster)), None)
     managed = [resource for resource in resources.values() if isinstance(resource, Topic | ClientQuota)]
-    expected = sum(node.is_broker for node in nodes_of(cluster)) if cluster is not None else 0
+    expected = brokers_wanted(cluster) if cluster is not None else 0
     with asking(layout, "; to check the files alone, use --dry-run=client") as admin:
-        seen, plans = plan_once(managed, admin, datetime.now(UTC), brokers_expected=expected, claimed=claimed)
+        refused = refusals(cluster, managed) if cluster is not None else {}
+        now = datetime.now(UTC)
+        seen, plans = plan_once(managed, admin, now, brokers_expected=expected, claimed=claimed, refused=refused)
         foreseen = {key: _of_plan(plans[key], admin) for key in (*changed, *deleted) if key in plans}
         if cluster is not None and key_of(cluster) in changed:
             foreseen[key_of(cluster)] = _of_cluster(layout, cluster, seen, admin)

@@ -74,7 +74,7 @@ def describe(words: Sequence[str], chosen_state: Path | None, namespace: str) ->
 
 
 def _described(document: Document) -> str:
-    status = {key: value for key, value in document["status"].items() if key not in {"conditions", "brokers"}}
+    status = {key: value for key, value in document["status"].items() if key not in {"conditions", "nodes"}}
     rows = [
         [
             condition["type"],

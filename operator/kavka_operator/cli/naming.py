@@ -1,4 +1,4 @@
-"""Which resources the words of a command name: `kt`, `kc,kt`, `kt orders flights`, `kt/orders kc/main`."""
+"""Which resources the words of a command name: `kvt`, `kvc,kvt`, `kvt orders flights`, `kvt/orders kvc/main`."""
 
 from collections.abc import Sequence
 
@@ -36,5 +36,7 @@ def kinds_of(text: str) -> list[str]:
         return list(KINDS)
     kind = find_kind(text)
     if kind is None:
-        raise CommandError(f'there is no kind "{text}"; write kafkacluster (kc), topic (kt), clientquota (kq) or all')
+        raise CommandError(
+            f'there is no kind "{text}"; write kafkacluster (kvc), topic (kvt), clientquota (kvq) or all'
+        )
     return [kind.kind_name]

@@ -110,7 +110,7 @@ def resource(
             "namespace": namespace,
         },
         "spec": {
-            "clusterName": cluster,
+            "clusterRef": {"name": cluster},
             "entity": entity,
             "mode": "Observe" if recommendation.is_new else "Enforce",
             "limits": {KAFKA_KEYS[key]: _quantity(key, limit) for key, limit in sorted(limits.items())},

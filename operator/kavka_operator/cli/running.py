@@ -11,13 +11,14 @@ from pathlib import Path
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
+from kavka_operator.api.kinds import cluster_key, key_of
 from kavka_operator.cli.getting import nodes_overview, overview
 from kavka_operator.cli.stored import known_resources
 from kavka_operator.cli.words import CommandError, complain, is_running, say, state_directory, the_cluster
 from kavka_operator.platform.local import members, processes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import ignored, lost_volumes, unsupported
+from kavka_operator.platform.local.limits import lost_volumes, unsupported
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up, UpError
@@ -64,15 +65,13 @@ def _prepare(files: list[Path], state: Path) -> Layout:
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
-    known = members.read(layout)
+    known = members.settle(layout)
     if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
         raise CommandError(problem)
     if is_running(layout):
         raise CommandError(
             f"{cluster.identity} is running already; change it with `kavka apply`, stop it with `kavka down`"
         )
-    for note in ignored(cluster):
-        say(f"note: {note}")
     layout.make()
     Store(layout).apply(declared, datetime.now(UTC))
     return layout
@@ -85,9 +84,7 @@ def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaClust
     if len(found) != 1:
         raise CommandError(f"{shown}: {len(found)} KafkaClusters; `kavka up` runs one, so give it files with one")
     elsewhere = {
-        entry.resource.spec.cluster_name
-        for entry in declared
-        if not isinstance(entry.resource, KafkaCluster) and entry.resource.spec.cluster_name != found[0].name
+        cluster_key(entry.resource)[2] for entry in declared if cluster_key(entry.resource) != key_of(found[0])
     }
     if elsewhere:
         raise CommandError(

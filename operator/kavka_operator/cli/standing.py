@@ -10,7 +10,7 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.resource import Condition
 
-NO_LONGER_SEEN = ("activeController", "readyNodes", "rollout")
+NO_LONGER_SEEN = ("activeController", "readyBrokers", "rollout")
 NO_LONGER_SEEN_OF_A_NODE = ("leaders", "underReplicated")
 
 
@@ -20,9 +20,9 @@ def not_running(document: dict[str, Any], cluster: str, now: datetime) -> dict[s
     if not status.get("conditions"):
         return document  # no look has written a status yet
     if document["kind"] == KafkaCluster.kind_name:
-        nodes = [_stopped(node) for node in status.get("brokers", ()) if isinstance(node, dict)]
+        nodes = [_stopped(node) for node in status.get("nodes", ()) if isinstance(node, dict)]
         kept = {key: value for key, value in status.items() if key not in NO_LONGER_SEEN}
-        status = {**kept, "readyNodes": 0, "brokers": nodes}
+        status = {**kept, "readyBrokers": 0, "nodes": nodes}
         words = "not running; start it with `kavka up`"
     else:
         words = f'KafkaCluster "{cluster}" is not running; this was seen last'

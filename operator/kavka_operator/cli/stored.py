@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kavka_operator.api import GROUP
-from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.cli.naming import Named
 from kavka_operator.cli.selecting import Selector
 from kavka_operator.cli.standing import not_running
@@ -53,14 +52,10 @@ def not_found(kind: str, name: str | None, namespace: str | None) -> str:
     return f'there is no {kind} "{name}" in {where}'
 
 
-def cluster_of(resource: AnyResource) -> str:
-    """The name of the cluster that a resource belongs to."""
-    return resource.name if isinstance(resource, KafkaCluster) else resource.spec.cluster_name
-
-
 def layout_of(resource: AnyResource, state: Path) -> Layout:
     """The paths of the cluster that a resource belongs to."""
-    return Layout.of(state, resource.metadata.namespace, cluster_of(resource))
+    _, namespace, name = cluster_key(resource)
+    return Layout.of(state, namespace, name)
 
 
 def full_name(kind: str, name: str) -> str:

@@ -131,8 +131,6 @@ class _Wait:
 
     def _document(self, key: Key) -> Document | None:
         for layout in clusters(self.state):
-            if layout.namespace != key[1]:
-                continue
             document = self._stores.setdefault(layout, Store(layout)).document(key)
             if document is not None:
                 runs = is_running(layout)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
-from kavka_operator.api.cluster import RolloutStatus
+from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition

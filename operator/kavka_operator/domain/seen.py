@@ -174,3 +174,4 @@ class WantedNode:
     rack: str | None = None
     roles: tuple[str, ...] = ("broker", "controller")
     volumes: tuple[str, ...] = ()
+    pool: str = ""

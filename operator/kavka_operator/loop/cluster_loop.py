@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
-from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import KafkaClusterStatus
+from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
@@ -174,7 +175,8 @@ class ClusterLoop:
             if resource.metadata.deletion_timestamp is not None:
                 self.resources.remove(key_of(resource))
             elif not isinstance(resource, KafkaCluster):
-                words = f'there is no KafkaCluster "{resource.spec.cluster_name}" in this namespace'
+                _, namespace, name = cluster_key(resource)
+                words = f'there is no KafkaCluster "{name}" in namespace "{namespace}"'
                 self._set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
 
     def _follow(self, result: LookResult) -> None:
@@ -225,6 +227,7 @@ class ClusterLoop:
             places=after.places,
             survey=result.survey,
             empty=empty_volumes(cluster, view.wanted, view.volumes),
+            pools=after.pools,
         )
         if not any(unread.key == key_of(cluster) for unread in unreadable):
             self._set_status(cluster, status)
@@ -245,7 +248,8 @@ class ClusterLoop:
         """The seconds until the next look."""
         if result.fault is not None:
             return self.mishaps.pause_seconds(LOOK)
-        if plan.rollout is not None or plan.actions or not (self._is_ready or plan.is_at_rest):
+        is_rolling = plan.rollout is not None and not plan.is_at_rest
+        if is_rolling or plan.actions or not (self._is_ready or plan.is_at_rest):
             return HASTE_SECONDS
         at_rest = rest_seconds(self._took, limited)
         return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
@@ -322,7 +326,7 @@ class ClusterLoop:
         """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""
         stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
         if stalled_words and not self._is_ready:
-            if all(node.state in {"Failed", "Stopped"} for node in status.brokers):
+            if all(node.state in {"Failed", "Stopped"} for node in status.nodes):
                 raise HopelessError(stalled_words[0])
             self._say_once(stalled_words[0])
         condition = status.condition("Ready")

@@ -36,6 +36,7 @@ from kavka_operator.reconcile.status import Status, quota_status, topic_status, 
 
 ROUNDS_MAX = 4
 BATCH_MAX = 200
+NOTHING_REFUSED: Mapping[Key, tuple[Word, ...]] = {}
 
 Claimant = TypeVar("Claimant", Topic, ClientQuota)
 
@@ -60,13 +61,15 @@ def converge(
     is_forming: bool = False,
     mishaps: Mishaps | None = None,
     claimed: Collection[str] = (),
+    refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
     `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
     joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
-    the next; `claimed` are topics that unreadable resources name.
+    the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
     """
+    everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     managed: dict[Key, Topic | ClientQuota] = {key_of(resource): resource for resource in resources}
@@ -90,7 +93,9 @@ def converge(
     else:
         seen = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
         plans = plan_all(list(managed.values()), seen, now, guard)
-    return _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
+    outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
+    _tell_refused(everybody, refused, outcome, now)
+    return outcome
 
 
 def plan_once(
@@ -100,14 +105,29 @@ def plan_once(
     *,
     brokers_expected: int = 0,
     claimed: Collection[str] = (),
+    refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """What `converge` would do first; nothing is done. Raises AdminError if the cluster cannot be seen."""
+    resources = [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     look = replace(admin.look(names), brokers_expected=brokers_expected)
     seen = _count_records(resources, look, admin, guard)
     plans = plan_all(resources, seen, now, guard)
-    return seen, plans | {key: Plan(words=words) for key, words in guard.failures.items()}
+    return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}
+
+
+def _tell_refused(
+    resources: Iterable[Topic | ClientQuota], refused: Mapping[Key, tuple[Word, ...]], outcome: Outcome, now: datetime
+) -> None:
+    """Note the words of refused resources; one that is deleted is released, and what it has set stays."""
+    for resource in resources:
+        if (words := refused.get(key_of(resource))) is None:
+            continue
+        if resource.metadata.deletion_timestamp is not None:
+            outcome.released.append(key_of(resource))
+        else:
+            outcome.statuses[key_of(resource)] = with_words(resource, words, now)
 
 
 @dataclass(slots=True)

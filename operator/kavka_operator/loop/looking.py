@@ -16,6 +16,7 @@ from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.reconcile.cluster import brokers_config
+from kavka_operator.reconcile.grants import refusals
 
 USAGE = "the usage of quotas"
 
@@ -117,6 +118,7 @@ class Looker:
             is_forming=question.is_forming,
             mishaps=self.mishaps,
             claimed=question.claimed,
+            refused=refusals(question.cluster, question.resources),
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)

@@ -30,7 +30,8 @@ class View:
 
     `places` are address and directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
     of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
-    it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date.
+    it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date. `pools`
+    are the first ids of pools, where the platform keeps them itself.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -40,6 +41,7 @@ class View:
     places: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     metrics: Mapping[int, str] = field(default_factory=dict)
     bootstrap: str = ""
+    pools: Mapping[str, int] | None = None
     refusal: str | None = None
     stamp: Hashable = None
 

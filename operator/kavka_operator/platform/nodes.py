@@ -1,14 +1,16 @@
 """The nodes of a cluster: ids, roles, racks, and the settings that follow from the resource. Pure.
 
-The ids of a pool begin at `NODE_IDS_PER_POOL` times its place in the list; racks go round the nodes of a pool. Three
-brokers instead of one are a change of `replicas`, and nothing here knows how many there are.
+The ids of a pool belong to its name (`domain/node_ids`); racks go round the nodes of a pool. Three brokers instead of
+one are a change of `replicas`, and nothing here knows how many there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kavka_operator.api.cluster import NODE_IDS_PER_POOL, KafkaCluster, NodePool
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.pools import NodePool
 from kavka_operator.api.settings import dynamic
+from kavka_operator.domain.node_ids import first_ids
 
 CONTROLLER = "CONTROLLER"
 REPLICAS_MAX = 3
@@ -35,16 +37,20 @@ class Node:
         return "controller" in self.roles
 
 
-def nodes_of(cluster: KafkaCluster) -> list[Node]:
-    """Every node that the resource wants, in order of their ids."""
-    return list(_numbered(cluster))
+def nodes_of(cluster: KafkaCluster, pools: Mapping[str, int]) -> list[Node]:
+    """Every node that the resource wants, in order of their ids. `pools` are the first ids of pools that are known."""
+    firsts = first_ids(cluster.spec.node_pools, pools)
+    nodes = [
+        Node(firsts[pool.name] + index, pool, pool.racks[index % len(pool.racks)] if pool.racks else None)
+        for pool in cluster.spec.node_pools
+        for index in range(pool.replicas)
+    ]
+    return sorted(nodes, key=lambda node: node.id)
 
 
-def _numbered(cluster: KafkaCluster) -> Iterator[Node]:
-    for place, pool in enumerate(cluster.spec.node_pools):
-        for index in range(pool.replicas):
-            rack = pool.racks[index % len(pool.racks)] if pool.racks else None
-            yield Node(place * NODE_IDS_PER_POOL + index, pool, rack)
+def brokers_wanted(cluster: KafkaCluster) -> int:
+    """How many of the nodes that the resource wants are brokers."""
+    return sum(pool.replicas for pool in cluster.spec.node_pools if "broker" in pool.roles)
 
 
 def common_properties(cluster: KafkaCluster, nodes: Sequence[Node]) -> dict[str, str]:

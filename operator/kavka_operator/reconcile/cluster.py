@@ -25,7 +25,8 @@ from kavka_operator.domain.plan import (
 )
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
-from kavka_operator.reconcile.rollout.roll import is_on, roll
+from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
+from kavka_operator.reconcile.rollout.windows import unknown_zones
 from kavka_operator.reconcile.volumes import refusals
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
@@ -45,6 +46,8 @@ def reconcile(
     `volumes` are the log directories of each node, as far as the platform knows them.
     """
     faults = [f"spec.config.{name}: {words}" for name, words in broker_faults(wanted.spec.config)]
+    zones = unknown_zones(wanted.spec.rollout.windows)
+    faults += [f'spec.rollout.windows: there is no time zone "{zone}"; write one as Europe/Berlin' for zone in zones]
     if faults:
         return Plan(words=stalled("BadConfig", "; ".join(faults)))
     refused = refusals(wanted, nodes, volumes)
@@ -53,10 +56,17 @@ def reconcile(
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
     if refused:
         return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
-    if is_on(wanted, nodes, seen):
-        step = roll(wanted, nodes, seen, cluster, survey, now)
-        if step is not None:
-            return step
+    step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
+    if step is not None and not is_pending(step):
+        return step
+    rest = _at_rest(nodes, seen, cluster, survey)
+    return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
+
+
+def _at_rest(
+    nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
+) -> ClusterPlan:
+    """The plan for nodes of which none is to be started or restarted now."""
     ours = [seen[node.id] for node in nodes]
     if failed := [node for node in ours if node.state == "Failed"]:
         return Plan(words=stalled("NodeFailed", "; ".join(f"node {node.id}: {node.message}" for node in failed)))

@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from kavka_broker.core.quota.entity import WHOLE_KEYS
-from kavka_broker.core.quota.terms import OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, SHARE
+from kavka_broker.core.quota.terms import OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, PREFIX, SHARE
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.domain.entities import entity_text
@@ -58,7 +58,13 @@ def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str,
 
 
 def target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str, float]:
-    """The values that Kafka should have for the entity, for each broker."""
+    """The values that Kafka should have for the entity, for each broker, and the mark of a prefix."""
+    values, client_id = _target_values(wanted, brokers, now), wanted.spec.entity.client_id
+    is_prefix = client_id is not None and client_id.prefix is not None
+    return {**values, PREFIX: 1.0} if values and is_prefix else values
+
+
+def _target_values(wanted: ClientQuota, brokers: int, now: datetime) -> dict[str, float]:
     if wanted.spec.mode == "Observe":
         values = _divided(wanted, _wanted_values(wanted, now), brokers)
         return {OBSERVED + key: value for key, value in values.items()}

@@ -10,11 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
-from kavka_operator.api.cluster import BrokerStatus, KafkaCluster, KafkaClusterStatus, LastRolloutStatus
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import KafkaClusterStatus, LastRolloutStatus, NodeStatus, PoolStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
 from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.words import some
@@ -146,24 +148,41 @@ def cluster_status(
     places: Mapping[int, tuple[str, str]] | None = None,
     survey: Survey | None = None,
     empty: tuple[str, ...] = (),
+    pools: Mapping[str, int] | None = None,
 ) -> KafkaClusterStatus:
-    """The status of a cluster. `places` are address and directory of each node, where the platform knows them."""
+    """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
+
+    `pools` are the first ids of its pools, where the platform keeps them itself.
+    """
+    firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
     lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
-        **_common(cluster, plan.words, now),
+        **_common(cluster, [*plan.words, _available(plan.words, seen, survey)], now),
         bootstrap_servers=",".join(addresses) or None,
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
         active_controller=survey.quorum.leader if survey else None,
-        nodes=len(nodes),
-        ready_nodes=sum(line.state == "Running" for line in lines),
-        brokers=lines,
+        brokers=sum("broker" in line.roles for line in lines),
+        ready_brokers=sum("broker" in line.roles and line.state == "Running" for line in lines),
+        pools=tuple(PoolStatus(name=name, first_node_id=first) for name, first in firsts.items()),
+        nodes=lines,
         rollout=plan.rollout,
         last_rollout=_last_rollout(cluster.status, plan, now),
         managed_config=managed_after(cluster, seen),
         empty_volumes=empty,
         unmanaged_quotas=unmanaged[:100],
     )
+
+
+def _available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:
+    """Whether clients can use the cluster, whatever else is under way."""
+    if hidden := next((word for word in words if (word.type, word.status) == ("Ready", "Unknown")), None):
+        return Word("Available", "Unknown", hidden.reason, hidden.message)
+    if seen is None or survey is None:
+        return Word("Available", "False", "NotAnswering", "no broker answers")
+    if offline := [partition.name for partition in survey.partitions if partition.leader is None]:
+        return Word("Available", "False", "Offline", f"no leader: {some(offline)}")
+    return Word("Available", "True", "Serving", "brokers answer, and every partition has a leader")
 
 
 def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) -> LastRolloutStatus | None:
@@ -176,10 +195,10 @@ def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) 
 
 def _node_line(
     node: WantedNode, seen: SeenNode | None, cluster: SeenCluster | None, place: tuple[str, str] | None
-) -> BrokerStatus:
+) -> NodeStatus:
     broker = cluster.brokers.get(node.id) if cluster else None
     address, directory = place or (broker.address if broker else None, None)
-    return BrokerStatus(
+    return NodeStatus(
         id=node.id,
         rack=node.rack,
         roles=node.roles,  # type: ignore[arg-type]

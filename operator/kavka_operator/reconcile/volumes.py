@@ -10,7 +10,7 @@ empty one that takes its place is another, so that the next loss is noticed agai
 
 from collections.abc import Mapping, Sequence
 
-from kavka_operator.api.cluster import NODE_IDS_PER_POOL, KafkaCluster
+from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.seen import SeenVolume, WantedNode
 from kavka_operator.domain.words import counted, some
 
@@ -48,8 +48,8 @@ def empty_volumes(
 ) -> tuple[str, ...]:
     """The volumes that hold nothing on any node of their pool, as POOL/VOLUME: those may be taken out."""
     found = []
-    for place, pool in enumerate(wanted.spec.node_pools):
-        members = [node.id for node in nodes if node.id // NODE_IDS_PER_POOL == place]
+    for pool in wanted.spec.node_pools:
+        members = [node.id for node in nodes if node.pool == pool.name]
         for volume in pool.storage.volumes:
             copies = [copy for number in members for copy in seen.get(number, ()) if copy.name == volume.name]
             if len(copies) == len(members) and all(copy.is_empty for copy in copies):

@@ -86,7 +86,7 @@ kind: Topic
 metadata:
   name: flights
 spec:
-  clusterName: quickstart
+  clusterRef: {{name: quickstart}}
   partitions: {2 * brokers}
   replicationFactor: {replicas}
 ---
@@ -95,7 +95,7 @@ kind: ClientQuota
 metadata:
   name: backfill
 spec:
-  clusterName: quickstart
+  clusterRef: {{name: quickstart}}
   entity: {{clientId: {{name: backfill}}}}
   limits: {{producerByteRate: 1Mi}}
 {more}""")
@@ -152,7 +152,7 @@ spec:
 
     def status(self) -> dict[str, Any]:
         """The status of the cluster as `kavka get` tells it."""
-        status: dict[str, Any] = json.loads(self.run("get", "kc", "quickstart", "-o", "json")[1])["status"]
+        status: dict[str, Any] = json.loads(self.run("get", "kvc", "quickstart", "-o", "json")[1])["status"]
         return status
 
     def processes(self) -> list[str]:

@@ -23,7 +23,7 @@ apiVersion: kavka.dev/v1alpha1
 kind: ClientQuota
 metadata: {{name: hungry}}
 spec:
-  clusterName: quickstart
+  clusterRef: {{name: quickstart}}
   entity: {{clientId: {{name: hungry}}}}
   limits: {{producerByteRate: {BUDGET}}}
   scope: Cluster

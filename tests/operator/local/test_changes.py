@@ -9,7 +9,7 @@ MORE = """---
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: more}
-spec: {clusterName: quickstart, partitions: 3}
+spec: {clusterRef: {name: quickstart}, partitions: 3}
 """
 
 
@@ -44,14 +44,15 @@ clientquota.kavka.dev/backfill configured (server dry run)
             "+  partitions: 5",
             "+  name: more",
             "+  namespace: default",
-            "+  clusterName: quickstart",
+            "+  clusterRef:",
+            "+    name: quickstart",
             "+  partitions: 3",
             "-    producerByteRate: 1Mi",
             "+    producerByteRate: 3Mi",
         ],
     ), said
     assert kavka.run("get", "all", "-o", "json")[1] == before, "nothing of it was done"
-    assert kavka.run("wait", "--for=condition=Ready", "kt/more", "--timeout=0")[0] == 1
+    assert kavka.run("wait", "--for=condition=Ready", "kvt/more", "--timeout=0")[0] == 1
     told = len(kavka.said)
     assert kavka.run("apply", "-f", str(file))[0] == 0
     assert kavka.run("wait", "--for=condition=Ready", "-f", str(file), "--timeout=60s") == (
@@ -81,13 +82,13 @@ def test_what_kafka_would_refuse_is_said_before_it_is_asked_for(kavka: Kavka) ->
     code, said = kavka.run("apply", "-f", str(file), "--dry-run=server")
     refused = 'error: Topic "flights": Rejected: could not add partitions to topic "flights", to have 100000: '
     assert (code, refused in said) == (1, True), said
-    assert kavka.run("get", "kt", "-o", "jsonpath")[0] == 2, "a form that there is not"
-    assert kavka.run("get", "kt/flights")[1].splitlines()[1].split()[2] == "2"
+    assert kavka.run("get", "kvt", "-o", "jsonpath")[0] == 2, "a form that there is not"
+    assert kavka.run("get", "kvt/flights")[1].splitlines()[1].split()[2] == "2"
 
 
 def test_wait_says_why_it_is_not_so(kavka: Kavka) -> None:
     kavka.up()
-    wait = ("wait", "--for=condition=Ready", "kc/quickstart")
+    wait = ("wait", "--for=condition=Ready", "kvc/quickstart")
     assert kavka.run(*wait) == (0, "kafkacluster.kavka.dev/quickstart condition met\n")
     os.kill(kavka.started[0].pid, signal.SIGKILL)
     kavka.started[0].wait()

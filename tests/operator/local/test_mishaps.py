@@ -17,7 +17,7 @@ QUOTA = """\
 apiVersion: kavka.dev/v1alpha1
 kind: ClientQuota
 metadata: {{name: other}}
-spec: {{clusterName: quickstart, entity: {{user: {{name: alice}}}}, limits: {{{limits}}}}}
+spec: {{clusterRef: {{name: quickstart}}, entity: {{user: {{name: alice}}}}, limits: {{{limits}}}}}
 """
 
 
@@ -52,11 +52,11 @@ def goes_on(kavka: Kavka, pid: int) -> None:
     writer.join()
     path = kavka.directory / "more.yaml"
     path.write_text(
-        "apiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterName: quickstart}\n"
+        "apiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterRef: {name: quickstart}}\n"
     )
     code, said = kavka.run("apply", "-f", str(path))
     assert code == 0, said
-    assert ready(kavka, "kt", "more")[0] == "True"
+    assert ready(kavka, "kvt", "more")[0] == "True"
 
 
 @pytest.mark.parametrize("amount", [".inf", ".nan", "1.0e+308", "9" * 5000])
@@ -78,14 +78,14 @@ def test_what_an_earlier_version_let_in_is_told_of_and_can_be_deleted(kavka: Kav
     path.write_text(QUOTA.format(limits="requestPercentage: 5"))
     assert kavka.run("apply", "-f", str(path))[0] == 0
     change(kavka.cluster / "resources" / "clientquota.other.yaml", spec={"limits": {"requestPercentage": float("inf")}})
-    wait_until(lambda: ready(kavka, "kq", "other")[1] == "Invalid", "it is told of")
-    assert "spec.limits.requestPercentage: inf is out of range" in ready(kavka, "kq", "other")[2]
+    wait_until(lambda: ready(kavka, "kvq", "other")[1] == "Invalid", "it is told of")
+    assert "spec.limits.requestPercentage: inf is out of range" in ready(kavka, "kvq", "other")[2]
     goes_on(kavka, pid)
     assert kavka.run("down")[0] == 0
     assert up_detached(kavka)
-    code, said = kavka.run("delete", "kq", "other")
+    code, said = kavka.run("delete", "kvq", "other")
     assert (code, "could not be understood" in said) == (0, True), said
-    assert kavka.run("get", "kq", "-o", "name")[1] == "clientquota.kavka.dev/backfill\n"
+    assert kavka.run("get", "kvq", "-o", "name")[1] == "clientquota.kavka.dev/backfill\n"
 
 
 def test_fields_of_another_version_are_left_out(kavka: Kavka) -> None:
@@ -99,7 +99,7 @@ def test_fields_of_another_version_are_left_out(kavka: Kavka) -> None:
     goes_on(kavka, pid)
     assert kavka.run("down")[0] == 0
     goes_on(kavka, up_detached(kavka))
-    for kind, name in (("kc", "quickstart"), ("kt", "flights"), ("kq", "backfill")):
+    for kind, name in (("kvc", "quickstart"), ("kvt", "flights"), ("kvq", "backfill")):
         wait_until(lambda: ready(kavka, kind, name)[0] == "True", f"{name} is ready")  # noqa: B023 - awaited at once
 
 
@@ -107,8 +107,8 @@ def test_a_file_that_is_not_yaml_does_not_end_up(kavka: Kavka) -> None:
     pid = up_detached(kavka)
     for part in ("resources/kafkacluster.quickstart.yaml", "status/topic.flights.yaml", "resources/topic.flights.yaml"):
         write_whole(kavka.cluster / part, "{not: [yaml")
-    wait_until(lambda: ready(kavka, "kt", "flights")[1] == "Invalid", "the topic is told of")
-    assert ready(kavka, "kc", "quickstart")[1] == "Invalid"
+    wait_until(lambda: ready(kavka, "kvt", "flights")[1] == "Invalid", "the topic is told of")
+    assert ready(kavka, "kvc", "quickstart")[1] == "Invalid"
     os.kill(pid, signal.SIGKILL)
     log = kavka.cluster / "logs" / "up.log"
     wait_until(lambda: log.read_text().count("answers on") == 2, "the broker is started again")

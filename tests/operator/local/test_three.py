@@ -79,7 +79,7 @@ def test_get_has_a_line_for_each_node(cluster: Kavka) -> None:
     assert active_controller(cluster) in NODES
     assert [row[7] for row in nodes] == cluster.addresses()
     assert rows[7][:6] == ["flights", "quickstart", "6", "3", "True", "Ready"]
-    described = cluster.run("describe", "kc", "quickstart")[1]
+    described = cluster.run("describe", "kvc", "quickstart")[1]
     assert "3 nodes run" in described
     assert is_as_it_should_be(cluster)
 
@@ -107,7 +107,7 @@ def test_a_setting_that_needs_a_restart_rolls_all_brokers_and_clients_notice_not
     restarted = [line.split()[2] for line in cluster.said.splitlines() if line.startswith("restart node")]
     assert sorted(restarted) == ["0:", "1:", "2:"], "each once"
     wait_until(lambda: is_as_it_should_be(cluster), "all in sync, and led as they should be")
-    assert [each["restarts"] for each in cluster.status()["brokers"]] == [0, 0, 0], "none of them died"
+    assert [each["restarts"] for each in cluster.status()["nodes"]] == [0, 0, 0], "none of them died"
 
 
 def test_a_dynamic_setting_restarts_no_broker(cluster: Kavka) -> None:
@@ -155,7 +155,7 @@ def test_another_number_of_replicas(kavka: Kavka) -> None:
         assert kavka.run("apply", "-f", str(three(kavka)))[0] == 0
         wait_until(lambda: is_as_it_should_be(kavka), "three replicas each, all in sync")
     assert kavka.run("apply", "-f", str(kavka.file(brokers=3, replicas=4)))[0] == 1
-    assert kavka.run("get", "kt")[1].splitlines()[1].split()[4:6] == ["False", "Refused"]
+    assert kavka.run("get", "kvt")[1].splitlines()[1].split()[4:6] == ["False", "Refused"]
 
 
 def test_records_and_resources_are_there_again_after_a_stop(kavka: Kavka) -> None:
@@ -188,7 +188,7 @@ def test_controllers_and_brokers_apart_are_rolled_and_grow(kavka: Kavka) -> None
     wider = f"[{controllers}, {{name: brokers, replicas: 3, roles: [broker]}}]"
     code, said = kavka.run("apply", "-f", str(kavka.file(pools=wider, replicas=3, config="{queued.max.requests: 9}")))
     assert code == 0, said
-    wait_until(lambda: kavka.run("get", "kt")[1].splitlines()[1].split()[3:5] == ["3", "True"], "three replicas")
+    wait_until(lambda: kavka.run("get", "kvt")[1].splitlines()[1].split()[3:5] == ["3", "True"], "three replicas")
 
 
 def test_fewer_brokers_once_they_hold_nothing(kavka: Kavka) -> None:
@@ -204,18 +204,18 @@ def test_fewer_brokers_once_they_hold_nothing(kavka: Kavka) -> None:
     code, said = kavka.run("apply", "-f", str(file(0)))
     assert (code, "ShrinkRefused: node 100 holds 2 replicas (flights-" in said) == (1, True), said
     status = kavka.status()
-    assert [each["id"] for each in status["brokers"]] == [0, 100], "it is shown for as long as it runs"
+    assert [each["id"] for each in status["nodes"]] == [0, 100], "it is shown for as long as it runs"
     assert status["bootstrapServers"] == ",".join(kavka.addresses())
     process.send_signal(signal.SIGINT)
     process.wait(60)
     kavka.output.unlink()
     kavka.start("up", "-f", str(file(0)))
     wait_until(lambda: kavka.said.count("answers on") == 2, "it is started again: nobody else has its replicas")
-    wait_until(lambda: "ShrinkRefused" in kavka.run("get", "kc")[1], "and is still in the way")
-    assert kavka.run("delete", "kt", "flights")[0] == 0
+    wait_until(lambda: "ShrinkRefused" in kavka.run("get", "kvc")[1], "and is still in the way")
+    assert kavka.run("delete", "kvt", "flights")[0] == 0
     wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it goes")
-    wait_until(lambda: [each["id"] for each in kavka.status()["brokers"]] == [0], "it is gone")
-    wait_until(lambda: kavka.run("get", "kc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
+    wait_until(lambda: [each["id"] for each in kavka.status()["nodes"]] == [0], "it is gone")
+    wait_until(lambda: kavka.run("get", "kvc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
     assert not (kavka.cluster / "node-100.pid").exists()
 
 

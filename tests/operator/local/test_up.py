@@ -27,23 +27,23 @@ def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:
     code, table = kavka.run("get")
     rows = [line.split() for line in table.splitlines() if line]
     assert code == 0
-    assert rows[0] == ["NAME", "NODES", "ANSWERING", "BOOTSTRAP", "READY", "REASON", "AGE"]
+    assert rows[0] == ["NAME", "BROKERS", "ANSWERING", "BOOTSTRAP", "READY", "REASON", "ROLL", "AGE"]
     assert rows[1][:6] == ["quickstart", "1", "1", kavka.bootstrap, "True", "Ready"]
     assert rows[2] == ["NODE", "RACK", "STATE", "LEADERS", "UNDER-REPLICATED", "CONTROLLER", "RESTARTS", "ADDRESS"]
     assert rows[3] == ["0", "Running", "2", "0", "active", "0", kavka.bootstrap]
     assert rows[5][:6] == ["flights", "quickstart", "2", "1", "True", "Ready"]
     assert rows[7][:7] == ["backfill", "quickstart", "client-id=backfill", "7", "1Mi", "True", "Ready"]
-    assert kavka.run("get", "kt", "-o", "name") == (0, "topic.kavka.dev/flights\n")
+    assert kavka.run("get", "kvt", "-o", "name") == (0, "topic.kavka.dev/flights\n")
     explained = kavka.run("explain", "quota", "--client-id", "backfill")[1]
     assert "producer_byte_rate 1Mi: level 7, client id" in explained
-    assert kavka.run("describe", "kq", "backfill")[1].count("in force on every broker") == 1
+    assert kavka.run("describe", "kvq", "backfill")[1].count("in force on every broker") == 1
 
 
 def test_resources_change_while_it_runs(kavka: Kavka) -> None:
     kavka.up()
     file = kavka.file(
         more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\n"
-        "spec: {clusterName: quickstart}\n"
+        "spec: {clusterRef: {name: quickstart}}\n"
     )
     file.write_text(file.read_text().replace("partitions: 2", "partitions: 5").replace("1Mi", "3Mi"))
     code, said = kavka.run("apply", "-f", str(file))
@@ -56,9 +56,9 @@ def test_resources_change_while_it_runs(kavka: Kavka) -> None:
             "clientquota.kavka.dev/backfill configured",
         ],
     )
-    assert kavka.run("get", "kt")[1].splitlines()[1].split()[2] == "5"
+    assert kavka.run("get", "kvt")[1].splitlines()[1].split()[2] == "5"
     assert "producer_byte_rate 3Mi" in kavka.run("explain", "quota", "--client-id", "backfill")[1]
-    assert kavka.run("delete", "kq", "backfill") == (0, "clientquota.kavka.dev/backfill deleted\n")
+    assert kavka.run("delete", "kvq", "backfill") == (0, "clientquota.kavka.dev/backfill deleted\n")
     assert "nothing limits this client" in kavka.run("explain", "quota", "--client-id", "backfill")[1]
 
 
@@ -66,14 +66,15 @@ def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
     kavka.up()
     before = kavka.run("get", "all", "-o", "json")[1]
     file = kavka.file(
-        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\nspec: {clusterName: nowhere}\n"
+        more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\n"
+        "spec: {clusterRef: {name: nowhere}}\n"
     )
     file.write_text(file.read_text().replace("1Mi", "9Mi"))
     code, said = kavka.run("apply", "-f", str(file))
     assert code == 1
     assert said == (
-        f'error: {file}:34: Topic "more": spec.clusterName: there is no KafkaCluster "nowhere" in namespace "default";'
-        " add it to the file or name one that exists\nnothing was applied: 1 error\n"
+        f'error: {file}:34: Topic "more": spec.clusterRef.name: there is no KafkaCluster "nowhere" in namespace'
+        ' "default"; add it to the file or name one that exists\nnothing was applied: 1 error\n'
     )
     assert kavka.run("get", "all", "-o", "json")[1] == before
 
@@ -125,7 +126,7 @@ def test_what_was_acknowledged_survives_kill_9_of_the_broker(kavka: Kavka) -> No
     assert len(stored) == len(set(stored)), "a record stands twice"
     assert set(writer.acknowledged) <= set(stored)
     assert "was killed by signal 9; starting it again" in kavka.said
-    row, _, node = [line.split() for line in kavka.run("get", "kc")[1].splitlines()[1:] if line]
+    row, _, node = [line.split() for line in kavka.run("get", "kvc")[1].splitlines()[1:] if line]
     assert row[4:6] == ["True", "Ready"]
     assert (node[1], node[4], node[5]) == ("Running", "active", "2")
 
@@ -139,7 +140,7 @@ def test_records_and_identity_survive_a_stop(kavka: Kavka) -> None:
     first.send_signal(signal.SIGTERM)
     assert first.wait(60) == 0
     assert kavka.processes() == []
-    assert "Unknown" in kavka.run("get", "kc")[1]
+    assert "Unknown" in kavka.run("get", "kvc")[1]
     kavka.output.unlink()
     kavka.up()
     assert read_all(kavka, "flights", 2) == [b"kept"]
@@ -207,9 +208,9 @@ def test_kill_9_of_up_takes_the_broker_along(kavka: Kavka) -> None:
     wait_until(lambda: kavka.processes() == [], "the broker is gone too")
     assert standings(kavka) == [(kind, "Unknown") for kind in ("KafkaCluster", "Topic", "ClientQuota")]
     status = kavka.status()
-    assert (status["readyNodes"], [each["state"] for each in status["brokers"]]) == (0, ["Stopped"])
-    assert "not running; start it with `kavka up`" in kavka.run("get", "kc", "-o", "wide")[1]
-    assert 'KafkaCluster "quickstart" is not running' in kavka.run("describe", "kt", "flights")[1]
+    assert (status["readyBrokers"], [each["state"] for each in status["nodes"]]) == (0, ["Stopped"])
+    assert "not running; start it with `kavka up`" in kavka.run("get", "kvc", "-o", "wide")[1]
+    assert 'KafkaCluster "quickstart" is not running' in kavka.run("describe", "kvt", "flights")[1]
     kavka.output.unlink()
     kavka.up()
 
@@ -259,7 +260,7 @@ TWO = """\
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {{name: {name}}}
-spec: {{clusterName: quickstart, topicName: shared, deletionPolicy: {policy}}}
+spec: {{clusterRef: {{name: quickstart}}, topicName: shared, deletionPolicy: {policy}}}
 """
 
 
@@ -274,10 +275,10 @@ def test_deleting_one_of_two_resources_of_a_topic_leaves_it_to_the_other(kavka: 
     producer = Producer({"bootstrap.servers": kavka.bootstrap})
     producer.produce("shared", b"kept")
     assert producer.flush(20) == 0
-    code, said = kavka.run("delete", "kt", "first")
+    code, said = kavka.run("delete", "kvt", "first")
     assert (code, 'topic "shared" itself stays: Topic "second" declares it too' in said) == (0, True), said
     assert read_all(kavka, "shared", 1) == [b"kept"]
-    assert kavka.run("get", "kt", "second")[1].splitlines()[1].split()[4:6] == ["True", "Ready"]
+    assert kavka.run("get", "kvt", "second")[1].splitlines()[1].split()[4:6] == ["True", "Ready"]
     assert "delete topic" not in kavka.said
 
 
@@ -285,7 +286,7 @@ RESOURCE = """\
 apiVersion: kavka.dev/v1alpha1
 kind: {kind}
 metadata: {{name: {name}}}
-spec: {{clusterName: quickstart, {spec}}}
+spec: {{clusterRef: {{name: quickstart}}, {spec}}}
 """
 
 

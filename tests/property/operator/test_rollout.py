@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_operator.api.cluster import RolloutStatus
+from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, RestartNode
 from kavka_operator.domain.seen import (
     NodeState,

@@ -160,7 +160,7 @@ def topic(
     return Topic.decode(
         {
             "metadata": _metadata(name, metadata or {}),
-            "spec": {"clusterName": "main", **spec},
+            "spec": {"clusterRef": {"name": "main"}, **spec},
             "status": dict(status or {}),
         }
     )
@@ -180,7 +180,7 @@ def quota(
         {
             "metadata": _metadata(name, metadata or {}),
             "spec": {
-                "clusterName": "main",
+                "clusterRef": {"name": "main"},
                 "entity": entity or {"clientId": {"name": "etl"}},
                 "limits": limits or {"producerByteRate": "1Mi"},
                 **spec,
@@ -205,7 +205,9 @@ class FakePlatform:
         self.nodes: dict[int, SeenNode] = {}
 
     def look(self, cluster: KafkaCluster) -> View:
-        wanted = [WantedNode(node.id, "one", node.rack, node.roles) for node in nodes_of(cluster)]
+        wanted = [
+            WantedNode(node.id, "one", node.rack, node.roles) for node in nodes_of(cluster, cluster.status.first_ids)
+        ]
         running = [number for number, node in self.nodes.items() if node.state == "Running"]
         bootstrap = ",".join(f"127.0.0.1:{9092 + number}" for number in running)
         return View(wanted, dict(self.nodes), bootstrap=bootstrap, refusal=self.refusal, stamp=self.moves)

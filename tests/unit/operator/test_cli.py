@@ -24,7 +24,7 @@ def test_get_and_down_say_that_there_is_nothing(person: Person) -> None:
         'error: no cluster runs in namespace "default"; start one with `kavka up -f FILE`\n',
     )
     assert person.types("explain", "quota")[0] == 1
-    assert person.types("get", "kt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
+    assert person.types("get", "kvt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
 
 
 def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
@@ -46,10 +46,10 @@ def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
         "topic.kavka.dev/orders",
     ]
     assert yaml.safe_load(person.types("get", "topics", "orders", "-o", "yaml")[1])["spec"]["partitions"] == 3
-    assert '"kind": "List"' in person.types("get", "kt", "-o", "json")[1]
+    assert '"kind": "List"' in person.types("get", "kvt", "-o", "json")[1]
     assert "partitions: 3" in person.types("describe", "topic", "orders")[1]
     assert person.types("down", "main") == (1, 'error: KafkaCluster "main" is not running\n')
-    assert person.types("delete", "kt", "orders") == (
+    assert person.types("delete", "kvt", "orders") == (
         0,
         "topic.kavka.dev/orders marked; it goes when the cluster runs\n",
     )
@@ -60,7 +60,7 @@ ANOTHER = """
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: flights}
-spec: {clusterName: main, partitions: 1}
+spec: {clusterRef: {name: main}, partitions: 1}
 """
 
 
@@ -72,28 +72,30 @@ def test_get_takes_what_kubectl_get_takes(person: Person) -> None:
         assert code == 0, said
         return [line.rpartition("/")[2] for line in said.splitlines()]
 
-    assert names("kt", "orders", "flights") == ["flights", "orders"]
-    assert names("kt/flights") == ["flights"]
-    assert names("kt/flights", "kt/orders") == ["flights", "orders"]
-    assert names("kt,kc") == ["main", "flights", "orders"]
-    assert person.types("get", "kt", "flights", "nope")[1] == 'error: there is no Topic "nope" in namespace "default"\n'
-    assert person.types("get", "kt/flights", "orders")[0] == 1
-    assert yaml.safe_load(person.types("get", "kt/flights", "-o", "yaml")[1])["kind"] == "Topic"
-    head, first = person.types("get", "kt", "-A")[1].splitlines()[:2]
+    assert names("kvt", "orders", "flights") == ["flights", "orders"]
+    assert names("kvt/flights") == ["flights"]
+    assert names("kvt/flights", "kvt/orders") == ["flights", "orders"]
+    assert names("kvt,kvc") == ["main", "flights", "orders"]
+    assert (
+        person.types("get", "kvt", "flights", "nope")[1] == 'error: there is no Topic "nope" in namespace "default"\n'
+    )
+    assert person.types("get", "kvt/flights", "orders")[0] == 1
+    assert yaml.safe_load(person.types("get", "kvt/flights", "-o", "yaml")[1])["kind"] == "Topic"
+    head, first = person.types("get", "kvt", "-A")[1].splitlines()[:2]
     assert (head.split()[:2], first.split()[:2]) == (["NAMESPACE", "NAME"], ["default", "flights"])
-    assert person.types("get", "kt", "nope", "-A")[1] == 'error: there is no Topic "nope" in any namespace\n'
+    assert person.types("get", "kvt", "nope", "-A")[1] == 'error: there is no Topic "nope" in any namespace\n'
 
 
 LABELLED = """
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: paid, labels: {team: a, stage: prod}}
-spec: {clusterName: main}
+spec: {clusterRef: {name: main}}
 ---
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: tried, labels: {team: a, stage: test, draft: "yes"}}
-spec: {clusterName: main}
+spec: {clusterRef: {name: main}}
 """
 
 
@@ -139,7 +141,7 @@ def test_get_goes_on_and_prints_what_changes(person: Person, monkeypatch: pytest
             raise KeyboardInterrupt from None
 
     monkeypatch.setattr("kavka_operator.cli.watching.time.sleep", sleep)
-    code, said = person.types("get", "kt", "-w", "-o", "name")
+    code, said = person.types("get", "kvt", "-w", "-o", "name")
     assert (code, [line.rpartition("/")[2] for line in said.splitlines() if line]) == (0, ["orders", "paid", "tried"])
 
 
@@ -160,8 +162,8 @@ def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -
     [
         (("apply",), "name a resource file: kavka apply -f FILE"),
         (("up",), "name a resource file: kavka up -f examples/quickstart.yaml"),
-        (("get", "pods"), 'there is no kind "pods"; write kafkacluster (kc), topic (kt), clientquota (kq) or all'),
-        (("delete", "kt"), "name what to delete: kavka delete KIND NAME, or kavka delete -f FILE"),
+        (("get", "pods"), 'there is no kind "pods"; write kafkacluster (kvc), topic (kvt), clientquota (kvq) or all'),
+        (("delete", "kvt"), "name what to delete: kavka delete KIND NAME, or kavka delete -f FILE"),
         (("down", "main"), 'there is no KafkaCluster "main" in namespace "default"'),
     ],
 )
@@ -174,19 +176,19 @@ def test_a_store_that_cannot_be_understood_gives_no_traceback(person: Person) ->
     kept = person.directory / "state" / "default" / "main" / "resources"
     (kept / "topic.orders.yaml").write_text("{not: [yaml")
     (kept / "kafkacluster.main.yaml").write_text((kept / "kafkacluster.main.yaml").read_text() + "later: 5\n")
-    for words in (("get",), ("get", "-o", "yaml"), ("get", "all", "-o", "wide"), ("describe", "kc", "main")):
+    for words in (("get",), ("get", "-o", "yaml"), ("get", "all", "-o", "wide"), ("describe", "kvc", "main")):
         code, said = person.types(*words)
         assert (code, "Traceback" in said) == (0, False), said
-    assert "orders" in person.types("get", "kt")[1]
-    assert person.types("describe", "kt", "orders")[0] == 0
+    assert "orders" in person.types("get", "kvt")[1]
+    assert person.types("describe", "kvt", "orders")[0] == 0
     marked = "topic.kavka.dev/orders marked; it could not be understood, and what it has set in Kafka stays\n"
-    assert person.types("delete", "kt", "orders") == (0, marked)
+    assert person.types("delete", "kvt", "orders") == (0, marked)
     assert person.types("apply", "-f", person.file())[1].splitlines()[1] == "topic.kavka.dev/orders configured"
 
 
 def test_a_cluster_is_not_deleted_with_its_records(person: Person) -> None:
     person.types("apply", "-f", person.file())
-    code, said = person.types("delete", "kc", "main")
+    code, said = person.types("delete", "kvc", "main")
     assert (code, "stop it with `kavka down` and remove that directory" in said) == (1, True)
 
 
@@ -216,9 +218,9 @@ def test_help_does_not_wait_for_what_it_does_not_need() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("get", "-o", "name", "kt", "orders"),
-        ("get", "kt", "-o", "name", "orders"),
-        ("get", "kt", "orders", "-o", "name"),
+        ("get", "-o", "name", "kvt", "orders"),
+        ("get", "kvt", "-o", "name", "orders"),
+        ("get", "kvt", "orders", "-o", "name"),
     ],
 )
 def test_options_stand_before_between_and_behind_the_words(person: Person, words: tuple[str, ...]) -> None:

@@ -24,7 +24,7 @@ QUOTA = """
 apiVersion: kavka.dev/v1alpha1
 kind: ClientQuota
 metadata: {name: etl}
-spec: {clusterName: main, entity: {user: {default: true}}, limits: {producerByteRate: 1Mi}}
+spec: {clusterRef: {name: main}, entity: {user: {default: true}}, limits: {producerByteRate: 1Mi}}
 """
 EXAMPLES = Path(__file__).parents[3] / "examples"
 DEFAULTS = "default.replication.factor, offsets.topic.replication.factor"  # those of two brokers
@@ -58,7 +58,9 @@ def stored(person: Person) -> dict[str, str]:
 def test_what_was_applied_does_not_differ(person: Person) -> None:
     assert person.types("apply", "-f", person.file(FILE + QUOTA))[0] == 0
     assert person.types("diff", "-f", person.file(FILE + QUOTA)) == (0, "")
-    in_another_order = FILE.replace("{clusterName: main, partitions: 3}", "{partitions: 3, clusterName: main}")
+    in_another_order = FILE.replace(
+        "{clusterRef: {name: main}, partitions: 3}", "{partitions: 3, clusterRef: {name: main}}"
+    )
     assert person.types("diff", "-f", person.file(in_another_order)) == (0, "")
 
 
@@ -80,23 +82,24 @@ def test_a_difference_is_shown_as_kubectl_diff_shows_it(person: Person) -> None:
 diff -u -N LIVE/kavka.dev.v1alpha1.Topic.default.orders MERGED/kavka.dev.v1alpha1.Topic.default.orders
 --- LIVE/kavka.dev.v1alpha1.Topic.default.orders
 +++ MERGED/kavka.dev.v1alpha1.Topic.default.orders
-@@ -7,4 +7,4 @@
-   namespace: default
+@@ -8,4 +8,4 @@
  spec:
-   clusterName: main
+   clusterRef:
+     name: main
 -  partitions: 3
 +  partitions: 6
 diff -u -N LIVE/kavka.dev.v1alpha1.ClientQuota.default.etl MERGED/kavka.dev.v1alpha1.ClientQuota.default.etl
 --- LIVE/kavka.dev.v1alpha1.ClientQuota.default.etl
 +++ MERGED/kavka.dev.v1alpha1.ClientQuota.default.etl
-@@ -0,0 +1,12 @@
+@@ -0,0 +1,13 @@
 +apiVersion: kavka.dev/v1alpha1
 +kind: ClientQuota
 +metadata:
 +  name: etl
 +  namespace: default
 +spec:
-+  clusterName: main
++  clusterRef:
++    name: main
 +  entity:
 +    user:
 +      default: true
@@ -108,7 +111,7 @@ diff -u -N LIVE/kavka.dev.v1alpha1.ClientQuota.default.etl MERGED/kavka.dev.v1al
 
 def test_a_resource_that_was_deleted_meanwhile_differs(person: Person) -> None:
     person.types("apply", "-f", person.file())
-    person.types("delete", "kt", "orders")
+    person.types("delete", "kvt", "orders")
     code, said = person.types("diff", "-f", person.file())
     assert (code, "-  deletionTimestamp: " in said) == (1, True), said
 
@@ -132,7 +135,7 @@ def test_a_client_dry_run_says_what_would_be_and_writes_nothing(person: Person) 
         0,
         "kafkacluster.kavka.dev/main unchanged (dry run)\ntopic.kavka.dev/orders configured (dry run)\n",
     )
-    assert person.types("delete", "--dry-run", "kt/orders") == (
+    assert person.types("delete", "--dry-run", "kvt/orders") == (
         0,
         'topic.kavka.dev/orders deleted (dry run); topic "orders" itself stays (deletionPolicy: Retain)\n',
     )
@@ -164,7 +167,7 @@ def test_a_cluster_that_begins_to_run_cannot_be_asked_yet(person: Person) -> Non
         code, said = person.types("explain", "quota", "--client-id", "etl")
     finally:
         lock.release()
-    assert (code, said) == (1, 'error: KafkaCluster "main" has no brokers yet; see `kavka get kc`\n')
+    assert (code, said) == (1, 'error: KafkaCluster "main" has no brokers yet; see `kavka get kvc`\n')
     assert person.types("explain", "quota", "--cluster", "main") == (1, f"{NOT_RUNNING}\n")
 
 
@@ -215,7 +218,7 @@ def test_a_server_dry_run_of_a_deletion_says_what_becomes_of_the_topic(person: P
     there = kafka.make("orders", partitions=3)
     (topic,) = (each for each in store(person).all() if each.name == "orders")
     store(person).set_status(topic, topic.status.replaced({"topic_id": there.topic_id}))
-    assert person.types("delete", "kt", "orders", "--dry-run=server") == (
+    assert person.types("delete", "kvt", "orders", "--dry-run=server") == (
         0,
         'topic.kavka.dev/orders deleted (server dry run)\n  delete topic "orders"\n',
     )
@@ -240,7 +243,7 @@ def test_unreadable_resources_of_one_name_are_told_apart_by_namespace(person: Pe
         person.types("apply", "-f", person.file(text))
         layout = Layout.of(person.directory / "state", namespace, "main")
         (layout.resources / "topic.orders.yaml").write_text("{not: [yaml")
-    assert person.types("delete", "kt/orders", "-n", "other")[0] == 0
+    assert person.types("delete", "kvt/orders", "-n", "other")[0] == 0
     first, second = (Layout.of(person.directory / "state", namespace, "main") for namespace in ("default", "other"))
     assert "deletionTimestamp" in (second.resources / "topic.orders.yaml").read_text()
     assert (first.resources / "topic.orders.yaml").read_text() == "{not: [yaml"

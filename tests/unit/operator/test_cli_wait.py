@@ -59,43 +59,43 @@ def test_ready_resources_are_not_waited_for(person: Person, store: Store) -> Non
     assert person.types("wait", "--for=condition=Ready", "kafkacluster/main", "topic/orders") == (0, met)
     assert person.types("wait", "--for=condition=ready=true", "-f", person.file()) == (0, met)
     assert person.types("wait", "--for", "condition=Ready", "all", "--all", "--timeout", "0") == (0, met)
-    assert person.types("wait", "kt", "-l", "!team", "--for=jsonpath={.spec.partitions}=3")[0] == 0
+    assert person.types("wait", "kvt", "-l", "!team", "--for=jsonpath={.spec.partitions}=3")[0] == 0
 
 
 def test_a_resource_that_is_not_ready_in_time_is_named_with_its_reason(person: Person, store: Store) -> None:
     say(store, "orders", reconciling("WaitingForBrokers", "1 of 3 brokers have joined"))
-    assert person.types("wait", "--for=condition=Ready", "kt/orders", "kc/main", "--timeout=0s") == (
+    assert person.types("wait", "--for=condition=Ready", "kvt/orders", "kvc/main", "--timeout=0s") == (
         1,
         f"""\
 {TIMED_OUT} kafkacluster.kavka.dev/main: not looked at yet
 {TIMED_OUT} topic.kavka.dev/orders: Ready is False: WaitingForBrokers: 1 of 3 brokers have joined
 """,
     )
-    assert person.types("wait", "--for=condition=Reconciling", "kt/orders", "--timeout=0")[0] == 0
-    assert person.types("wait", "--for=condition=Ready=False", "kt/orders", "--timeout=0")[0] == 0
+    assert person.types("wait", "--for=condition=Reconciling", "kvt/orders", "--timeout=0")[0] == 0
+    assert person.types("wait", "--for=condition=Ready=False", "kvt/orders", "--timeout=0")[0] == 0
     for goal, lack in (
         ("condition=Stalled", "it has no condition Stalled"),
         ("delete", "it is still there"),
         ("jsonpath={.spec.partitions}=4", ".spec.partitions is 3"),
         ("jsonpath={.status.topicID}=4", ".status.topicID is not there"),
     ):
-        code, said = person.types("wait", f"--for={goal}", "kt/orders", "--timeout=0")
+        code, said = person.types("wait", f"--for={goal}", "kvt/orders", "--timeout=0")
         assert (code, said.rpartition("orders: ")[2]) == (1, f"{lack}\n")
 
 
 def test_a_condition_of_an_older_generation_does_not_count(person: Person, store: Store) -> None:
     say(store, "orders", ALL_IS_WELL)
     store.apply(load([Path(person.file(FILE.replace("partitions: 3", "partitions: 6")))]), NOW)
-    code, said = person.types("wait", "--for=condition=Ready", "kt/orders", "--timeout=0")
+    code, said = person.types("wait", "--for=condition=Ready", "kvt/orders", "--timeout=0")
     assert (code, said) == (1, f"{TIMED_OUT} topic.kavka.dev/orders: not looked at yet\n")
     say(store, "orders", ALL_IS_WELL, generation=2)
-    assert person.types("wait", "--for=condition=Ready", "kt/orders", "--timeout=0")[0] == 0
+    assert person.types("wait", "--for=condition=Ready", "kvt/orders", "--timeout=0")[0] == 0
 
 
 def test_a_cluster_that_does_not_run_is_not_ready(person: Person, store: Store, lock: Lock) -> None:
     say(store, "orders", ALL_IS_WELL)
     lock.release()
-    code, said = person.types("wait", "--for=condition=Ready", "kt/orders", "--timeout=0")
+    code, said = person.types("wait", "--for=condition=Ready", "kvt/orders", "--timeout=0")
     lack = 'Ready is Unknown: Stopped: KafkaCluster "main" is not running; this was seen last'
     assert (code, said) == (1, f"{TIMED_OUT} topic.kavka.dev/orders: {lack}\n")
 
@@ -118,16 +118,16 @@ def test_wait_ends_when_the_condition_is_met(person: Person, store: Store, monke
 def test_wait_for_delete_and_create(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "sleep", lambda _: store.remove(("Topic", "default", "orders")))
     store.mark_deleted(("Topic", "default", "orders"), NOW)
-    assert person.types("wait", "--for=delete", "kt/orders")[0] == 0
-    assert person.types("wait", "--for=delete", "kt/orders", "--timeout=0")[0] == 0, "it is gone already"
-    assert person.types("wait", "--for=condition=Ready", "kt/orders") == (
+    assert person.types("wait", "--for=delete", "kvt/orders")[0] == 0
+    assert person.types("wait", "--for=delete", "kvt/orders", "--timeout=0")[0] == 0, "it is gone already"
+    assert person.types("wait", "--for=condition=Ready", "kvt/orders") == (
         1,
         'error: there is no Topic "orders" in namespace "default"\n',
     )
-    code, said = person.types("wait", "--for=create", "kt/orders", "--timeout=0")
+    code, said = person.types("wait", "--for=create", "kvt/orders", "--timeout=0")
     assert (code, said.endswith("orders: it does not exist\n")) == (1, True)
     monkeypatch.setattr(waiting, "sleep", lambda _: store.apply(load([Path(person.file())]), NOW))
-    assert person.types("wait", "--for=create", "kt/orders")[0] == 0
+    assert person.types("wait", "--for=create", "kvt/orders")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_a_text_that_is_no_goal_is_refused(text: str) -> None:
 
 
 def test_wait_without_a_name_or_goal_is_refused(person: Person) -> None:
-    code, said = person.types("wait", "--for=condition=Ready", "kt")
+    code, said = person.types("wait", "--for=condition=Ready", "kvt")
     assert (code, said) == (
         1,
         "error: name what to wait for: kavka wait KIND/NAME --for=..., or add --all, -l or -f\n",
     )
-    assert person.types("wait", "kt/orders")[0] == 2, "without --for"
+    assert person.types("wait", "kvt/orders")[0] == 2, "without --for"

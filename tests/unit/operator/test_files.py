@@ -64,7 +64,7 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
 def test_clusters_come_first_and_status_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(
-        "apiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: t}\nspec: {clusterName: main}\n"
+        "apiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: t}\nspec: {clusterRef: {name: main}}\n"
         f"status: {{anything: 1}}\n---{GOOD}"
     )
     assert [each.resource.kind for each in load([path])] == ["KafkaCluster", "Topic"]
@@ -85,11 +85,15 @@ def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: P
     known = {each.metadata.name: each for each in (topic("t", partitions=6, status={"partitions": 6}), quota("q"))}
     existing = {key_of(each): each for each in (*known.values(), cluster.resource)}
     changed = [
-        {"kind": "Topic", "metadata": {"name": "t"}, "spec": {"clusterName": "main", "partitions": 3}},
+        {"kind": "Topic", "metadata": {"name": "t"}, "spec": {"clusterRef": {"name": "main"}, "partitions": 3}},
         {
             "kind": "ClientQuota",
             "metadata": {"name": "q"},
-            "spec": {"clusterName": "main", "entity": {"user": {"name": "x"}}, "limits": {"producerByteRate": 1}},
+            "spec": {
+                "clusterRef": {"name": "main"},
+                "entity": {"user": {"name": "x"}},
+                "limits": {"producerByteRate": 1},
+            },
         },
     ]
     path.write_text(yaml.safe_dump_all({"apiVersion": "kavka.dev/v1alpha1", **each} for each in changed))

@@ -7,13 +7,23 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_operator.api.crd import definition
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.crd import NOT_SEEN, definition
 from kavka_operator.api.generate import drifted
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.resource import Resource
+from kavka_operator.api.stored import resource_from
+from kavka_operator.api.topic import Topic
 
 ROOT = Path(__file__).parents[3]
 Schema = dict[str, Any]
+MAIN = {"clusterRef": {"name": "main"}}
+LEAST: dict[str, Any] = {
+    "KafkaCluster": {"nodePools": [{"name": "a"}]},
+    "Topic": MAIN,
+    "ClientQuota": {**MAIN, "entity": {"user": {"name": "a"}}, "limits": {"producerByteRate": 1}},
+}
+"""The least that a spec may say."""
 
 
 def walk(path: str, schema: Schema) -> Iterator[tuple[str, Schema]]:
@@ -92,9 +102,12 @@ def test_columns_and_names(kind: type[Resource]) -> None:
     made = definition(kind)
     names = made["spec"]["names"]
     assert names["categories"] == ["kavka"]
-    assert names["shortNames"] == [{"KafkaCluster": "kc", "Topic": "kt", "ClientQuota": "kq"}[names["kind"]]]
+    assert names["shortNames"] == [{"KafkaCluster": "kvc", "Topic": "kvt", "ClientQuota": "kvq"}[names["kind"]]]
     (version,) = made["spec"]["versions"]
-    assert version["subresources"] == {"status": {}}
+    scale = {"specReplicasPath": ".spec.partitions", "statusReplicasPath": ".status.partitions"}
+    assert version["subresources"] == {"status": {}, **({"scale": scale} if kind is Topic else {})}
+    selectable = [] if kind is KafkaCluster else [{"jsonPath": ".spec.clusterRef.name"}]
+    assert version.get("selectableFields", []) == selectable
     assert version["additionalPrinterColumns"][-1]["name"] == "Age"
     for column in version["additionalPrinterColumns"]:
         top, *rest = column["jsonPath"].split("[")[0].strip(".").split(".")
@@ -103,6 +116,18 @@ def test_columns_and_names(kind: type[Resource]) -> None:
             if top != "metadata":
                 assert step in schema["properties"], column
                 schema = schema["properties"][step]
+
+
+@kinds
+def test_a_resource_that_nobody_has_looked_at_says_so_and_nothing_else(kind: type[Resource]) -> None:
+    """Some tools take a resource without conditions for done; a status that says more would not be so."""
+    status = schema_of(kind)["properties"]["status"]
+    assert [path for path, schema in walk("", status) if "default" in schema] == ["", ".conditions"]
+    stored = {"kind": kind.kind_name, "metadata": {"name": "a"}, "status": {"conditions": [NOT_SEEN]}}
+    document = {**stored, "spec": LEAST[kind.kind_name]}
+    ready = resource_from(document).status.condition("Ready")
+    assert ready is not None
+    assert (ready.status, ready.reason) == ("Unknown", "NotSeen")
 
 
 def test_the_files_are_yaml_that_names_its_origin() -> None:
@@ -125,6 +150,6 @@ def test_the_rules_promised_are_there() -> None:
         "has(self.name) != has(self.default)",
         "!has(self.ip) ||",
         "self.entity == oldSelf.entity",
-        "self.clusterName == oldSelf.clusterName",
+        "self.clusterRef == oldSelf.clusterRef",
     ):
         assert part in text

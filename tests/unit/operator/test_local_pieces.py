@@ -34,7 +34,7 @@ spec: {nodePools: [{name: nodes}]}
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: orders, annotations: {note: hello}}
-spec: {clusterName: main, partitions: 3}
+spec: {clusterRef: {name: main}, partitions: 3}
 """
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -129,7 +129,7 @@ apiVersion: kavka.dev/v1alpha1
 kind: ClientQuota
 metadata: {{name: etl}}
 spec:
-  clusterName: main
+  clusterRef: {{name: main}}
   entity: {{user: {{default: true}}}}
   limits: {{producerByteRate: 1}}
   overrides: [{override}]
@@ -141,7 +141,7 @@ spec:
 def test_a_table_looks_as_kubectl_prints_it() -> None:
     document = {
         "metadata": {"name": "orders", "creationTimestamp": (NOW - timedelta(minutes=3)).isoformat()},
-        "spec": {"clusterName": "main"},
+        "spec": {"clusterRef": {"name": "main"}},
         "status": {"partitions": 3, "conditions": [{"type": "Ready", "status": "True", "reason": "Ready"}]},
     }
     assert table(Topic, [document], NOW, wide=False) == (

@@ -126,7 +126,7 @@ def test_topics_wait_while_the_cluster_forms() -> None:
 def test_the_node_table_has_a_line_for_each_node() -> None:
     status = {
         "activeController": 1,
-        "brokers": [
+        "nodes": [
             {"id": 0, "rack": "a", "roles": ["broker"], "state": "Running", "leaders": 2, "underReplicated": 0},
             {"id": 1, "roles": ["controller"], "state": "Failed", "restarts": 6, "address": "h:1"},
         ],

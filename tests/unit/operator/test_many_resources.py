@@ -24,7 +24,7 @@ TOPIC = """---
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
 metadata: {name: NAME}
-spec: {clusterName: main, partitions: 3}
+spec: {clusterRef: {name: main}, partitions: 3}
 """
 CLUSTER = """---
 apiVersion: kavka.dev/v1alpha1

@@ -28,7 +28,7 @@ LATER = {"laterField": {"deep": [1]}}
 
 
 def stored(kind: str = "Topic", **parts: Any) -> dict[str, Any]:
-    spec = {"clusterName": "main", **parts.pop("spec", {})}
+    spec = {"clusterRef": {"name": "main"}, **parts.pop("spec", {})}
     return {"apiVersion": "kavka.dev/v1alpha1", "kind": kind, "metadata": {"name": "orders"}, "spec": spec, **parts}
 
 

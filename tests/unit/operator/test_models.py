@@ -5,15 +5,27 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.quota.entity import Entity
+from kavka_operator.api.cluster import KafkaCluster, KafkaClusterSpec
+from kavka_operator.api.grants import Grant
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.model import Model, field
-from kavka_operator.api.quota import ClientQuota, EntityPart, Limits, Override
-from kavka_operator.api.resource import Condition, Metadata
+from kavka_operator.api.pools import NodePool
+from kavka_operator.api.quota import (
+    ClientQuota,
+    EntityPart,
+    EntitySpec,
+    IpPart,
+    Limits,
+    Override,
+    entity_of,
+)
+from kavka_operator.api.resource import Condition, Metadata, Resource
 from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import Topic, TopicSpec
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-SPEC = {"clusterName": "main"}
+SPEC = {"clusterRef": {"name": "main"}}
 
 
 def faults(model: type[Model], value: object) -> dict[str, str]:
@@ -31,13 +43,13 @@ def test_all_faults_are_found_at_once() -> None:
         "x": 1,
     }
     assert faults(Topic, {"metadata": {"name": "A"}, "spec": spec}) == {
-        "metadata.name": '"A" is not a name (lower-case letters, digits and "-"); write "a"',
-        "spec.clusterName": "is missing; add it",
+        "metadata.name": '"A" is not a name (lower-case letters, digits, "-" and "."); write "a"',
+        "spec.clusterRef": "is missing; add it",
         "spec.partitions": '"3" is not a whole number; write 3',
         "spec.replicationFactor": "0 is out of range; write a number from 1",
         "spec.config.a": 'true is not text; write "true" in quotes',
         "spec.guards.retentionCut": '"Alow" is not one of Refuse, Allow; did you mean "Allow"?',
-        "spec.x": "there is no such field; take it out, or use one of clusterName, topicName, partitions,"
+        "spec.x": "there is no such field; take it out, or use one of clusterRef, topicName, partitions,"
         " replicationFactor, config, deletionPolicy, guards",
     }
 
@@ -69,8 +81,8 @@ def test_a_name_ends_where_its_line_ends() -> None:
 
 def test_a_field_is_known_by_its_name_in_a_resource_only() -> None:
     assert faults(TopicSpec, {"cluster_name": "main"}) == {
-        "clusterName": "is missing; add it",
-        "cluster_name": 'there is no such field; did you mean "clusterName"?',
+        "clusterRef": "is missing; add it",
+        "cluster_name": 'there is no such field; did you mean "clusterRef"?',
     }
 
 
@@ -112,7 +124,7 @@ def test_a_model_writes_what_it_read() -> None:
         "kind": "ClientQuota",
         "metadata": {"name": "etl", "creationTimestamp": "2026-11-21T12:00:00.250000Z", "finalizers": ["a"]},
         "spec": {
-            "clusterName": "main",
+            "clusterRef": {"name": "main"},
             "entity": {"user": {"default": True}},
             "limits": {"producerByteRate": "10Mi"},
             "overrides": [
@@ -156,3 +168,87 @@ def test_a_schema_is_made_afresh_each_time() -> None:
     for kind in KINDS.values():
         kind.schema()["properties"]["spec"]["properties"].clear()
         assert kind.schema()["properties"]["spec"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (Topic, "prod.eu.orders-1", None),
+        (Topic, "a" * 170, None),
+        (Topic, "a..b", '"a..b" is not a name (lower-case letters, digits, "-" and "."); write "a.b"'),
+        (Topic, ".a", '".a" is not a name (lower-case letters, digits, "-" and "."); write "a"'),
+        (KafkaCluster, "main.eu", '(lower-case letters, digits and "-", a letter first); write "main-eu"'),
+        (KafkaCluster, "1st", '(lower-case letters, digits and "-", a letter first); write "a1st"'),
+        (KafkaCluster, "a" * 41, "the names of the cluster and of a pool have more than 46 characters together"),
+        (KafkaCluster, "a" * 40, None),
+    ],
+)
+def test_names_are_those_that_kubernetes_can_use(kind: type[Resource], name: str, said: str | None) -> None:
+    spec = SPEC if kind is Topic else {"nodePools": [{"name": "poolid"}]}
+    document = {"metadata": {"name": name}, "spec": spec}
+    if said is None:
+        assert kind.decode(document).name == name
+    else:
+        assert said in faults(kind, document)["metadata.name"]
+
+
+@pytest.mark.parametrize(
+    ("address", "is_one"),
+    [
+        ("10.0.0.1", True),
+        ("2001:db8::1", True),
+        ("::1.2.3.4", True),
+        ("not-an-ip", False),
+        ("10.0.0.0/8", False),
+        ("010.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("::ffff:10.0.0.1", False),
+        ("10.0.0.1 ", False),
+    ],
+)
+def test_a_quota_of_an_address_names_one_machine(address: str, is_one: bool) -> None:
+    if is_one:
+        assert EntitySpec.decode({"ip": {"name": address}}).ip == IpPart(name=address)
+    else:
+        words = "is not the address of one machine; write one as 10.0.0.1 or 2001:db8::1"
+        assert faults(EntitySpec, {"ip": {"name": address}}) == {"ip.name": words}
+
+
+def test_client_ids_are_named_by_one_of_three_ways() -> None:
+    assert entity_of(EntitySpec.decode({"clientId": {"prefix": "etl-"}})) == Entity(None, "etl-")
+    words = "needs a name, a prefix or the default; write {name: NAME}, {prefix: BEGINNING} or {default: true}"
+    for given in ({}, {"name": "a", "prefix": "b"}, {"prefix": "b", "default": True}):
+        assert faults(EntitySpec, {"clientId": given}) == {"clientId": words}
+    assert "user.prefix" in faults(EntitySpec, {"user": {"prefix": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"listeners": [{"name": "A", "port": 9092}], "metrics": {"port": 9092}}, "has the port of metrics"),
+        ({"listeners": [{"name": "A", "port": 9092}], "metrics": {"port": 9092, "enabled": False}}, None),
+        ({"listeners": [{"name": "A", "port": 9092}], "metrics": {"port": 10092}}, "no port for controllers"),
+        ({"listeners": [{"name": "A", "port": 9092}, {"name": "B", "port": 10092}]}, "no port for controllers"),
+        ({"listeners": [{"name": "A", "port": 65000}]}, "no port for controllers"),
+        ({"listeners": [{"name": "A", "port": 65000}, {"name": "CONTROLLER", "port": 9093}]}, None),
+    ],
+)
+def test_ports_are_there_and_each_its_own(spec: dict[str, Any], said: str | None) -> None:
+    document = {"nodePools": [{"name": "a"}], **spec}
+    if said is None:
+        assert KafkaClusterSpec.decode(document).node_pools
+    else:
+        (words,) = faults(KafkaClusterSpec, document).values()
+        assert said in words
+
+
+@pytest.mark.parametrize("rack", ["a,b", "a b", "-a", "ä"])
+def test_a_rack_is_what_a_label_can_be(rack: str) -> None:
+    assert faults(NodePool, {"name": "a", "racks": [rack]})
+    assert NodePool.decode({"name": "a", "racks": ["eu-west_1.a"]}).racks == ("eu-west_1.a",)
+
+
+def test_a_list_of_different_things_holds_each_once() -> None:
+    assert faults(Grant, {"namespaces": ["a", "b", "a"]}) == {"namespaces": 'has "a" twice; keep one'}
+    twice = {"nodePools": [{"name": "a"}, {"name": "a"}]}
+    assert faults(KafkaClusterSpec, twice) == {"nodePools": 'has "a" twice; keep one'}

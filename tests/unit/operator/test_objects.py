@@ -11,7 +11,7 @@ MAIN, OTHER = ("default", "main"), ("default", "other")
 
 def document(kind: str, name: str, version: int, *, uid: str = "u", cluster: str = "main", **parts: Any) -> Any:
     metadata = {"name": name, "namespace": "default", "uid": uid, "resourceVersion": str(version), "managedFields": [1]}
-    spec = {} if kind == "KafkaCluster" else {"clusterName": cluster}
+    spec = {} if kind == "KafkaCluster" else {"clusterRef": {"name": cluster}}
     return {"kind": kind, "metadata": {**metadata, **parts.pop("metadata", {})}, "spec": spec, **parts}
 
 

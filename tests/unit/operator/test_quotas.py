@@ -146,6 +146,18 @@ def test_of_overrides_the_one_in_force_is_with_the_brokers_otherwise_the_next() 
     assert of_hour == {6: 7.0, 7: 7.0, 8: 8.0, 9: 9.0, 10: 9.0, 11: None}
 
 
+def test_a_prefix_is_marked_beside_its_limits_and_taken_back_with_them() -> None:
+    wanted = quota(entity={"clientId": {"prefix": "etl-"}})
+    made = reconcile(wanted, {}, 1, NOW)
+    assert made.actions == (AlterQuota(Entity(None, "etl-"), {"producer_byte_rate": 2.0**20, "kavka_prefix": 1.0}),)
+    applied = {"producer_byte_rate": 2.0**20, "kavka_prefix": 1.0}
+    assert reconcile(wanted, applied, 1, NOW).actions == ()
+    gone = quota(entity={"clientId": {"prefix": "etl-"}}, status={"applied": applied})
+    assert retire(gone, applied).actions == (
+        AlterQuota(Entity(None, "etl-"), {}, ("kavka_prefix", "producer_byte_rate")),
+    )
+
+
 def test_keys_of_ours_hide_no_quota() -> None:
     limits: dict[AnyEntity, dict[str, float]] = {
         Entity(DEFAULT): {"producer_byte_rate": 1.0, "kavka_observed_consumer_byte_rate": 1.0},

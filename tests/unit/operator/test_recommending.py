@@ -41,7 +41,7 @@ PRODUCE = "producer_byte_rate"
 
 def quota(name: str, user: str, mode: str, **spec: object) -> ClientQuota:
     """A resource that limits the requests of a user."""
-    wanted = {"clusterName": "main", "entity": {"user": {"name": user}}, "mode": mode, **spec}
+    wanted = {"clusterRef": {"name": "main"}, "entity": {"user": {"name": user}}, "mode": mode, **spec}
     limits = {"limits": {"requestPercentage": 50}}
     return ClientQuota.decode({"metadata": {"name": name}, "spec": {**wanted, **limits}})
 

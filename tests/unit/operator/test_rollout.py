@@ -1,12 +1,13 @@
 """A roll, step by step: the order, what it waits for, what it says, what stops it."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from kavka_operator.api.cluster import KafkaCluster, LastRolloutStatus, RolloutStatus, Window
-from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling
+from kavka_operator.api.cluster import KafkaCluster, Window
+from kavka_operator.api.cluster_status import LastRolloutStatus, RolloutStatus
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling, unknown
 from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
@@ -17,6 +18,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles
 from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import plan, plan_hash
@@ -80,7 +82,7 @@ def test_the_first_node_restarts_and_the_status_says_how_far_the_roll_is() -> No
     found = step(nodes("old", "old", "old"))
     assert found.actions == (RestartNode(1, "num.partitions has changed"),)
     assert words(found) == "0 of 3 nodes restarted; restart node 1: num.partitions has changed"
-    assert found.rollout == RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,))
+    assert found.rollout == RolloutStatus(plan=plan_hash(NODES), progress="0/3", total=3, current=(1,))
 
 
 def test_the_active_controller_goes_last_and_what_does_not_serve_first() -> None:
@@ -278,10 +280,61 @@ def test_windows() -> None:
     assert not is_open([saturday], NOW - timedelta(minutes=31))
     long = Window(days=("Thu",), start_time="22:00", duration_minutes=2 * 24 * 60)
     assert is_open([long], NOW)
+    berlin = Window(days=("Sat",), start_time="13:00", duration_minutes=60, time_zone="Europe/Berlin")
+    assert [is_open([berlin], NOW + timedelta(minutes=minutes)) for minutes in (-1, 0, 59, 60)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    summer = datetime(2026, 7, 25, 11, tzinfo=UTC)
+    assert [is_open([berlin], summer + timedelta(minutes=minutes)) for minutes in (-1, 0, 60)] == [False, True, False]
     closed = rolling(windows=[{"days": ["Sun"], "startTime": "02:00", "durationMinutes": 60}])
     found = step(nodes("old", "old", "old"), wanted=closed)
     assert (found.actions, found.words[0].reason) == ((), "RolloutWaits")
     assert words(found).endswith("nodes 1, 2, 0 for a window: Sun 02:00 UTC for 60 min")
+
+
+def test_a_window_in_an_unknown_time_zone_is_never_open_and_is_told() -> None:
+    nowhere = Window(days=("Sat",), start_time="00:00", duration_minutes=1440, time_zone="Europe/Nowhere")
+    assert not is_open([nowhere], NOW)
+    assert is_open([nowhere, Window(days=("Sat",), start_time="00:00", duration_minutes=1440)], NOW)
+    found = reconcile(rolling(windows=[nowhere.to_dict()]), NODES, nodes("new", "new", "new"), LIVE, survey(), NOW)
+    assert found.words[0].reason == "BadConfig"
+    assert 'there is no time zone "Europe/Nowhere"' in found.words[0].message
+
+
+def test_a_roll_that_waits_for_somebody_leaves_the_cluster_ready() -> None:
+    found = reconcile(rolling(hold=True), NODES, nodes("old", "old", "old"), LIVE, survey(), NOW)
+    assert [(word.type, word.status, word.reason) for word in found.words] == [
+        ("Ready", "True", "Ready"),
+        ("RolloutPending", "True", "RolloutHeld"),
+    ]
+    assert found.is_at_rest
+    assert found.rollout is not None
+    assert found.rollout.progress == "0/3"
+    status = cluster_status(rolling(hold=True), NODES, nodes("old", "old", "old"), LIVE, found, NOW, survey=survey())
+    assert [(each.type, each.status) for each in status.conditions] == [
+        ("Ready", "True"),
+        ("RolloutPending", "True"),
+        ("Available", "True"),
+    ]
+
+
+def test_whether_clients_can_use_a_cluster_is_said_beside_whether_it_is_as_wanted() -> None:
+    going = step(nodes("old", "old", "old"))
+    lost = survey(partition((0,), leader=None))
+    for seen, looked, expected in (
+        (LIVE, survey(), ("True", "Serving")),
+        (LIVE, lost, ("False", "Offline")),
+        (None, None, ("False", "NotAnswering")),
+    ):
+        status = cluster_status(rolling(), NODES, {}, seen, going, NOW, survey=looked)
+        found = status.condition("Available")
+        assert found is not None
+        assert (found.status, found.reason) == expected
+    stopped = cluster_status(rolling(), NODES, {}, None, Plan(words=unknown("Stopped", "not running")), NOW)
+    assert [(each.type, each.status) for each in stopped.conditions] == [("Ready", "Unknown"), ("Available", "Unknown")]
 
 
 def test_several_at_a_time_only_where_they_share_nothing() -> None:

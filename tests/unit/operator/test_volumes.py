@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.config.properties import parse_properties
-from kavka_operator.api.cluster import KafkaCluster, KafkaClusterStatus
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.stored import resource_from
 from kavka_operator.domain.plan import StartNode
 from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
@@ -28,7 +29,7 @@ BROKER = ("broker",)
 
 
 def node(*names: str, number: int = 0, roles: tuple[str, ...] = ("broker", "controller")) -> WantedNode:
-    return WantedNode(number, "new", None, roles, names)
+    return WantedNode(number, "new", None, roles, names, "nodes")
 
 
 def two_volumes(*names: str) -> KafkaCluster:
@@ -148,10 +149,10 @@ def test_a_volume_only_grows(old: object, new: object, is_kept: bool) -> None:
 @pytest.mark.parametrize(
     ("status", "names", "is_kept"),
     [
-        ({"brokers": [{"id": 0, "state": "Running"}]}, ("data",), False),
-        ({"brokers": [{"id": 0, "state": "Running"}]}, ("data", "renamed"), False),
-        ({"brokers": [{"id": 0, "state": "Running"}]}, ("more", "data", "third"), True),
-        ({"brokers": [{"id": 0, "state": "Running"}], "emptyVolumes": ["nodes/more"]}, ("data",), True),
+        ({"nodes": [{"id": 0, "state": "Running"}]}, ("data",), False),
+        ({"nodes": [{"id": 0, "state": "Running"}]}, ("data", "renamed"), False),
+        ({"nodes": [{"id": 0, "state": "Running"}]}, ("more", "data", "third"), True),
+        ({"nodes": [{"id": 0, "state": "Running"}], "emptyVolumes": ["nodes/more"]}, ("data",), True),
         ({}, ("data",), True),
     ],
 )

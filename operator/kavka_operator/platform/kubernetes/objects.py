@@ -30,7 +30,8 @@ def cluster_of(document: Mapping[str, Any]) -> ClusterKey:
     kind, namespace, name = key_of_document(document)
     if kind == "KafkaCluster":
         return namespace, name
-    return namespace, str(part(document, "spec").get("clusterName"))
+    ref = part(part(document, "spec"), "clusterRef")
+    return str(ref.get("namespace") or namespace), str(ref.get("name"))
 
 
 @dataclass(slots=True)

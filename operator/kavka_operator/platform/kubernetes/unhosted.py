@@ -18,9 +18,9 @@ class Unhosted:
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes that the resource wants; none was ever started."""
-        nodes = nodes_of(cluster)
+        nodes = nodes_of(cluster, cluster.status.first_ids)
         settings = sha256(repr(sorted(common_properties(cluster, nodes).items())).encode()).hexdigest()[:16]
-        return View([WantedNode(node.id, settings, node.rack, node.roles) for node in nodes])
+        return View([WantedNode(node.id, settings, node.rack, node.roles, pool=node.pool.name) for node in nodes])
 
     def perform(self, action: NodeAction) -> None:
         """Raise PlatformUnavailableError, with the reason."""

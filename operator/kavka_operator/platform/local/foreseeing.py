@@ -26,6 +26,7 @@ def node_actions(layout: Layout, cluster: KafkaCluster) -> Iterator[NodeAction]:
 
 def surplus_nodes(layout: Layout, cluster: KafkaCluster) -> list[SeenNode]:
     """The nodes that run and that the resource does not want."""
-    wanted = {node.id for node in nodes_of(cluster)}
-    running = [node for node in members.read(layout).offsets if node not in wanted and layout.pid(node).exists()]
+    known = members.read(layout)
+    wanted = {node.id for node in nodes_of(cluster, known.pools)}
+    running = [node for node in known.offsets if node not in wanted and layout.pid(node).exists()]
     return [SeenNode(node, "Running") for node in running]

@@ -4,7 +4,7 @@ STATE/NAMESPACE/CLUSTER/
     lock              held by the `kavka up` that runs the cluster
     supervisor.json   who that is
     cluster-id        drawn once, at the first start
-    members.json      the ports of each node, and who votes
+    members.json      the ids and ports of each node, and who votes
     resources/        what is wanted, a file a resource
     status/           what was last seen of each
     config/           server.properties of each node

@@ -11,7 +11,7 @@ from kavka_operator.reconcile.volumes import removals
 
 def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
     """Why this cluster cannot be run, and what to write instead; None if it can."""
-    voters = tuple(node.id for node in nodes_of(cluster) if node.is_controller)
+    voters = tuple(node.id for node in nodes_of(cluster, members.pools) if node.is_controller)
     if members.voters and members.voters != voters:
         return (
             f"{cluster.identity}: spec.nodePools: the controllers are nodes {_listed(members.voters)} since the first"
@@ -29,12 +29,6 @@ def lost_volumes(cluster: KafkaCluster, layout: Layout, members: Members) -> str
     for node in map(wanted_node, local_nodes(cluster, layout, complete)):
         found += removals(node, volumes.look(layout, node.id, members.volumes.get(node.id, {})))
     return f"{cluster.identity}: spec.nodePools: {'; '.join(found)}" if found else None
-
-
-def ignored(cluster: KafkaCluster) -> list[str]:
-    """Fields that are set and that nothing acts on yet."""
-    found = ["spec.audit"] if cluster.spec.audit.topic else []
-    return [f"{cluster.identity}: {field}: accepted, but nothing acts on it yet" for field in found]
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

@@ -6,11 +6,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_operator.api.cluster import KafkaCluster, Listener, NodePool
+from kavka_operator.api.cluster import PORT_MAX, KafkaCluster, Listener
+from kavka_operator.api.pools import NodePool
 from kavka_operator.domain.seen import WantedNode
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import PORT_MAX, Members, listeners_of, ports_of
+from kavka_operator.platform.local.members import Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
 
 
@@ -65,7 +66,7 @@ def former_node(layout: Layout, number: int) -> LocalNode | None:
 
 def local_nodes(cluster: KafkaCluster, layout: Layout, members: Members) -> list[LocalNode]:
     """Every node of the cluster, as it runs on this machine. `members` knows all of them."""
-    nodes = nodes_of(cluster)
+    nodes = nodes_of(cluster, members.pools)
     voters = ",".join(_voter(cluster, node, members) for node in nodes if node.id in members.voters)
     return [_local(cluster, layout, node, nodes, members, voters) for node in nodes]
 
@@ -96,6 +97,7 @@ def _local(
     }
     ports = ports_of(cluster, node, offset)
     told = tuple(f"{listener.host}:{listener.port}" for listener in advertised)
+    assert first.host is not None, "filled in for every listener of a node"
     address = f"{first.host}:{first.port}"
     return LocalNode(node, first.host, ports, address, format_properties(properties), metrics, told)
 
@@ -127,7 +129,7 @@ def _voter(cluster: KafkaCluster, node: Node, members: Members) -> str:
 
 def wanted_node(node: LocalNode) -> WantedNode:
     """A node as the reconcilers know it."""
-    return WantedNode(node.id, fingerprint(node), node.node.rack, node.node.roles, node.volumes)
+    return WantedNode(node.id, fingerprint(node), node.node.rack, node.node.roles, node.volumes, node.node.pool.name)
 
 
 def fingerprint(node: LocalNode) -> str:

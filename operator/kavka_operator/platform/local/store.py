@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
-from kavka_operator.api.kinds import KINDS, AnyResource, Key
+from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.local.files import Lock, locked
 from kavka_operator.platform.local.folder import SUFFIX, Folder, Stamp
@@ -25,6 +25,7 @@ from kavka_operator.reconcile.status import Status
 
 Change = Literal["created", "configured", "unchanged"]
 KINDS_BY_FILE = {kind.lower(): kind for kind in KINDS}
+NAMESPACE_MARK = "@"
 KEPT_METADATA = ("labels", "annotations")
 
 
@@ -56,7 +57,7 @@ class Store:
             edits = self.preview(declared, now)
             for edit in edits:
                 if edit.change != "unchanged":
-                    self._wanted.write(_file(edit.key[0], edit.key[2]), edit.after)
+                    self._wanted.write(self._file(edit.key), edit.after)
             return edits
 
     def preview(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
@@ -67,10 +68,10 @@ class Store:
         """Ask for a resource to be deleted."""
         with self._alone():
             kind, namespace, name = key
-            value = self._wanted.value(_file(kind, name))
+            value = self._wanted.value(self._file(key))
             metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
             metadata.setdefault("deletionTimestamp", _stamp(now))
-            self._wanted.write(_file(kind, name), {**value, "kind": kind, "metadata": metadata})
+            self._wanted.write(self._file(key), {**value, "kind": kind, "metadata": metadata})
 
     def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
         """Do nothing: every deleted resource is kept until `remove`."""
@@ -78,7 +79,7 @@ class Store:
     def remove(self, key: Key) -> bool:
         """Forget a resource whose deletion is done; False if it was applied again meanwhile."""
         with self._alone():
-            file = _file(key[0], key[2])
+            file = self._file(key)
             value = self._wanted.value(file)
             if self._wanted.has(file) and not part(value, "metadata").get("deletionTimestamp"):
                 return False
@@ -90,13 +91,13 @@ class Store:
         """Write a status if it says anything new; whether it was written."""
         if status == resource.status:
             return False
-        self._seen.write(_file(resource.kind, resource.name), status.to_dict())
+        self._seen.write(self._file(key_of(resource)), status.to_dict())
         return True
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood."""
         if status != part(unread.document, "status"):
-            self._seen.write(_file(unread.key[0], unread.key[2]), dict(status))
+            self._seen.write(self._file(unread.key), dict(status))
 
     def all(self) -> list[AnyResource]:
         """Every resource that can be understood, with its status, clusters first, then by name."""
@@ -125,7 +126,7 @@ class Store:
 
     def has(self, key: Key) -> bool:
         """Whether there is such a resource."""
-        return self._wanted.has(_file(key[0], key[2]))
+        return self._wanted.has(self._file(key))
 
     def documents(self) -> dict[Key, dict[str, Any]]:
         """Every resource as its files hold it, whether it can be understood or not."""
@@ -133,7 +134,7 @@ class Store:
 
     def document(self, key: Key) -> dict[str, Any] | None:
         """One resource as its files hold it; None if there is none."""
-        return self._document(_file(key[0], key[2])) if self.has(key) else None
+        return self._document(self._file(key)) if self.has(key) else None
 
     def stamp(self) -> Stamp:
         """A value that changes whenever a wanted resource does. Costs one system call."""
@@ -150,8 +151,15 @@ class Store:
 
     def _key(self, file: str) -> Key:
         """The key of the resource in a file, from the file's name, which is legible whatever is in the file."""
-        kind, name = _kind_and_name(file)
-        return kind, self.layout.namespace, name
+        kind, _, name = file.removesuffix(SUFFIX).partition(".")
+        name, _, namespace = name.partition(NAMESPACE_MARK)
+        return KINDS_BY_FILE.get(kind, kind), namespace or self.layout.namespace, name
+
+    def _file(self, key: Key) -> str:
+        """The name of the file of a resource; a namespace that is not the cluster's own stands in it."""
+        kind, namespace, name = key
+        foreign = "" if namespace == self.layout.namespace else f"{NAMESPACE_MARK}{namespace}"
+        return f"{kind.lower()}.{name}{foreign}{SUFFIX}"
 
     def _document(self, file: str) -> dict[str, Any]:
         value, status = self._wanted.value(file), self._seen.value(file)
@@ -161,10 +169,10 @@ class Store:
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
     def _edit(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> Edit:
-        before = self._wanted.value(_file(resource.kind, resource.name)) or None
+        before = self._wanted.value(self._file(key_of(resource))) or None
         after = _merged(resource, document, before, now)
         change: Change = "created" if before is None else "unchanged" if before == after else "configured"
-        return Edit((resource.kind, resource.metadata.namespace, resource.name), change, before, after)
+        return Edit(key_of(resource), change, before, after)
 
     @property
     def _lock(self) -> Path:
@@ -174,18 +182,9 @@ class Store:
         return locked(self._lock)
 
 
-def _file(kind: str, name: str) -> str:
-    return f"{kind.lower()}.{name}{SUFFIX}"
-
-
-def _kind_and_name(file: str) -> tuple[str, str]:
-    kind, _, name = file.removesuffix(SUFFIX).partition(".")
-    return KINDS_BY_FILE.get(kind, kind), name
-
-
 def _order(file: str) -> tuple[int, str]:
     """Clusters first, then by name."""
-    return _rank(_kind_and_name(file)[0]), file
+    return _rank(KINDS_BY_FILE.get(file.partition(".")[0], "")), file
 
 
 def _rank(kind: str) -> int:

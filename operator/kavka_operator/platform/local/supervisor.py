@@ -83,13 +83,14 @@ class Supervisor:
             places=self.places(),
             metrics=self.metrics_addresses(),
             bootstrap=",".join(self.addresses()),
+            pools=members.read(self.layout).pools,
             stamp=self.moves,
         )
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants. `perform` starts them as they were told here."""
         known = members.read(self.layout)
-        host = next(listener.host for listener in cluster.spec.listeners)
+        host = cluster.spec.listeners[0].host or members.HOST
         now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
         if now != known:
             members.keep(self.layout, now)

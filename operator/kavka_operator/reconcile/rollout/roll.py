@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kavka_operator.api.cluster import KafkaCluster, RolloutStatus
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.domain.plan import (
     ClusterAction,
     ClusterPlan,
     ElectLeaders,
     Plan,
     RestartNode,
+    Word,
     reconciling,
     stalled,
 )
@@ -27,6 +29,7 @@ from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standin
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 
 APPROVE = "kavka.dev/approve-rollout"
+PENDING = "RolloutPending"
 BLOCKED_BY_MAX = 16
 
 
@@ -83,12 +86,12 @@ class _Roll:
         rollout = self.cluster.spec.rollout
         listed = named([diagnosis.id for diagnosis in self.plan.order])
         if rollout.hold:
-            return self._wait("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
+            return self._leave("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
         approved = self.cluster.metadata.annotations.get(APPROVE)
         if rollout.approval == "Manual" and approved != self.plan.hash:
-            return self._wait("RolloutWaits", [f"{listed} for the annotation {APPROVE}={self.plan.hash}"])
+            return self._leave("RolloutWaits", [f"{listed} for the annotation {APPROVE}={self.plan.hash}"])
         if not windows.is_open(rollout.windows, self.now):
-            return self._wait("RolloutWaits", [f"{listed} for a window: {windows.shown(rollout.windows)}"])
+            return self._leave("RolloutWaits", [f"{listed} for a window: {windows.shown(rollout.windows)}"])
         return None
 
     def _pause(self) -> ClusterPlan | None:
@@ -134,10 +137,14 @@ class _Roll:
         return Plan(tuple(actions), reconciling("Rolling", f"{_progress(status)}; {doing}"), status)
 
     def _wait(self, reason: str, what: Sequence[str]) -> ClusterPlan:
+        """The plan while something that ends by itself is in the way."""
         status = self._status(tuple(what))
-        since = f" (since {_clock(status.blocked_since)})" if status.blocked_since else ""
-        words = f"{_progress(status)}; waits{since}: {some(what, 2, '; ')}"
-        return Plan((), reconciling(reason, words), status)
+        return Plan((), reconciling(reason, _waiting(status, what)), status)
+
+    def _leave(self, reason: str, what: Sequence[str]) -> ClusterPlan:
+        """The plan while a person or a window has to let the roll go on; the cluster may well be ready meanwhile."""
+        status = self._status(tuple(what))
+        return Plan((), (Word(PENDING, "True", reason, _waiting(status, what)),), status)
 
     def _those(self, *standings: Standing) -> list[Diagnosis]:
         return [diagnosis for diagnosis in self.diagnoses if diagnosis.standing in standings]
@@ -180,6 +187,7 @@ class _Roll:
         same_wait = before is not None and before.blocked_by and before.current == current
         return RolloutStatus(
             plan=self.plan.hash,
+            progress=f"{total - len(waiting)}/{total}",
             done=total - len(waiting),
             total=total,
             current=current,
@@ -197,6 +205,16 @@ def _share_a_partition(batch: Sequence[Diagnosis], diagnosis: Diagnosis, survey:
     return any(
         diagnosis.id in partition.replicas and others & set(partition.replicas) for partition in survey.partitions
     )
+
+
+def is_pending(step: ClusterPlan) -> bool:
+    """Whether the roll is left alone until a person or a window lets it go on."""
+    return any(word.type == PENDING for word in step.words)
+
+
+def _waiting(status: RolloutStatus, what: Sequence[str]) -> str:
+    since = f" (since {_clock(status.blocked_since)})" if status.blocked_since else ""
+    return f"{_progress(status)}; waits{since}: {some(what, 2, '; ')}"
 
 
 def _progress(status: RolloutStatus) -> str:

@@ -1,0 +1,118 @@
+"""What is seen of a `KafkaCluster`."""
+
+from typing import Annotated, Literal
+
+from kavka_operator.api.model import Model, field
+from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, VOLUMES_MAX, Role
+from kavka_operator.api.resource import NAME_LENGTH_MAX, Moment, Status
+from kavka_operator.api.shapes import Bounds
+
+BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
+POOL_NAMES_MAX = 4 * POOLS_MAX
+UNMANAGED_MAX = 100
+
+
+class NodeStatus(Model):
+    """What is seen of one node."""
+
+    id: int = field(ge=0, description="The node's id.")
+    rack: str | None = field(default=None, max_length=63, description="Its rack.")
+    roles: tuple[Role, ...] = field(default=(), max_length=2, description="What it is.")
+    state: Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"] = field(
+        description="What it does."
+    )
+    address: str | None = field(default=None, max_length=300, description="Where clients reach it.")
+    leaders: int | None = field(default=None, ge=0, description="Partitions that it leads.")
+    under_replicated: int | None = field(
+        default=None, ge=0, description="Partitions that it leads with fewer replicas in sync than they have."
+    )
+    restarts: int | None = field(default=None, ge=0, description="How often it died and was started again.")
+    directory: str | None = field(default=None, max_length=4096, description="Its log directory. Local platform only.")
+
+
+class RolloutStatus(Model):
+    """How far a restart of the nodes is."""
+
+    plan: str | None = field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
+    progress: str | None = field(default=None, max_length=16, description="Nodes restarted, of nodes to restart: 2/3.")
+    done: int = field(default=0, ge=0, description="Nodes restarted.")
+    total: int = field(default=0, ge=0, description="Nodes to restart.")
+    current: tuple[int, ...] = field(
+        default=(),
+        max_length=NODE_IDS_PER_POOL,
+        description="The nodes that are on their way down or up.",
+        schema=FIXED_LIST,
+    )
+    blocked_by: tuple[str, ...] = field(default=(), max_length=16, description="What it waits for.")
+    blocked_since: Moment | None = field(default=None, description="Since when it waits.")
+    resume_time: Moment | None = field(
+        default=None, description="When spec.rollout.delaySeconds after the last node are over."
+    )
+    at_risk: tuple[str, ...] = field(
+        default=(),
+        max_length=100,
+        description="Partitions that will be unavailable meanwhile, a line a topic.",
+    )
+
+
+class LastRolloutStatus(Model):
+    """The restart of nodes that was last done."""
+
+    plan: str | None = field(default=None, max_length=64, description="The hash of its plan.")
+    nodes: int = field(default=0, ge=0, description="How many nodes it restarted.")
+    end_time: Moment | None = field(default=None, description="When the last of them was found back.")
+
+
+class PoolStatus(Model):
+    """The ids that the nodes of a pool have."""
+
+    name: str = field(max_length=NAME_LENGTH_MAX, description="The name of the pool.")
+    first_node_id: int = field(ge=0, description="The id of its first node; the others count up.")
+
+
+class KafkaClusterStatus(Status):
+    """What is seen of a cluster."""
+
+    bootstrap_servers: str | None = field(default=None, max_length=4096, description="Where clients begin.")
+    cluster_id: str | None = field(default=None, max_length=64, description="Kafka's id of the cluster.")
+    active_controller: int | None = field(default=None, ge=0, description="The node that decides.")
+    brokers: int | None = field(default=None, ge=0, description="How many nodes are brokers.")
+    ready_brokers: int | None = field(default=None, ge=0, description="How many of the brokers answer.")
+    pools: tuple[PoolStatus, ...] = field(
+        default=(),
+        max_length=POOL_NAMES_MAX,
+        description="The ids of each pool's nodes, drawn once. A pool that was taken out and comes back has the same.",
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    nodes: tuple[NodeStatus, ...] = field(
+        default=(),
+        max_length=BROKERS_MAX,
+        description="The nodes, brokers and controllers, a line each.",
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
+    )
+    rollout: RolloutStatus | None = field(default=None, description="The restart of the nodes that is under way.")
+    last_rollout: LastRolloutStatus | None = field(
+        default=None, description="The restart of the nodes that was last done."
+    )
+    managed_config: tuple[str, ...] = field(
+        default=(),
+        max_length=256,
+        description="Settings that this resource has altered while the brokers run, so that one taken out of it goes"
+        " back to its default.",
+    )
+    empty_volumes: tuple[Annotated[str, Bounds(max_length=2 * NAME_LENGTH_MAX + 1)], ...] = field(
+        default=(),
+        max_length=POOLS_MAX * VOLUMES_MAX,
+        description="Volumes, as POOL/VOLUME, that hold nothing on any node; those may be taken out of the spec.",
+        schema=FIXED_LIST,
+    )
+    unmanaged_quotas: tuple[str, ...] = field(
+        default=(),
+        max_length=UNMANAGED_MAX,
+        description="Quotas in Kafka that no ClientQuota declares. They are left alone.",
+    )
+
+    @property
+    def first_ids(self) -> dict[str, int]:
+        """The first id of each pool's nodes, by the pool's name."""
+        return {pool.name: pool.first_node_id for pool in self.pools}

@@ -1,0 +1,45 @@
+"""What a `KafkaCluster` allows to Topics and ClientQuotas of other namespaces."""
+
+from typing import Literal
+
+from kavka_operator.api.model import Model, field
+from kavka_operator.api.resource import Name
+
+GRANTS_MAX = 64
+NAMESPACES_MAX = 64
+PREFIX_LENGTH_MAX = 128
+PARTITIONS_MAX = 1_000_000
+
+GrantedKind = Literal["Topic", "ClientQuota"]
+
+
+class Grant(Model):
+    """A permission for the resources of some namespaces. One grant that allows a resource is enough."""
+
+    namespaces: tuple[Name, ...] = field(
+        min_length=1,
+        max_length=NAMESPACES_MAX,
+        description="The namespaces, by name.",
+        schema={"x-kubernetes-list-type": "set"},
+    )
+    kinds: tuple[GrantedKind, ...] = field(
+        default=("Topic",),
+        min_length=1,
+        max_length=2,
+        description="The kinds of resources that may refer to this cluster.",
+        schema={"x-kubernetes-list-type": "set"},
+    )
+    prefix: str | None = field(
+        default=None,
+        min_length=1,
+        max_length=PREFIX_LENGTH_MAX,
+        pattern=r"^[a-zA-Z0-9._-]+$",
+        description="How the names of topics begin, and the user or the client id that a quota names. Left out: any.",
+    )
+    max_partitions: int | None = field(
+        default=None,
+        ge=1,
+        le=PARTITIONS_MAX,
+        description="How many partitions the topics of each namespace may have together; each Topic then has to set"
+        " spec.partitions. Left out: any number.",
+    )

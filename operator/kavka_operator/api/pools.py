@@ -1,0 +1,80 @@
+"""The node pools of a `KafkaCluster`: how many nodes, what they are, where they stand and keep their logs."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from kavka_operator.api.model import Model, Rule, field
+from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.resource import Name
+from kavka_operator.api.shapes import Bounds
+
+NODE_IDS_PER_POOL = 100
+POOLS_MAX = 16
+RACKS_MAX = 32
+VOLUMES_MAX = 16
+RACK_PATTERN = r"^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$"  # as the value of a label
+
+Role = Literal["broker", "controller"]
+
+FIXED_LIST: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
+
+
+class Volume(Model):
+    """One log directory of a node."""
+
+    name: Name = field(description="The name of the volume; also of its directory on the local platform.")
+    size: Quantity | None = field(default=None, description="How much to ask for. Kubernetes only.")
+    storage_class_name: str | None = field(
+        default=None, max_length=253, description="The StorageClass to ask. Kubernetes only."
+    )
+
+
+class Storage(Model):
+    """Where nodes keep their logs."""
+
+    volumes: tuple[Volume, ...] = field(
+        default=(Volume(name="data"),),
+        min_length=1,
+        max_length=VOLUMES_MAX,
+        description="The log directories of each node, one a volume.",
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+
+
+class NodePool(Model):
+    """Nodes that are alike."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!(has(self.racks) && size(self.racks) > 0 && has(self.topologyKey))",
+            message="racks and topologyKey say the same thing twice; keep one of them",
+            holds=lambda pool: not (pool.racks and pool.topology_key),
+            path="topologyKey",
+        ),
+    )
+
+    name: Name = field(description="The name of the pool; its nodes are named after it.")
+    replicas: int = field(
+        default=1, ge=0, le=NODE_IDS_PER_POOL, description="How many nodes. Those that go have to be empty of replicas."
+    )
+    roles: tuple[Role, ...] = field(
+        default=("broker", "controller"),
+        min_length=1,
+        max_length=2,
+        description="What the nodes are: brokers, controllers, or both.",
+        schema={"x-kubernetes-list-type": "set"},
+    )
+    racks: tuple[Annotated[str, Bounds(min_length=1, max_length=63, pattern=RACK_PATTERN)], ...] = field(
+        default=(),
+        max_length=RACKS_MAX,
+        description="Racks, given to the nodes in turn. Excludes topologyKey.",
+        schema=FIXED_LIST,
+    )
+    topology_key: str | None = field(
+        default=None, max_length=317, description="The node label whose value is the rack. Kubernetes only."
+    )
+    storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
+    resources: dict[str, Any] = field(
+        default_factory=dict,
+        description="Requests and limits of the broker's container. Kubernetes only.",
+        schema={"x-kubernetes-preserve-unknown-fields": True},
+    )
