@@ -47,7 +47,7 @@ from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.leading.partition import ACKS_ALL, Partition
-from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work
+from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work, at_once
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused
 
@@ -92,11 +92,11 @@ class Later(NamedTuple):
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
 def produce(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
     client.is_exempt = request.acks == 0  # its client would not hear of a delay
-    if has_repeats(request.topic_data):
-        request.topic_data = without_repeats(request.topic_data)
     if has_many(request, client):
         client.has_long_answer = True
         return produce_now(request, broker, client)
+    if has_repeats(request.topic_data):
+        at_once(without_repeats(request))
     if broker.replicas.openings.is_securing and request.transactional_id is None and is_first(request, broker, client):
         keep(request, client)
         client.is_holding = True
@@ -115,12 +115,26 @@ def has_repeats(topics: list[TopicProduceData]) -> bool:
     return False
 
 
-def without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Each topic and partition once, in the order of their first naming, with the batch named last."""
+def without_repeats(request: ProduceRequest) -> Work[None]:
+    """Keep each topic and partition once, in the order of their first naming, with the batch named last."""
     wanted: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        wanted.setdefault((topic.name, topic.topic_id), {}).update({data.index: data for data in topic.partition_data})
-    return [TopicProduceData(*named, list(partitions.values())) for named, partitions in wanted.items()]
+    pace, is_repeated = Pace(), False
+    for topic in request.topic_data:
+        is_repeated = is_repeated or (topic.name, topic.topic_id) in wanted
+        partitions = wanted.setdefault((topic.name, topic.topic_id), {})
+        for data in topic.partition_data:
+            is_repeated = is_repeated or data.index in partitions
+            partitions[data.index] = data
+            if pace.spent(1):
+                yield
+    if not is_repeated:
+        return
+    topics = []
+    for named, partitions in wanted.items():
+        topics.append(TopicProduceData(*named, list(partitions.values())))
+        if pace.spent(1):
+            yield
+    request.topic_data = topics
 
 
 def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Produced:
@@ -262,6 +276,7 @@ async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Cli
     """As `produce_now`, for very many batches: other work has its turn between slices."""
     pending = Pending(is_kept=True)
     try:
+        await broker.slices.whole(without_repeats(request))
         await broker.replicas.openings.secured()
         parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, None))
         await append_later(request, pending, None, broker, client)
@@ -281,6 +296,7 @@ async def produce_in_turn(
     pending = Pending(is_kept=True)
     async with turn:
         try:
+            await broker.slices.whole(without_repeats(request))
             if await broker.slices.whole(admission.look(named(request, broker, client))):
                 await admission.ask()
             await broker.replicas.openings.secured()
