@@ -20,8 +20,9 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.slices import Slices
 from tests.support.turns import Turns
 
-FEW: Final = 6_000
-MANY: Final = 18_000
+#: Both are more than a slice: ten pieces where no time goes by, and a piece may be 1,000 partitions.
+FEW: Final = 12_000
+MANY: Final = 24_000
 MOVING: Final = PartitionState((1, 2), (1,), 1, adding=(2,))
 
 Ask = Callable[[Broker], Message | asyncio.Task[Any]]
