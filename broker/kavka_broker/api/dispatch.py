@@ -59,6 +59,7 @@ class Exchange:
         "counted_bytes",
         "loop_ns",
         "make",
+        "observed",
         "pieces",
         "sensor",
         "started_ms",
@@ -73,6 +74,7 @@ class Exchange:
         self.began_ns = began_ns  # since then it has the loop
         self.loop_ns = 0  # the time for which it had it before, and that is not charged yet
         self.sensor: Sensor | None = None  # who pays for an answer that a thread writes
+        self.observed: tuple[str, str] | None = None  # the client, if that is observed
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
@@ -137,8 +139,10 @@ class Dispatcher:
         """
         if self._sending is not None:
             self.sent()
-        exchange = self._begin(frame, peer, keep)
-        self._time.payer = None
+        try:
+            exchange = self._begin(frame, peer, keep)
+        finally:
+            self._time.payer = None
         if exchange.waiting is not None:
             exchange.loop_ns += self._time.now_ns() - exchange.began_ns
         return exchange
@@ -209,7 +213,8 @@ class Dispatcher:
         """Finish, or have a thread write a long answer, which is waited for again: it has been charged, and says so."""
         if isinstance(answer, Written):
             # What the thread took has come to the request's time.
-            self._sending, self._sending_since_ns = exchange.sensor, exchange.began_ns - exchange.loop_ns
+            self._sending, self._sending_to = exchange.sensor, exchange.observed
+            self._sending_since_ns = exchange.began_ns - exchange.loop_ns
             exchange.loop_ns = 0
             self._finish(exchange, answer)
             return
@@ -217,7 +222,7 @@ class Dispatcher:
         if exchange.client.throttle_time_ms:
             answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
-            exchange.sensor = self._sending
+            exchange.sensor, exchange.observed = self._sending, self._sending_to
             exchange.waiting = self._task(self._written(answer, exchange.client), exchange)
         else:
             self._finish(exchange, answer)
@@ -237,11 +242,13 @@ class Dispatcher:
         self.sent()
         exchange.began_ns, self._time.payer = self._time.now_ns(), exchange
         try:
-            answer = waiting.result() if make is None else make()
-        except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
-            answer = self._failure(exchange, error)
-        self._finish_or_write(exchange, answer)
-        self._time.payer = None
+            try:
+                answer = waiting.result() if make is None else make()
+            except Exception as error:  # noqa: BLE001 - sorted out by `_failure`: nothing is swallowed
+                answer = self._failure(exchange, error)
+            self._finish_or_write(exchange, answer)
+        finally:
+            self._time.payer = None
 
     async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
         """The answer to a frame that came in an envelope and has been kept. Raises ProtocolViolation."""

@@ -41,8 +41,7 @@ class AddressRates:
 
     def latest(self, count_max: int) -> Iterator[tuple[str, SampledRate]]:
         """Yield the rates of the addresses that came last."""
-        for address in list(islice(reversed(self._rates), count_max)):
-            yield address, self._rates[address]
+        yield from list(islice(reversed(self._rates.items()), count_max))  # some may be forgotten meanwhile
 
     def _has_room(self, now_ms: int) -> bool:
         """Forget who has not come for a window, so far as room is needed."""

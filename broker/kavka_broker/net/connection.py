@@ -244,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether its client may have the loop now. A newcomer goes with the other connections of its client."""
         if self._turns.may_begin(self._flow):
             return True
-        if not self._flow.is_part:
+        if not self._flow.is_part or self._waits_for_turn:
             return False
         client_id = self._inbox.first_client_id()
         flow = None if client_id is None else self._turns.join_known(self.peer.user, client_id)

@@ -10,6 +10,7 @@ from typing import Final
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.logs import get
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.producer_walk import entry_of, note_batch
@@ -36,7 +37,7 @@ def prove(log_: Log) -> Iterator[None]:
     snapshots = ProducerSnapshots(log_.disk, log_.directory, log_.topic_id, log_.name.partition)
     producers.replace(snapshots.load(first.base_offset, log_.log_end_offset, log_.producer_files.bears_out))
     start = snapshots.newest if snapshots.newest >= 0 else log_.log_start_offset
-    first_end_offset = first.offset_max
+    first_end_offset, floor = first.offset_max, snapshots.newest
     assert start <= log_.log_end_offset
     for segment in log_.segments.from_offset(start):
         if segment.base_offset > first.base_offset:
@@ -44,9 +45,10 @@ def prove(log_: Log) -> Iterator[None]:
             if segment.aborted.trust is Trust.WHOLE or _is_settled(producers, first_end_offset):
                 break
         found: list[AbortedTransaction] = []
-        end_offset = yield from _walk(log_, segment, start, producers, found)
+        end_offset = yield from _walk(log_, segment, start, floor, producers, found)
         if end_offset is None:
             return
+        floor = end_offset
         if segment.base_offset >= first.base_offset:
             is_right = _settle(segment, found, end_offset, knows_all=snapshots.newest >= 0 or not start)
             if not is_right:
@@ -55,13 +57,18 @@ def prove(log_: Log) -> Iterator[None]:
 
 
 def _walk(
-    log_: Log, segment: Segment, start: int, producers: ProducerStates, found: list[AbortedTransaction]
+    log_: Log, segment: Segment, start: int, floor: int, producers: ProducerStates, found: list[AbortedTransaction]
 ) -> Generator[None, None, int | None]:
     """Take note of the batches from `start` on, and find what they have aborted. Returns where they end; None where the
-    log was cut or closed meanwhile.
+    log was cut or closed meanwhile. Raises ProtocolViolation where one of them begins below `floor`, up to where
+    producers are noted, or before the end of the last: nobody has looked at their CRC.
     """
     truncations, end_offset = log_.truncations, segment.base_offset
     for number, (position, header) in enumerate(segment.batches(segment.begin_before(start)), 1):
+        if header.last_offset >= start:
+            if not floor <= header.base_offset <= header.last_offset:
+                raise ProtocolViolation(f"{segment.file.path}: the batch at {position} begins below {floor}")
+            floor = header.next_offset
         if header.has_producer_id and header.last_offset >= start:
             ended = note_batch(producers, header, segment.batch_at(position, header))
             if ended is not None and ended.is_aborted:

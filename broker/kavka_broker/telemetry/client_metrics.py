@@ -155,7 +155,7 @@ class ClientMetrics:
         """Return the push as it was read. Raises BrokerError."""
         await self._unpacking.acquire()
         unpack = partial(self._unpack, attributes, instance.demand, codec, data)
-        work = asyncio.ensure_future(asyncio.to_thread(_timed, unpack, time.now_ns))
+        work = asyncio.ensure_future(asyncio.to_thread(_timed, unpack, time.thread_ns))
         work.add_done_callback(lambda _: self._unpacking.release())
         # Shielded: a thread cannot be stopped, so a client that has gone keeps its place until the thread is through.
         outcome, took_ns = await asyncio.shield(work)

@@ -4,7 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from kavka_broker.api.broker import Connected
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import alter_client_quotas_request as altering
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -24,6 +31,7 @@ THREAD_STEP_NS = 1_000_000_000_000
 LIMIT = 0.001
 WINDOW_MS = 1000
 VERSIONS = 3
+CREATE_TOPICS = 19
 Scenario = Callable[[InProcess, InProcess], Awaitable[None]]
 
 
@@ -152,5 +160,44 @@ def test_what_threads_do_for_a_request_counts(tmp_path: Path) -> None:
         await (await named(first, "reader")).call(MetadataRequest(None), MetadataResponse, 12)
         for client_id in ("packer", "reader"):
             assert 1 <= used_ns(first, client_id) / THREAD_STEP_NS < 2
+
+    play(tmp_path, scenario)
+
+
+def test_what_a_thread_does_is_observed_of_its_own_client(tmp_path: Path) -> None:
+    """Another client is answered while the thread writes."""
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        await first.create("wide", 1000)
+        entity = [altering.EntityData("client-id", "reader")]
+        entry = altering.EntryData(entity, [altering.OpData("kavka_observed_request_percentage", 1.0)])
+        await (await first.connect()).call(altering.AlterClientQuotasRequest([entry]), AlterClientQuotasResponse, 1)
+        first.broker.slices.time.thread_ns = count(step=THREAD_STEP_NS).__next__
+        reader, other, write = (
+            await named(first, "reader"),
+            await named(first, "other"),
+            first.broker.message_threads.write,
+        )
+
+        async def write_beside(answer: Message, version: int, correlation_id: int) -> list[Any]:
+            pieces = await write(answer, version, correlation_id)
+            await other.call(ApiVersionsRequest("a", "1"), ApiVersionsResponse, VERSIONS)
+            return pieces
+
+        first.broker.message_threads.write = write_beside  # type: ignore[method-assign]
+        await reader.call(MetadataRequest(None), MetadataResponse, 12)
+        now_ms = int(first.broker.clock.monotonic_ms())
+        (line,) = at_once(first.broker.quotas.observed["request"].observed(now_ms))
+        assert line.usage > 1000, "the thread's time, which is far more than all of the loop's"
+
+    play(tmp_path, scenario)
+
+
+def test_nobody_pays_for_what_comes_after_a_request_that_closes_its_connection(tmp_path: Path) -> None:
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        header = encode_request_header(RequestHeader(CREATE_TOPICS, 0x7FFF, 7, "gone"))
+        with pytest.raises(ProtocolViolation, match="is not served"):
+            await first.broker.serve_enveloped(memoryview(header), Connected("", "PLAINTEXT"))
+        assert first.broker.slices.time.payer is None
 
     play(tmp_path, scenario)

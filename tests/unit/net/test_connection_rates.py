@@ -153,3 +153,16 @@ def test_addresses_under_an_observed_rate_are_bounded(monkeypatch: pytest.Monkey
         watched.admit(OUTSIDE, f"192.0.2.{number}", 0)
     (line,) = at_once(watched.observed.lines(0))
     assert line.shares == 4
+
+
+def test_addresses_may_be_forgotten_while_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 100)
+    watched = rates()
+    watched.limit_addresses({}, {IpEntity(DEFAULT): 1.0})
+    for number in range(100):
+        watched.admit(INSIDE, f"192.0.2.{number}", 0)
+    lines = watched.observed.lines(0)
+    next(lines)
+    for number in range(100):
+        watched.admit(INSIDE, f"198.51.100.{number}", 60_000)
+    assert [(line.usage, line.shares) for line in at_once(lines)] == [(0.1, 100)]

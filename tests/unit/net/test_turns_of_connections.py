@@ -181,6 +181,27 @@ def test_a_new_connection_of_a_known_client_waits_for_no_newcomers() -> None:
     run(scenario, 10_000)
 
 
+def test_a_newcomer_that_waits_for_its_turn_waits_where_it_is() -> None:
+    """Its client is known meanwhile, and there is room again for what it has sent."""
+
+    async def scenario(served: Served) -> None:
+        newcomers = served.turns.join_newcomers("PLAINTEXT", "127.0.0.1")
+        served.turns._is_granted = True  # a slice that lasts
+        served.turns.wait(newcomers, lambda: True)
+        _, writer = await served.connect()
+        writer.write(framed("light"))
+        await until(lambda: [one for one in served.connections if one._waits_for_turn])
+        (connection,) = served.connections
+        served.turns.join("ANONYMOUS", "light")
+        connection._advance()
+        assert connection._take_turn in connection._flow.waiting
+        connection.abort()
+        await until(lambda: not served.connections)
+        assert connection._take_turn not in newcomers.waiting
+
+    run(scenario, 10_000)
+
+
 def test_a_connection_is_that_of_its_first_client() -> None:
     """Who named another client in each request would be new in each of its turns."""
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.storage import transaction_proof
 from kavka_broker.storage.log import Log, Origin
@@ -14,6 +15,7 @@ from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, new_disk, open_log
 
 TRANSACTIONS = 12
+LAST_OFFSET_DELTA_AT = 23 + 2  # in a batch's header; of its four bytes the third
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +170,24 @@ def test_an_index_that_knows_more_than_the_batches_tell_keeps_it() -> None:
     while again.segments.has_doubted:
         finish(prove(again))
     assert entries(again) == whole
+
+
+@pytest.mark.parametrize("is_rolled", [False, True])
+def test_a_batch_that_reaches_over_the_next_stops_the_proof(is_rolled: bool) -> None:
+    """A disk has changed its last offset, which its CRC alone covers."""
+    disk = new_disk()
+    log = open_log(disk)
+    write(log, 1)
+    append(log, b"y", producer_id=1, producer_epoch=0, base_sequence=1, transactional=True)
+    if is_rolled:
+        log.roll(NOW_MS)
+    append(log, b"z", producer_id=1, producer_epoch=0, base_sequence=2, transactional=True)
+    end(log, 1)
+    log.roll(NOW_MS)
+    position = log.segments[0].batch_end(0)[0]
+    closed(log, disk)
+    again = without_indexes(disk)
+    again.read(0, 1)
+    disk.flip_bit(again.segments[0].file.path, position + LAST_OFFSET_DELTA_AT, 7)
+    with pytest.raises(ProtocolViolation, match="begins below"):
+        finish(prove(again))

@@ -206,7 +206,7 @@ def test_the_time_of_the_thread_is_the_clients_also_where_nothing_can_be_read(da
         loop_ns, flow = 5, None
 
     ticks = iter((100, 107))
-    time = LoopTime(lambda: next(ticks))
+    time = LoopTime(lambda: 0, thread_ns=lambda: next(ticks))
     time.payer = Request()
     assert asyncio.run(pushed(made(all=WANTED), data, time=time)) is code
     assert time.payer.loop_ns == 12
