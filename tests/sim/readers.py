@@ -65,12 +65,15 @@ class Reader(Client):
 
     async def read_once(self, address: tuple[str, int]) -> None:
         """All that there is now, and no more; of the node at `address` if it can be had there."""
-        for place in self._places:
-            await self.leader(place)
-            self._leaders[place] = address
-            self._with_follower[place] = None
-            records = await self.read_all(place)
-            self.history.polled(self.name, place, [*records.items()], 0)
+        try:
+            for place in self._places:
+                await self.leader(place)
+                self._leaders[place] = address
+                self._with_follower[place] = None
+                records = await self.read_all(place)
+                self.history.polled(self.name, place, [*records.items()], 0)
+        finally:
+            self.leave()  # many that come from one host would be more than `max.connections.per.ip`
 
     async def read_all(self, place: Place) -> dict[int, str]:
         """Everything from the start to the high watermark that the leader names at the end."""
