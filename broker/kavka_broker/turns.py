@@ -59,6 +59,7 @@ class Turns:
         self._since_ns: dict[Waiter, int] = {}  # when those that wait began to
         self._spent_ns = 0  # since the last turn of the queue
         self._rest_ns = 0  # the time at which that ended, without what clients have had since
+        self._has_rested = True  # since that time the loop may have had nothing to do
         self._is_armed = False
         self._is_granted = False  # the loop belongs to a slice, until that is over
         self.own = self._queue.join(*OWN, PEER_WEIGHT)  # of work that is for no client
@@ -138,12 +139,20 @@ class Turns:
         """A turn that was granted is over."""
         self._is_granted = False
         self.charge(flow, cost_ns)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Serve the queue in the next turn of the loop, if anybody waits. Otherwise the loop may rest."""
         if len(self._queue):
             self._arm()
+        else:
+            self._has_rested = not self._is_armed and not self._is_granted
 
     def _arm(self) -> None:
         if not self._is_armed and not self._is_granted:
             self._is_armed = True
+            if self._has_rested:
+                self._has_rested, self._rest_ns = False, self.now_ns() - self._spent_ns
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
@@ -165,8 +174,7 @@ class Turns:
                     return
         finally:
             self._rest_ns = self.now_ns() - self._spent_ns
-            if len(self._queue):
-                self._arm()
+            self._go_on()
 
     def _spent_of(self, flow: Flow) -> Spent:
         name = flow.client

@@ -197,6 +197,29 @@ def test_clients_have_half_of_a_loop_that_is_busy_with_other_work() -> None:
     asyncio.run(main())
 
 
+def test_time_in_which_the_loop_rests_is_no_work_of_others() -> None:
+    """Who comes after a pause has a quantum, and then the loop looks around: others may have come after it as well."""
+
+    async def main() -> None:
+        now = [0]
+        turns = Turns(lambda: now[0])
+
+        class Client(Greedy):
+            def take_turn(self) -> bool:
+                now[0] += self.cost_ns
+                return super().take_turn()
+
+        for pause in range(3):
+            now[0] += 1000 * QUANTUM_NS
+            client = Client(turns, f"after-{pause}")
+            await asyncio.sleep(0)
+            assert client.served == 1
+            turns.forget(client.flow, client.take_turn)
+            await pass_turns(2)
+
+    asyncio.run(main())
+
+
 def test_the_loop_rests_when_the_last_that_waited_is_gone() -> None:
     """The queue still knows its client: a loop that served nobody for it in each turn ran in a circle."""
 
