@@ -131,13 +131,13 @@ class ClientQuotas:
             if key in observed or self.observed[quota_type].is_on:
                 self.observed[quota_type].observe(limits.get(key, {}), observed.get(key, {}))
 
-    def limit_topic(self, name: str, topic_id: bytes, limits: Iterable[TopicLimit]) -> None:
+    def limit_topic(self, name: str, topic_id: bytes, limits: Iterable[TopicLimit], now_ms: int = 0) -> None:
         """Take over the limits that a topic has from the next request on."""
         by_key: dict[QuotaKey, dict[TopicEntity, int]] = {key: {} for key in self.topics_by_key}
         for key, entity, limit in limits:
             by_key[key][entity] = limit
         for key, quota in self.topics_by_key.items():
-            quota.limit(name, topic_id, by_key[key])
+            quota.limit(name, topic_id, by_key[key], now_ms)
 
     def forget_topic(self, topic_id: bytes) -> None:
         """Forget the limits of a topic that was deleted."""

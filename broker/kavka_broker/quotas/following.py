@@ -46,9 +46,10 @@ class QuotaTerms:
 class TopicTerms:
     """Keeps the limits of topics at what their configs say."""
 
-    def __init__(self, quotas: ClientQuotas, metadata: Metadata) -> None:
+    def __init__(self, quotas: ClientQuotas, metadata: Metadata, clock: Clock) -> None:
         self._quotas = quotas
         self._metadata = metadata
+        self._clock = clock
 
     def begin(self) -> None:
         """Take over the limits of all topics."""
@@ -70,4 +71,5 @@ class TopicTerms:
         topic = self._metadata.topics.get(name)
         if topic is not None:  # otherwise it was deleted by the same records
             config = with_overrides(LogConfig(), self._metadata.configs.topic(name))
-            self._quotas.limit_topic(name, topic.topic_id, limits_of(name, config))
+            limits, now_ms = limits_of(name, config), int(self._clock.monotonic_ms())
+            self._quotas.limit_topic(name, topic.topic_id, limits, now_ms)

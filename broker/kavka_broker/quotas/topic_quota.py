@@ -57,6 +57,12 @@ class SharedLimit:
         self._window = window
         self._drawn: dict[int, Drawn] = {}  # by partition; only partitions of this broker are charged
 
+    def alter(self, limit: int, now_ms: int) -> None:
+        """Hold to another limit from now on; what has come in until now has come at the former."""
+        for drawn in self._drawn.values():
+            drawn.allowance.advance(now_ms, self.limit)
+        self.limit = limit
+
     def charge(self, sizes: Mapping[int, int], now_ms: int) -> int:
         """Record bytes by partition; returns the milliseconds to wait."""
         if not self.entity.each_partition:
@@ -101,7 +107,7 @@ class TopicQuota:
         self._window = window
         self.limited: dict[bytes | str, LimitedTopic] = {}
 
-    def limit(self, name: str, topic_id: bytes, limits: Mapping[TopicEntity, int]) -> None:
+    def limit(self, name: str, topic_id: bytes, limits: Mapping[TopicEntity, int], now_ms: int = 0) -> None:
         """Take over the topic's limits from the next request on; what it has used stays, unless it is another topic."""
         before = self.limited.get(name)
         if before is not None:
@@ -110,7 +116,7 @@ class TopicQuota:
         shared = {}
         for entity, limit in limits.items():
             shared[entity] = known.get(entity) or SharedLimit(entity, limit, self._window)
-            shared[entity].limit = limit
+            shared[entity].alter(limit, now_ms)
         if shared:
             self.limited[name] = self.limited[topic_id] = LimitedTopic(name, topic_id, shared)
 
@@ -120,16 +126,20 @@ class TopicQuota:
             del self.limited[topic.name]
 
     @property
-    def limits(self) -> list[SharedLimit]:
-        """Return the limits of all topics."""
-        topics = (topic for key, topic in self.limited.items() if isinstance(key, str))
-        return [limit for topic in topics for limit in topic.by_entity.values()]
+    def limits_total(self) -> int:
+        """How many limits there are."""
+        return sum(len(topic.by_entity) for topic in self.limited.values()) // 2  # each topic is there twice
 
     def usages(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return the figures of `ENTITIES_MAX` limits, those that have held a connection before the others."""
-        limits = sorted(self.limits, key=lambda limit: not limit.held.any_ms(now_ms))
-        found, pace = [], Pace()
-        for limit in limits[:ENTITIES_MAX]:
+        held, others, pace = list[SharedLimit](), list[SharedLimit](), Pace()
+        for key, topic in list(self.limited.items()):
+            for limit in topic.by_entity.values() if isinstance(key, str) else ():
+                (held if limit.held.any_ms(now_ms) else others).append(limit)
+            if pace.spent(1):
+                yield
+        found = []
+        for limit in [*held, *others][:ENTITIES_MAX]:
             found.append(limit.usage(now_ms))
             if pace.spent(UNITS_PER_PARTITION * (found[-1].shares + 1)):
                 yield

@@ -132,7 +132,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     for quota_type, topics in ((PRODUCE, sources.quotas.produced), (FETCH, sources.quotas.fetched)):
         entities = yield from topics.usages(int(sources.clock.monotonic_ms()))
         found += entity_samples(quota_type, entities)
-        not_shown += len(topics.limits) - len(entities)
+        not_shown += topics.limits_total - len(entities)
     for quota_type, observed in sources.quotas.observed.items():
         lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
         found += observed_samples(quota_type, lines)

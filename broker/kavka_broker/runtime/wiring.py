@@ -179,7 +179,7 @@ class Wiring:
 
         if broker.quotas.calls is not None:
             self._follow_for_callback(broker.quotas.calls, broker)
-        of_topics = TopicTerms(broker.quotas, metadata)
+        of_topics = TopicTerms(broker.quotas, metadata, broker.clock)
         of_topics.begin()
         broker.client_metrics.follow()
         tell_altered(metadata.configs, broker.node_id)

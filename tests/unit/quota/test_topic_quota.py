@@ -14,7 +14,8 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.following import TopicTerms
 from kavka_broker.quotas.topic_quota import OWED_MS_MAX, TopicQuota
-from kavka_broker.slices import at_once
+from kavka_broker.slices import UNITS_PER_PIECE, at_once
+from tests.support.cluster import StillClock
 
 LIMIT = 1000
 WINDOW = SampleWindow()
@@ -43,7 +44,8 @@ class Followed:
 
     def __init__(self) -> None:
         self.metadata, self.quotas = Metadata(), ClientQuotas()
-        self.terms = TopicTerms(self.quotas, self.metadata)
+        self.clock = StillClock(0)
+        self.terms = TopicTerms(self.quotas, self.metadata, self.clock)
 
     def replay(self, *records: Message) -> None:
         for record in records:
@@ -183,3 +185,21 @@ def test_a_broker_that_starts_has_the_limits_that_are_set() -> None:
         followed.metadata.replay(record)
     followed.terms.begin()
     assert followed.produced == {'topic "t"': 10}
+
+
+def test_what_has_come_in_at_a_former_limit_is_not_owed_at_the_next() -> None:
+    followed = Followed()
+    followed.replay(*made(producers=str(1000 * LIMIT)))
+    assert delay_ms(followed.quotas.produced, {0: 1000 * (BURST + 60 * LIMIT)}) == 60_000
+    followed.clock.time_ms = 60_000
+    followed.replay(ConfigRecord(TOPIC, "t", OF_PRODUCERS, str(LIMIT)))
+    assert delay_ms(followed.quotas.produced, {0: LIMIT}, 60_000) == 1000
+
+
+def test_no_turn_grows_with_the_number_of_limited_topics() -> None:
+    of = TopicQuota(WINDOW)
+    for number in range(10 * UNITS_PER_PIECE):
+        of.limit(f"t{number}", number.to_bytes(16), {TopicEntity(f"t{number}"): LIMIT})
+    assert of.limits_total == 10 * UNITS_PER_PIECE
+    steps = of.usages(0)
+    assert sum(1 for _ in steps) >= 2 * 10
