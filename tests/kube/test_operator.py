@@ -44,13 +44,14 @@ class Operated:
     log: Path
     running: "subprocess.Popen[bytes] | None" = field(default=None)
 
-    def start(self, last: int | None = None) -> None:
-        """Start the operator; with `last` it dies after so many writes."""
+    def start(self, last: int | None = None, **others: str) -> None:
+        """Start the operator, with other settings; with `last` it dies after so many writes."""
         line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap, *([str(last)] if last else [])]
         settings = {
             **os.environ,
             "KUBECONFIG": str(self.kubernetes.plane.kubeconfig),
             "KAVKA_WATCH_NAMESPACES": self.kubernetes.namespace,
+            **others,
         }
         with self.log.open("ab") as log:
             self.running = subprocess.Popen(line, env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -207,6 +208,33 @@ def test_it_may_die_after_any_write(operated: Operated) -> None:
     assert total > 5
     for last in range(1, total + 1):
         played(operated, f"dies-{last}", last)
+
+
+def test_one_operator_acts_and_the_next_when_it_has_gone(operated: Operated, tmp_path: Path) -> None:
+    second = Operated(operated.kubernetes, operated.broker, tmp_path / "second.log")
+    place = operated.kubernetes.namespace
+    operated.start(POD_NAMESPACE=place, POD_NAME="first")
+    operated.until(lambda: holder(operated) == "first")
+    second.start(POD_NAMESPACE=place, POD_NAME="second")
+    try:
+        assert operated.kubernetes.create(own_topic(operated, "one", partitions=1)).is_well
+        operated.until_ready(("Topic", "one"))
+        assert operated.running is not None
+        operated.running.terminate()
+        assert operated.running.wait(SECONDS_MAX) == 0
+        second.until(lambda: holder(second) == "second")
+        assert operated.kubernetes.create(own_topic(operated, "two", partitions=1)).is_well
+        second.until_ready(("Topic", "two"))
+        assert second.writes()
+        assert not [words for words in second.writes() if "one" in words]
+    finally:
+        second.stop()
+
+
+def holder(scene: Operated) -> str:
+    """The operator that holds the lease; empty where none does."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{scene.kubernetes.namespace}/leases/kavka-operator"
+    return str(scene.kubernetes.api.call("GET", path).body.get("spec", {}).get("holderIdentity", ""))
 
 
 def played(scene: Operated, name: str, last: int | None = None) -> int:

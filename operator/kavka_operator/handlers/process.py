@@ -16,9 +16,6 @@ from datetime import UTC, datetime
 import kopf
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
-from kubernetes.aio.leaderelection.electionconfig import Config
-from kubernetes.aio.leaderelection.leaderelection import LeaderElection
-from kubernetes.aio.leaderelection.resourcelock.leaselock import LeaseLock
 
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.handlers import logs, watching
@@ -28,6 +25,7 @@ from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.lease import Lease
 from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects
 from kavka_operator.platform.kubernetes.resources import KubernetesResources
 from kavka_operator.platform.kubernetes.unhosted import Unhosted
@@ -37,9 +35,12 @@ log = logging.getLogger("kavka.operator")
 WATCH_SECONDS_MAX = 300
 RELIST_SECONDS = 300.0
 RETRY_SECONDS = 5.0
-LANES_SECONDS_MAX = 5.0
+LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
-LEASE_SECONDS, RENEW_SECONDS, TRY_SECONDS = 15.0, 10.0, 2.0
+
+
+class LeaseLostError(Exception):
+    """Another operator may act now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,27 +151,29 @@ async def operate(
         if options.lease_namespace is None:
             await operator.run()
         else:
-            await _lead(client, options.lease_namespace, options.identity, operator.run)
+            lease = Lease(operator.api, options.lease_namespace, LEASE, options.identity, time.monotonic)
+            await lead(lease, operator.run)
 
 
-async def _lead(client: ApiClient, namespace: str, identity: str, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work while the lease is held; returns when the lease is lost or the work is over."""
+async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work while the lease is held, then give that back. Raises LeaseLostError, and what the work raises."""
+    await lease.acquire()
+    acting = asyncio.ensure_future(work())
 
-    async def until_over() -> None:
-        try:
-            await work()
-        except Exception:
-            log.exception("operator.failed")
-        finally:
-            candidate.cancel()
+    async def keep() -> None:
+        await lease.keep()
+        acting.cancel()
 
-    async def lost() -> None:
-        log.error("lease.lost")
-
-    lock = LeaseLock(LEASE, namespace, identity, client)
-    election = LeaderElection(Config(lock, LEASE_SECONDS, RENEW_SECONDS, TRY_SECONDS, until_over, lost))
-    candidate = asyncio.create_task(election.run())
-    await asyncio.gather(candidate, return_exceptions=True)
+    keeper = asyncio.create_task(keep())
+    try:
+        await acting
+    except asyncio.CancelledError:
+        if keeper.done():
+            raise LeaseLostError("another operator may act now") from None
+        raise
+    finally:
+        keeper.cancel()
+    await lease.release()
 
 
 def _warn(words: str) -> None:

@@ -5,6 +5,7 @@ is about its cluster.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -45,16 +46,17 @@ class Lanes:
             lane.news.set()
 
     def close(self, seconds: float) -> None:
-        """End every lane; one that waits for an answer is left to end by itself after so many seconds."""
+        """End every lane; those that wait for answers still after so many seconds in all end with the process."""
         with self._lock:
             self._is_closed = True
             lanes = list(self._lanes.values())
         for lane in lanes:
             lane.is_closed = True
             lane.news.set()
+        deadline = time.monotonic() + seconds
         for lane in lanes:
             assert lane.thread is not None, "a lane is noted with its thread"
-            lane.thread.join(seconds)
+            lane.thread.join(max(0.0, deadline - time.monotonic()))
 
     def _is_over(self, cluster: ClusterKey) -> bool:
         """Whether the lane of a cluster has nothing left to look after; it is forgotten then."""

@@ -15,6 +15,7 @@ from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api import API_VERSION, GROUP, VERSION
 from kavka_operator.api.kinds import KINDS, Key
+from kavka_operator.api.stored import part
 from kavka_operator.loop.seams import NotWrittenError
 
 MANAGER = "kavka-operator"
@@ -61,6 +62,18 @@ class Api:
         query = [("fieldManager", MANAGER), ("force", "true")]
         return await self._request("PATCH", path, query=query, body=body, content_type=APPLY)
 
+    async def lease(self, namespace: str, name: str) -> Document:
+        """A Lease. Raises ApiError."""
+        return await self._request("GET", f"{_leases(namespace)}/{name}", query=[])
+
+    async def put_lease(self, namespace: str, name: str, lease: Mapping[str, Any]) -> Document:
+        """Write a Lease over the version that it names, or create it if it names none. Raises ApiError."""
+        metadata = {"name": name, "namespace": namespace, **part(lease, "metadata")}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease, "metadata": metadata}
+        if "resourceVersion" in metadata:
+            return await self._request("PUT", f"{_leases(namespace)}/{name}", query=[], body=body)
+        return await self._request("POST", _leases(namespace), query=[], body=body)
+
     async def _request(
         self,
         method: str,
@@ -100,6 +113,10 @@ class Bridge:
         except TimeoutError as error:
             future.cancel()
             raise ApiError("the API server does not answer") from error
+
+
+def _leases(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 
 
 def _path(kind: str, namespace: str | None, *rest: str) -> str:
