@@ -13,6 +13,8 @@ RUN python -m compileall -q -x '/(test|tests|idlelib|lib2to3|turtledemo|site-pac
     --invalidation-mode unchecked-hash "$(python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
 
 FROM ${PYTHON} AS wheels
+# pip imports some of what it has installed, and would leave bytecode that holds the time
+ENV PYTHONDONTWRITEBYTECODE=1
 WORKDIR /build
 COPY requirements/build.txt requirements/
 RUN python -m venv --without-pip /tools \
@@ -28,7 +30,7 @@ RUN python -m venv --without-pip /opt/kavka \
     --only-binary :all: --require-hashes -r requirements/broker.txt \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl \
- && /opt/kavka/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/kavka/lib
+ && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
 FROM wheels AS operator-files
 COPY requirements/operator.txt requirements/
@@ -39,7 +41,7 @@ RUN python -m venv --without-pip /opt/kavka \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl /wheels/kavka_operator-*.whl \
  && /opt/kavka/bin/python /tools/strip.py \
- && /opt/kavka/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/kavka/lib
+ && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
 FROM base AS broker
 LABEL org.opencontainers.image.title="kavka-broker" \
