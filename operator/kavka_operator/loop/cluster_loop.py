@@ -140,9 +140,10 @@ class ClusterLoop:
         resources, unreadable = self.resources.read()
         if not _has_cluster(resources, unreadable):
             self._cluster = None
+            self._note_unreadable(unreadable)
             self._leave_alone(resources)
             return None
-        cluster = self._newest_cluster(resources)
+        cluster = self._newest_cluster(resources, unreadable)
         self._view, self._began = self.platform.look(cluster), self.clock()
         return Question(
             cluster=cluster,
@@ -183,7 +184,10 @@ class ClusterLoop:
         self._took = self.clock() - self._began
         self._note(result)
         resources, unreadable = self.resources.read()
-        cluster = self._newest_cluster(resources)
+        if not _has_cluster(resources, unreadable):
+            self.hurry()  # it was deleted since the look began: nothing is done for it any more
+            return
+        cluster = self._newest_cluster(resources, unreadable)
         view = self.platform.look(cluster)
         if view.stamp != self._view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
@@ -191,10 +195,11 @@ class ClusterLoop:
         self._note_unreadable(unreadable)
         self._step(cluster, resources, unreadable, view, result)
 
-    def _newest_cluster(self, resources: list[AnyResource]) -> KafkaCluster:
+    def _newest_cluster(self, resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
         self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
+            self._note_unreadable(unreadable)
             raise HopelessError("the KafkaCluster cannot be understood; mend it, or apply it again")
         return self._cluster
 
@@ -300,19 +305,26 @@ class ClusterLoop:
             self._say_once(f"the status of {resource.identity} cannot be written: {error}")
 
     def _note_unreadable(self, unreadable: Sequence[Unreadable]) -> None:
-        """Show which resources cannot be understood; release deleted ones, as what they have set is unknown."""
+        """Show which resources cannot be understood; release deleted ones, as what they have set is unknown.
+
+        Where that cannot be written, such as for a status that another version wrote, the others go on all the same.
+        """
         for unread in unreadable:
-            name = f'{unread.key[0]} "{unread.key[2]}"'
-            if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
-                self.resources.remove(unread.key)
-                self.tell(
-                    f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood"
-                )
-                continue
-            self.resources.note_unreadable(unread, unreadable_status(unread, self.now()))
-            if unread.words != self._unreadable.get(unread.key):
-                self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
+            try:
+                self._note_one_unreadable(unread)
+            except (NotWrittenError, OSError) as error:
+                self._say_once(f'the status of {unread.key[0]} "{unread.key[2]}" cannot be written: {error}')
         self._unreadable = {unread.key: unread.words for unread in unreadable}
+
+    def _note_one_unreadable(self, unread: Unreadable) -> None:
+        name = f'{unread.key[0]} "{unread.key[2]}"'
+        if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
+            self.resources.remove(unread.key)
+            self.tell(f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood")
+            return
+        if unread.words != self._unreadable.get(unread.key):
+            self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
+        self.resources.note_unreadable(unread, unreadable_status(unread, self.now()))
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""

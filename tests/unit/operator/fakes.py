@@ -233,12 +233,20 @@ class FakeResources:
         self.version, self.writes = 0, 0
         self.held: dict[Key, bool] = {}
         self.refuse: NotWrittenError | None = None
+        self.refuse_notes: NotWrittenError | None = None
+        self.noted: list[Key] = []
 
     def stamp(self) -> int:
         return self.version
 
     def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
-        return [resource_from(document) for document in self.documents.values()], self.unreadable
+        hidden = {unread.key for unread in self.unreadable}
+        return [resource_from(each) for key, each in self.documents.items() if key not in hidden], self.unreadable
+
+    def hide(self, *unreadable: Unreadable) -> None:
+        """Let resources be such as cannot be understood."""
+        self.version += 1
+        self.unreadable = list(unreadable)
 
     def put(self, resource: AnyResource) -> None:
         """Change what is wanted."""
@@ -258,7 +266,10 @@ class FakeResources:
         return True
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
+        if self.refuse_notes is not None:
+            raise self.refuse_notes
         self.writes += 1
+        self.noted.append(unread.key)
 
     def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
         if self.refuse is not None:

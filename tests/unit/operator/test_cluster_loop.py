@@ -6,6 +6,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, key_of
+from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import StartNode
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import (
@@ -194,3 +195,46 @@ def test_nodes_that_cannot_run_here_are_told_of() -> None:
     with pytest.raises(HopelessError, match="not as pods yet"):
         scene.turn()
     assert scene.reason(0) == "PlatformUnavailable"
+
+
+def unread(kind: str, name: str, **metadata: str) -> Unreadable:
+    document = {"kind": kind, "metadata": {"name": name, "namespace": "default", **metadata}, "spec": {"odd": 1}}
+    return Unreadable((kind, "default", name), document, "spec.odd: cannot be understood")
+
+
+def test_what_cannot_be_understood_may_go_without_its_cluster() -> None:
+    scene = Scene()
+    scene.settle()
+    gone = unread("Topic", "odd", deletionTimestamp="2026-11-21T12:00:00Z")
+    scene.resources.documents[gone.key] = gone.document
+    scene.resources.hide(gone, unread("Topic", "strange"))
+    scene.resources.remove(key_of(scene.wanted[0]))
+    assert not scene.turn()
+    assert gone.key not in scene.resources.documents, "its finalizer would keep its namespace for ever"
+    assert scene.resources.noted == [("Topic", "default", "strange")]
+
+
+def test_a_cluster_that_cannot_be_understood_from_the_start_says_so() -> None:
+    scene = Scene()
+    scene.resources.remove(key_of(scene.wanted[0]))
+    scene.resources.hide(unread("KafkaCluster", "main"))
+    with pytest.raises(HopelessError, match="cannot be understood"):
+        scene.turn()
+    assert scene.resources.noted == [("KafkaCluster", "default", "main")]
+
+
+def test_a_status_that_cannot_be_written_of_what_cannot_be_understood_holds_up_nothing() -> None:
+    scene = Scene()
+    scene.resources.hide(unread("Topic", "strange"))
+    scene.resources.refuse_notes = NotWrittenError("status.partitions: no number")
+    scene.settle()
+    assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+    assert any("cannot be written" in words for words in scene.told)
+
+
+def test_nothing_is_done_for_a_cluster_that_is_deleted_during_a_look() -> None:
+    scene = Scene()
+    assert scene.turn(meanwhile=lambda: scene.resources.remove(key_of(scene.wanted[0])))
+    assert scene.platform.actions == []
+    assert not scene.turn()
+    assert scene.reason(1) == "NoSuchCluster"

@@ -107,5 +107,24 @@ def test_no_more_clusters_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     loops.lanes.close(SECONDS_MAX)
 
 
+def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops, waits = Loops(), list[float]()
+    for cluster in (ONE, TWO):
+        loops.gates[cluster] = threading.Event()
+        loops.lanes.wake(cluster)
+        loops.begun.get(timeout=SECONDS_MAX)
+    seconds = iter((100.0, 101.0, 106.0))
+    monkeypatch.setattr(lanes_module, "time", Bag(monotonic=lambda: next(seconds)))
+    threads = [lane.thread for lane in loops.lanes._lanes.values()]
+    monkeypatch.setattr(threading.Thread, "join", lambda _, timeout: waits.append(timeout))
+    loops.lanes.close(5.0)
+    monkeypatch.undo()
+    assert waits == [4.0, 0.0]
+    for cluster, thread in zip((ONE, TWO), threads, strict=True):
+        assert thread is not None
+        loops.gates[cluster].set()
+        thread.join(SECONDS_MAX)
+
+
 def test_a_real_loop_fits_a_lane() -> None:
     assert {"due", "look", "follow", "seconds_left", "close"} <= set(dir(ClusterLoop))

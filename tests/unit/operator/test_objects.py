@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kavka_operator.platform.kubernetes import objects as objects_module
 from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects
 
 MAIN, OTHER = ("default", "main"), ("default", "other")
@@ -93,3 +94,33 @@ def test_nobody_is_woken_before_all_is_known() -> None:
     assert woken == []
     objects.open()
     assert woken == [MAIN, OTHER]
+
+
+def test_what_is_gone_does_not_come_back_with_an_answer_from_before(seen: Seen) -> None:
+    seen.objects.take(document("Topic", "a", 5, uid="old"))
+    seen.objects.drop(("Topic", "default", "a"), "old")
+    seen.objects.take(document("Topic", "a", 6, uid="old"))
+    assert seen.objects.clusters() == [], "the answer to a write has come after the news of the deletion"
+    seen.objects.take(document("Topic", "a", 9, uid="new"))
+    seen.objects.take(document("Topic", "a", 6, uid="old"))
+    assert seen.versions() == [("a", "9")]
+
+
+def test_as_many_as_a_bound_are_remembered_to_be_gone(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "GONE_MAX", 2)
+    for uid in ("1", "2", "3"):
+        seen.objects.drop(("Topic", "default", "a"), uid)
+    for uid in ("1", "2", "3"):
+        seen.objects.take(document("Topic", uid, 1, uid=uid))
+    assert [name for name, _ in seen.versions()] == ["1"]
+
+
+def test_nothing_is_kept_of_clusters_that_nothing_is_about_and_their_stamps_never_come_again(seen: Seen) -> None:
+    for number in range(3):
+        seen.objects.take(document("Topic", "a", 2 * number + 1, uid="1", cluster=f"c{number}"))
+    before = seen.objects.stamp(("default", "c2"))
+    seen.objects.drop(("Topic", "default", "a"), "1")
+    assert (seen.objects._keys, seen.objects._stamps) == ({}, {})
+    assert seen.objects.stamp(("default", "c2")) == 0
+    seen.objects.take(document("Topic", "a", 9, uid="2", cluster="c2"))
+    assert seen.objects.stamp(("default", "c2")) > before > 0

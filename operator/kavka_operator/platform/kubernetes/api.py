@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from aiohttp import ClientError
 from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api import API_VERSION, GROUP, VERSION
@@ -91,7 +92,7 @@ class Api:
         try:
             answer = await self.client.call_api(*prepared, _request_timeout=REQUEST_SECONDS_MAX)
             data = await answer.response.read()
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ClientError) as error:  # a connection that the server has closed is no OSError
             raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
         if not 200 <= answer.status < 300:
             raise ApiError(_message(data), answer.status)

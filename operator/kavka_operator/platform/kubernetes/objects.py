@@ -1,12 +1,14 @@
 """Every custom resource as it was last seen, whatever order the news of it came in.
 
 The watch (one thread) writes, the threads of clusters read. A version that is older than what is known of the same
-object is dropped: an answer to a write is newer than the watch for a moment.
+object is dropped: an answer to a write is newer than the watch for a moment. What is gone stays gone: an answer to a
+write or a list, on its way since before the deletion, may come after the news of it.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from kavka_operator.api.kinds import Key
@@ -17,6 +19,9 @@ ClusterKey = tuple[str, str]
 """Namespace and name of a KafkaCluster, whether there is one or not."""
 
 OBJECTS_MAX = 100_000
+GONE_MAX = 10_000
+"""Objects that are remembered to be gone, the newest: answers from before their deletion are on their way for a minute
+at most."""
 
 
 def key_of_document(document: Mapping[str, Any]) -> Key:
@@ -42,6 +47,8 @@ class Objects:
     _known: dict[Key, Document] = field(default_factory=dict)
     _keys: dict[ClusterKey, set[Key]] = field(default_factory=dict)
     _stamps: dict[ClusterKey, int] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _gone: dict[str, None] = field(default_factory=dict)  # by uid, which no other object ever has
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_open: bool = False
 
@@ -55,27 +62,28 @@ class Objects:
         key, cluster = key_of_document(document), cluster_of(document)
         with self._lock:
             before = self._known.get(key)
-            if before is not None and not _is_newer(document, before):
+            if _uid(document) in self._gone or (before is not None and not _is_newer(document, before)):
                 return
             assert before is not None or len(self._known) < OBJECTS_MAX, "more objects than this operator is made for"
             self._known[key] = _lean(document)
             moved = {cluster} | ({cluster_of(before)} if before is not None else set())
             self._keys.setdefault(cluster, set()).add(key)
-            for former in moved - {cluster}:
-                self._keys[former].discard(key)
             woken = moved if before is None or _wanted(before) != _wanted(document) else set()
             self._count(woken)
+            for former in moved - {cluster}:
+                self._leave(former, key)
         self._wake(woken)
 
     def drop(self, key: Key, uid: str) -> None:
         """Forget an object that is gone, unless another of its name has come meanwhile."""
         with self._lock:
+            self._bury(uid)
             known = self._known.get(key)
-            if known is None or part(known, "metadata").get("uid") != uid:
+            if known is None or _uid(known) != uid:
                 return
             cluster = cluster_of(self._known.pop(key))
-            self._keys[cluster].discard(key)
             self._count({cluster})
+            self._leave(cluster, key)
         self._wake({cluster})
 
     def keep_only(self, kind: str, namespace: str | None, uids: Iterable[str], version: str) -> None:
@@ -83,11 +91,11 @@ class Objects:
         there = set(uids)
         with self._lock:
             gone = [
-                (key, str(part(known, "metadata").get("uid")))
+                (key, _uid(known))
                 for key, known in self._known.items()
                 if key[0] == kind
                 and namespace in {None, key[1]}
-                and part(known, "metadata").get("uid") not in there
+                and _uid(known) not in there
                 and _version(known) <= _number(version)
             ]
         for key, uid in gone:
@@ -99,18 +107,29 @@ class Objects:
             return [self._known[key] for key in sorted(self._keys.get(cluster, ()), key=_order)]
 
     def stamp(self, cluster: ClusterKey) -> int:
-        """A number that grows whenever something that is wanted of a cluster changes."""
+        """A number that grows whenever something that is wanted of a cluster changes; 0 while nothing is."""
         with self._lock:
             return self._stamps.get(cluster, 0)
 
     def clusters(self) -> list[ClusterKey]:
         """Every cluster that an object is about."""
         with self._lock:
-            return sorted(cluster for cluster, keys in self._keys.items() if keys)
+            return sorted(self._keys)
 
     def _count(self, clusters: Iterable[ClusterKey]) -> None:
         for cluster in clusters:
-            self._stamps[cluster] = self._stamps.get(cluster, 0) + 1
+            self._stamps[cluster] = next(self._numbers)
+
+    def _leave(self, cluster: ClusterKey, key: Key) -> None:
+        """Note that an object is no longer about a cluster; of one that nothing is about, nothing is kept."""
+        self._keys[cluster].discard(key)
+        if not self._keys[cluster]:
+            del self._keys[cluster], self._stamps[cluster]
+
+    def _bury(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > GONE_MAX:
+            del self._gone[next(iter(self._gone))]
 
     def _wake(self, clusters: Iterable[ClusterKey]) -> None:
         for cluster in sorted(clusters) if self._is_open else ():
@@ -141,8 +160,11 @@ def _lean(document: Mapping[str, Any]) -> Document:
 
 
 def _is_newer(document: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    is_same = part(document, "metadata").get("uid") == part(known, "metadata").get("uid")
-    return not is_same or _version(document) > _version(known)
+    return _uid(document) != _uid(known) or _version(document) > _version(known)
+
+
+def _uid(document: Mapping[str, Any]) -> str:
+    return str(part(document, "metadata").get("uid"))
 
 
 def _version(document: Mapping[str, Any]) -> int:

@@ -51,9 +51,15 @@ class KubernetesResources:
             self._apply(unread.key, _uid(unread.document), {"status": dict(status)}, "status")
 
     def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
-        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer. Raises ApiError."""
-        if is_needed != (FINALIZER in resource.metadata.finalizers):
-            self._finalize(key_of(resource), resource.metadata.uid, [FINALIZER] if is_needed else [])
+        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer. Raises ApiError.
+
+        One that is gone meanwhile cannot be kept, and what would be made for it nobody would take away again.
+        """
+        if is_needed == (FINALIZER in resource.metadata.finalizers):
+            return
+        is_done = self._finalize(key_of(resource), resource.metadata.uid, [FINALIZER] if is_needed else [])
+        if is_needed and not is_done:
+            raise ApiError("it is gone, or was made again", GONE)
 
     def remove(self, key: Key) -> bool:
         """Let go of a deleted resource; whether it was held. Raises ApiError."""
