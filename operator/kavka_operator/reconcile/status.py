@@ -67,13 +67,12 @@ def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Wor
 def unreadable_status(unread: Unreadable, now: datetime) -> dict[str, Any]:
     """The status of a resource that cannot be understood: the reason, beside what its status said before."""
     before, words = part(unread.document, "status"), stalled("Invalid", unread.words)
-    found = [condition for condition in before.get("conditions") or () if condition]
-    if {(condition.get("type"), condition.get("message")) for condition in found} == {
-        (word.type, word.message) for word in words
-    }:
-        return before
+    found = [condition for condition in before.get("conditions") or () if isinstance(condition, Mapping)]
+    said = {(condition.get("type"), condition.get("message")) for condition in found}
     generation = int(part(unread.document, "metadata").get("generation", 0))  # 0: before any that is applied
     conditions = [condition.to_dict() for condition in dated(words, (), generation, now)]
+    if said >= {(condition["type"], condition["message"]) for condition in conditions}:
+        return before  # conditions of others may stand beside
     return {**before, "observedGeneration": generation, "conditions": conditions}
 
 

@@ -10,7 +10,8 @@ import yaml
 
 from kavka_operator.api.files import load
 from kavka_operator.api.kinds import key_of
-from kavka_operator.api.stored import UnreadableError, resource_from
+from kavka_operator.api.resource import MESSAGE_LENGTH_MAX
+from kavka_operator.api.stored import Unreadable, UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import AdminError
@@ -184,6 +185,15 @@ def test_a_stored_resource_that_cannot_be_understood_is_told_of_and_mended_by_ap
     assert store.read()[1][0].is_deleted
     apply(store)
     assert [each.name for each in store.all()] == ["main", "orders"]
+
+
+@pytest.mark.parametrize("words", ["spec.odd: unknown", "x" * 2 * MESSAGE_LENGTH_MAX])
+def test_what_is_said_of_a_resource_that_cannot_be_understood_rests(words: str) -> None:
+    theirs = {"type": "BackedUp", "status": "True", "reason": "Done", "message": "", "lastTransitionTime": "then"}
+    key = ("Topic", "default", "orders")
+    said = unreadable_status(Unreadable(key, {"status": {"conditions": [theirs]}}, words), NOW)
+    beside = {**said, "conditions": [*said["conditions"], theirs]}
+    assert unreadable_status(Unreadable(key, {"status": beside}, words), NOW + timedelta(seconds=5)) == beside
 
 
 @pytest.mark.parametrize("text", ["{not: [yaml", "", "- a\n- b\n", "{spec: 5, metadata: [1], status: 7}", "2026-99-99"])
