@@ -1,7 +1,7 @@
 """The resources of a cluster on Kubernetes: what a write that comes too late, or not at all, is taken for."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from types import SimpleNamespace as Bag
 from typing import Any, cast
 
@@ -38,13 +38,29 @@ def test_a_resource_that_is_gone_before_it_is_held_is_not_held(status: int) -> N
     assert not resources.set_status(topic(), topic(status={"partitions": 1}).status)
 
 
-def test_a_connection_that_the_api_server_has_closed_is_an_api_server_that_does_not_answer() -> None:
+def api_that(call: Callable[..., Awaitable[object]]) -> Api:
+    """An `Api` whose requests are made by a function."""
+
     async def prepared(*_: object, **__: object) -> tuple[()]:
         return ()
 
-    async def cut(*_: object, **__: object) -> None:
+    return Api(cast("Any", Bag(param_serialize=prepared, call_api=call)))
+
+
+def test_a_connection_that_the_api_server_has_closed_is_an_api_server_that_does_not_answer() -> None:
+    async def cut(**_: object) -> None:
         raise ServerDisconnectedError
 
-    api = Api(cast("Any", Bag(param_serialize=prepared, call_api=cut)))
     with pytest.raises(ApiError, match="does not answer"):
-        asyncio.run(api.all_of("Topic", None))
+        asyncio.run(api_that(cut).all_of("Topic", None))
+
+
+def test_a_page_of_a_proxy_is_not_taken_for_an_answer() -> None:
+    async def read() -> bytes:
+        return b"<html>"
+
+    async def answer(**_: object) -> object:
+        return Bag(status=200, response=Bag(read=read))
+
+    with pytest.raises(ApiError, match="JSON"):
+        asyncio.run(api_that(answer).all_of("Topic", None))

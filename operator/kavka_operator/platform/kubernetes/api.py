@@ -96,7 +96,10 @@ class Api:
             raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
         if not 200 <= answer.status < 300:
             raise ApiError(_message(data), answer.status)
-        document: Document = json.loads(data)
+        try:
+            document: Document = json.loads(data)
+        except ValueError as error:
+            raise ApiError("what answers for the API server does not speak JSON") from error
         return document
 
 
