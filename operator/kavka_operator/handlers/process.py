@@ -161,8 +161,10 @@ async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
     acting = asyncio.ensure_future(work())
 
     async def keep() -> None:
-        await lease.keep()
-        acting.cancel()
+        try:
+            await lease.keep()
+        finally:
+            acting.cancel()  # whatever ends the renewing: who does not renew may not act
 
     keeper = asyncio.create_task(keep())
     try:

@@ -118,6 +118,20 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     play(scenario())
 
 
+def test_whatever_ends_the_renewing_ends_the_work() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+        leading = asyncio.create_task(lead(claim(leases, "a"), partial(asyncio.sleep, 1000)))
+        await asyncio.sleep(5)
+        leases.known = {"spec": None, "metadata": None}  # no API server answers so: a fault in our own code
+        await asyncio.sleep(DURATION_SECONDS)
+        assert leading.done()
+        with pytest.raises(LeaseLostError):
+            await leading
+
+    play(scenario())
+
+
 def test_a_fault_of_the_work_is_raised_and_the_lease_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async def fail() -> None:
