@@ -63,6 +63,4 @@ LABEL org.opencontainers.image.title="kavka-operator" \
 COPY --from=operator-files /opt/kavka /opt/kavka
 USER 10001:10001
 WORKDIR /tmp
-# the page of its own health
-EXPOSE 8080
 ENTRYPOINT ["kavka-operator"]
