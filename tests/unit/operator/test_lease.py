@@ -13,6 +13,7 @@ from kavka_operator.platform.kubernetes import lease as lease_module
 from kavka_operator.platform.kubernetes.api import ApiError
 from kavka_operator.platform.kubernetes.lease import DURATION_SECONDS, Glance, Lease, glanced, may_take, taken
 from tests.sim.loop import SimLoop
+from tests.support.waiting import pass_seconds
 
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 OTHERS = {"holderIdentity": "other", "leaseDurationSeconds": DURATION_SECONDS, "leaseTransitions": 3}
@@ -86,7 +87,7 @@ def test_of_two_that_want_it_one_holds_it_and_the_other_after_it_is_given_back()
             await done.wait()
 
         both = [asyncio.create_task(lead(claim(leases, name), partial(work, name))) for name in ("a", "b")]
-        await asyncio.sleep(60)
+        await pass_seconds(60)
         assert len(acted) == 1
         done.set()
         await asyncio.gather(*both)
@@ -104,12 +105,12 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
 
         async def work() -> None:
             try:
-                await asyncio.sleep(1000)
+                await pass_seconds(1000)
             finally:
                 stopped.append(loop.time())
 
         leading = asyncio.create_task(lead(claim(leases, "a"), work))
-        await asyncio.sleep(5)
+        await pass_seconds(5)
         leases.is_away, renewed = True, loop.time()
         with pytest.raises(LeaseLostError):
             await leading
@@ -122,9 +123,9 @@ def test_whatever_ends_the_renewing_ends_the_work() -> None:
     async def scenario() -> None:
         leases = Leases()
         leading = asyncio.create_task(lead(claim(leases, "a"), partial(asyncio.sleep, 1000)))
-        await asyncio.sleep(5)
+        await pass_seconds(5)
         leases.known = {"spec": None, "metadata": None}  # no API server answers so: a fault in our own code
-        await asyncio.sleep(DURATION_SECONDS)
+        await pass_seconds(DURATION_SECONDS)
         assert leading.done()
         with pytest.raises(LeaseLostError):
             await leading
