@@ -117,6 +117,7 @@ class Player:
         return restore
 
     def _find_functions(self, modules: Mapping[str, str]) -> None:
+        gc.unfreeze()  # what is frozen is not among the objects that there are
         for one in gc.get_objects():
             if isinstance(one, FunctionType) and is_planted_in(code := one.__code__, modules):
                 key = (modules[code.co_filename], code.co_qualname, code.co_firstlineno)
