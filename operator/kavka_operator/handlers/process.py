@@ -85,7 +85,7 @@ class Operator:
 
             return ClusterLoop(resources, platform, self.connect, tell, lambda: tell("ready"), time.monotonic, _now)
 
-        lanes = Lanes(loop_of, lambda cluster: bool(objects.of(cluster)), _warn)
+        lanes = Lanes(loop_of, objects.has_cluster, _warn)
         await self._fill(objects)
         relist = asyncio.create_task(self._relist(objects))
         try:

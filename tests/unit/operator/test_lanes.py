@@ -103,8 +103,22 @@ def test_no_more_clusters_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     loops = Loops()
     loops.lanes.wake(ONE)
     loops.lanes.wake(TWO)
-    assert "default/two is left alone" in loops.told[0]
+    loops.lanes.wake(TWO)
+    assert loops.told == ["KafkaCluster default/two waits: 1 clusters are looked after"]
+    assert loops.next() == ONE
+    loops.wanted.remove(ONE)
+    loops.lanes.wake(ONE)
+    assert [loops.next(), loops.next()] == [ONE, TWO], "the place of the one that is over"
     loops.lanes.close(SECONDS_MAX)
+
+
+def test_a_name_that_no_cluster_has_is_looked_at_once_and_keeps_no_lane() -> None:
+    loops = Loops()
+    loops.wanted.remove(ONE)
+    loops.lanes.wake(ONE)
+    assert loops.next() == ONE
+    assert loops.closed.get(timeout=SECONDS_MAX) == ONE
+    assert loops.lanes._lanes == {}
 
 
 def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

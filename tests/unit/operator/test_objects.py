@@ -86,6 +86,13 @@ def test_a_list_forgets_what_it_lacks_but_not_what_is_younger(seen: Seen) -> Non
     assert len(seen.versions()) == 3
 
 
+def test_a_cluster_is_there_while_its_own_resource_is(seen: Seen) -> None:
+    seen.objects.take(document("Topic", "a", 1))
+    assert not seen.objects.has_cluster(MAIN)
+    seen.objects.take(document("KafkaCluster", "main", 2))
+    assert seen.objects.has_cluster(MAIN)
+
+
 def test_nobody_is_woken_before_all_is_known() -> None:
     woken = list[ClusterKey]()
     objects = Objects(woken.append)

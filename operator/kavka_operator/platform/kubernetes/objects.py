@@ -111,6 +111,11 @@ class Objects:
         with self._lock:
             return self._stamps.get(cluster, 0)
 
+    def has_cluster(self, cluster: ClusterKey) -> bool:
+        """Whether there is the KafkaCluster itself."""
+        with self._lock:
+            return ("KafkaCluster", *cluster) in self._known
+
     def clusters(self) -> list[ClusterKey]:
         """Every cluster that an object is about."""
         with self._lock:
