@@ -98,6 +98,7 @@ class LogDirectory:
         self.checkpoint_lock = threading.Lock()
         # Logs that have left since: a checkpoint that is written, or just being written, may still name them.
         self.left: dict[PartitionName, None] = {}
+        self.forget_problem: OSError | None = None  # why a thread could not let the checkpoints forget, the last time
         self._disk = disk
         self._lock: Lock | None = None
         self.broker_epoch: int | None = None

@@ -266,6 +266,9 @@ class LogManager(OpenLogs):
         return self._emptiest(free)
 
     def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
+        problem = directory.forget_problem
+        if problem is not None and directory.remembers(name):  # a thread could not: the loop would wait for that disk
+            raise OSError(problem.errno, problem.strerror, problem.filename) from problem
         directory.forget((name,), partial(self._logs_in, directory), self._spoken_for)
 
     def _emptiest(self, directories: list[LogDirectory]) -> LogDirectory:

@@ -136,13 +136,15 @@ class OpenLogs:
         """Let the checkpoints forget logs that had these names, before new ones have them. Blocks: call it in a thread.
 
         A directory whose disk refuses is failed here, not on the loop that would make the new log there. Where nothing
-        is wrong with the disk, the maker of the new log tries again.
+        is wrong with the disk, as when it is full, a new log is refused until a thread has been here again.
         """
         for directory in self.online:
             former = [name for name in names if directory.remembers(name) and self._homes.get(name) is not directory]
             try:
                 directory.forget(former, partial(self._logs_in, directory), self._spoken_for)
+                directory.forget_problem = None
             except OSError as problem:
+                directory.forget_problem = problem
                 if not is_passing(problem):
                     self._fail(directory, problem)
 

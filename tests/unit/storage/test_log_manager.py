@@ -302,6 +302,11 @@ def test_a_directory_that_cannot_forget_a_former_log_is_failed_before_a_new_one_
     disk.space_bytes, disk.fail_syncs = None, False
     assert [directory.path for directory in manager.online] == (["/data", "/more"] if is_full else ["/more"])
     assert manager.remembers_former("t", 0) == is_full
+    if is_full:
+        with pytest.raises(BrokerError, match="t-0: create"):
+            manager.create("t", 0, OTHER_ID, SMALL)
+        assert manager.remembers_former("t", 0), "a thread has to try first, now that there is room"
+        manager.forget_former([PartitionName("t", 0)])
     assert manager.create("t", 0, OTHER_ID, SMALL).log_end_offset == 0
 
 
