@@ -105,15 +105,19 @@ class Consuming(Sharing):
         consumer.close()
 
 
-def test_three_producers_share_the_limit_of_their_topic(kavka: Server) -> None:
-    create_topic(kavka, "produced", 1, 1, **{PRODUCED: str(LIMIT)})
-    clients = Producing(kavka, "produced")
+def judge(clients: Sharing) -> None:
+    """Together they have the limit, and each its share."""
     try:
         rate = clients.watch()
     finally:
         clients.stop()
     assert 0.85 < rate / LIMIT < 1.15, f"{rate / LIMIT:.3f} of the limit"
     assert min(clients.counts) > sum(clients.counts) / CLIENTS / 2, f"{clients.counts}: somebody starved"
+
+
+def test_three_producers_share_the_limit_of_their_topic(kavka: Server) -> None:
+    create_topic(kavka, "produced", 1, 1, **{PRODUCED: str(LIMIT)})
+    judge(Producing(kavka, "produced"))
 
 
 def test_three_consumers_share_the_limit_of_their_topic(kavka: Server) -> None:
@@ -123,13 +127,7 @@ def test_three_consumers_share_the_limit_of_their_topic(kavka: Server) -> None:
         producer.produce("fetched", bytes(VALUE_BYTES))
         producer.poll(0)
     assert producer.flush(TIMEOUT_SECONDS) == 0
-    clients = Consuming(kavka, "fetched")
-    try:
-        rate = clients.watch()
-    finally:
-        clients.stop()
-    assert 0.85 < rate / LIMIT < 1.15, f"{rate / LIMIT:.3f} of the limit"
-    assert min(clients.counts) > sum(clients.counts) / CLIENTS / 2, f"{clients.counts}: somebody starved"
+    judge(Consuming(kavka, "fetched"))
 
 
 def test_an_admin_client_reads_the_limit(kavka: Server) -> None:
