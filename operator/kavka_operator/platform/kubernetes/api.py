@@ -22,6 +22,7 @@ from kavka_operator.loop.seams import NotWrittenError
 MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
 PAGE_MAX = 500
+GONE, CONFLICT = 404, 409
 APPLY = "application/apply-patch+yaml"
 
 Document = dict[str, Any]

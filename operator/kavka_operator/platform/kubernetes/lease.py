@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Document
+from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Document
 
 log = logging.getLogger("kavka.operator")
 
 DURATION_SECONDS = 15
 RENEW_SECONDS_MAX = 10.0
 TRY_SECONDS = 2.0
-GONE, CONFLICT = 404, 409
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from typing import Any
 from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge, Document
+from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects, key_of_document
 from kavka_operator.reconcile.status import Status
 
 FINALIZER = f"{GROUP}/finalizer"
-GONE, CONFLICT = 404, 409
 
 
 @dataclass(slots=True)
