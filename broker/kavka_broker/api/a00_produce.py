@@ -118,17 +118,13 @@ def has_repeats(topics: list[TopicProduceData]) -> bool:
 def without_repeats(request: ProduceRequest) -> Work[None]:
     """Keep each topic and partition once, in the order of their first naming, with the batch named last."""
     wanted: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    pace, is_repeated = Pace(), False
+    pace = Pace()
     for topic in request.topic_data:
-        is_repeated = is_repeated or (topic.name, topic.topic_id) in wanted
         partitions = wanted.setdefault((topic.name, topic.topic_id), {})
         for data in topic.partition_data:
-            is_repeated = is_repeated or data.index in partitions
             partitions[data.index] = data
             if pace.spent(1):
                 yield
-    if not is_repeated:
-        return
     topics = []
     for named, partitions in wanted.items():
         topics.append(TopicProduceData(*named, list(partitions.values())))
