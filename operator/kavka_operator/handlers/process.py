@@ -26,7 +26,7 @@ from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.lease import Lease
-from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects
+from kavka_operator.platform.kubernetes.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_operator.platform.kubernetes.resources import KubernetesResources
 from kavka_operator.platform.kubernetes.unhosted import Unhosted
 
@@ -122,6 +122,12 @@ class Operator:
                 for document in found:
                     objects.take({**document, "kind": kind})
                 objects.keep_only(kind, namespace, [str(document["metadata"]["uid"]) for document in found], version)
+        if objects.omitted:
+            log.error(
+                "objects.omitted",
+                extra={"words": f"more than {OBJECTS_MAX} resources: give others to another operator"},
+            )
+            objects.omitted = 0
 
     async def _watch(self, objects: Objects) -> None:
         settings = kopf.OperatorSettings()

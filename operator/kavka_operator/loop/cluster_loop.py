@@ -27,6 +27,7 @@ from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
+from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
@@ -36,6 +37,8 @@ LOOKS_APART = 20.0  # seconds of rest for a second of look: one at thousands of 
 DIVIDING_LOOKS_APART = 4.0
 RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
+SAID_SECONDS = 600.0
+SAID_MAX = 100  # sentences that are remembered, so that none fills the log
 
 Result = TypeVar("Result")
 
@@ -74,7 +77,7 @@ class ClusterLoop:
     _took: float = 0.0  # how long the last look took
     _next_look_at: float = 0.0
     _stamp: object = None
-    _said: str = ""
+    _said: dict[str, float] = field(default_factory=dict)  # when, by the clock
     _is_ready: bool = False
     _unreadable: dict[Key, str] = field(default_factory=dict)
 
@@ -153,7 +156,7 @@ class ClusterLoop:
             brokers_expected=self._view.brokers_expected,
             is_forming=not self._is_ready,
             now=self.now(),
-            claimed=[unread.topic_name for unread in unreadable if unread.topic_name is not None],
+            claimed=claims(cluster, unreadable),
         )
 
     def _held(self, resources: Sequence[AnyResource]) -> list[Topic | ClientQuota]:
@@ -177,7 +180,7 @@ class ClusterLoop:
                 self.resources.remove(key_of(resource))
             elif not isinstance(resource, KafkaCluster):
                 _, namespace, name = cluster_key(resource)
-                words = f'there is no KafkaCluster "{name}" in namespace "{namespace}"'
+                words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
                 self._set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
 
     def _follow(self, result: LookResult) -> None:
@@ -274,10 +277,14 @@ class ClusterLoop:
         return plan
 
     def _say_once(self, words: str) -> None:
-        """Say words that may hold for a while, once."""
-        if words != self._said:
-            self._said = words
-            self.tell(words)
+        """Say words that may hold for a while, once; and again if they hold after `SAID_SECONDS`."""
+        if self.clock() < self._said.get(words, -SAID_SECONDS) + SAID_SECONDS:
+            return
+        self._said.pop(words, None)
+        self._said[words] = self.clock()
+        if len(self._said) > SAID_MAX:
+            del self._said[next(iter(self._said))]
+        self.tell(words)
 
     def _note(self, result: LookResult) -> None:
         """Tell and write what a look has done about topics, quotas and settings."""

@@ -11,6 +11,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.grants import Grant
 from kavka_operator.api.kinds import Key, key_of
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import Word, stalled
 
@@ -28,6 +29,21 @@ def refusals(cluster: KafkaCluster, resources: Sequence[Topic | ClientQuota]) ->
             refused[key_of(resource)] = stalled("NotGranted", fault)
         used[namespace] += _partitions(resource, is_granted=fault is None)
     return refused
+
+
+def claims(cluster: KafkaCluster, unreadable: Sequence[Unreadable]) -> list[str]:
+    """The topics that unreadable resources name, of those that a grant may allow: nobody deletes them meanwhile."""
+    return [
+        name
+        for unread in unreadable
+        if (name := unread.topic_name) is not None and _may_claim(cluster, unread.key[1], name)
+    ]
+
+
+def _may_claim(cluster: KafkaCluster, namespace: str, topic: str) -> bool:
+    grants = [grant for grant in cluster.spec.grants if namespace in grant.namespaces and "Topic" in grant.kinds]
+    is_granted = any(topic.startswith(grant.prefix or "") for grant in grants)
+    return namespace == cluster.metadata.namespace or is_granted
 
 
 def _partitions(resource: Topic | ClientQuota, *, is_granted: bool) -> int:

@@ -14,6 +14,8 @@ from kavka_operator.loop.cluster_loop import (
     DRIFT_SECONDS_MAX,
     HASTE_SECONDS,
     RETRY_SECONDS,
+    SAID_MAX,
+    SAID_SECONDS,
     ClusterLoop,
     HopelessError,
     rest_seconds,
@@ -238,3 +240,17 @@ def test_nothing_is_done_for_a_cluster_that_is_deleted_during_a_look() -> None:
     assert scene.platform.actions == []
     assert not scene.turn()
     assert scene.reason(1) == "NoSuchCluster"
+
+
+def test_sentences_that_take_turns_are_told_once_each_and_again_much_later() -> None:
+    scene = Scene()
+    for _ in range(3):
+        scene.loop._say_once("a disk is full")
+        scene.loop._say_once("node 1 waits")
+    assert scene.told == ["a disk is full", "node 1 waits"]
+    scene.seconds += SAID_SECONDS
+    scene.loop._say_once("a disk is full")
+    assert scene.told[2:] == ["a disk is full"]
+    for number in range(2 * SAID_MAX):
+        scene.loop._say_once(f"sentence {number}")
+    assert len(scene.loop._said) == SAID_MAX

@@ -7,12 +7,13 @@ import pytest
 
 from kavka_operator.api.kinds import cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import CreateTopic
 from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.reconcile.grants import refusals
+from kavka_operator.reconcile.grants import claims, refusals
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic
 from tests.unit.operator.person import Person
 
@@ -149,3 +150,10 @@ def test_the_store_of_a_cluster_holds_resources_of_every_namespace(tmp_path: Pat
     assert person.types("delete", "kvt", "orders", "-n", "team")[0] == 0
     marked = [each.metadata.namespace for each in store.all() if each.metadata.deletion_timestamp is not None]
     assert marked == ["team"]
+
+
+def test_a_topic_that_cannot_be_read_keeps_others_from_its_name_only_where_a_grant_may_allow_it() -> None:
+    found = [("default", "orders"), ("a", "a.orders"), ("a", "orders"), ("c", "a.clicks")]
+    unreadable = [Unreadable(("Topic", *name), {}, "not understood") for name in found]
+    unreadable.append(Unreadable(("ClientQuota", "default", "orders"), {}, "not understood"))
+    assert claims(cluster(grants=[GRANT]), unreadable) == ["orders", "a.orders"]

@@ -64,3 +64,23 @@ def test_a_page_of_a_proxy_is_not_taken_for_an_answer() -> None:
 
     with pytest.raises(ApiError, match="JSON"):
         asyncio.run(api_that(answer).all_of("Topic", None))
+
+
+def test_a_status_that_stands_beside_the_condition_of_another_is_not_written_again() -> None:
+    """What we say of a resource never equals what is read then: the other's condition is in there, too."""
+    answers = [3, 4]
+    stored: dict[str, Any] = topic().to_dict() | {"kind": "Topic"}
+    stored["metadata"] |= {"uid": "u", "resourceVersion": "2"}
+
+    async def apply(*_: object) -> dict[str, Any]:
+        return stored | {"metadata": stored["metadata"] | {"resourceVersion": str(answers.pop(0))}}
+
+    resources = resources_of(Bag(apply=apply))
+    resources.objects.take(stored)
+    status = topic(status={"partitions": 1}).status
+    assert resources.set_status(topic(), status)
+    assert not resources.set_status(topic(), status)
+    assert resources.set_status(topic(), topic(status={"partitions": 2}).status), "it says something new"
+    resources.objects.take(stored | {"metadata": stored["metadata"] | {"resourceVersion": "5"}})
+    answers.append(6)
+    assert resources.set_status(topic(), topic(status={"partitions": 2}).status), "somebody else wrote meanwhile"

@@ -131,3 +131,13 @@ def test_nothing_is_kept_of_clusters_that_nothing_is_about_and_their_stamps_neve
     assert seen.objects.stamp(("default", "c2")) == 0
     seen.objects.take(document("Topic", "a", 9, uid="2", cluster="c2"))
     assert seen.objects.stamp(("default", "c2")) > before > 0
+
+
+def test_more_objects_than_there_is_room_for_are_left_out_and_counted(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects_module, "OBJECTS_MAX", 1)
+    seen.objects.take(document("Topic", "a", 1))
+    seen.objects.take(document("Topic", "b", 2))
+    seen.objects.take(document("Topic", "a", 3))
+    assert (seen.versions(), seen.objects.omitted) == ([("a", "3")], 1)

@@ -44,6 +44,7 @@ class Objects:
     """The newest version of every object, by the cluster that it is about; `wake` is told which cluster has news."""
 
     wake: Callable[[ClusterKey], None]
+    omitted: int = 0  # how often an object was left out, as there are more than OBJECTS_MAX
     _known: dict[Key, Document] = field(default_factory=dict)
     _keys: dict[ClusterKey, set[Key]] = field(default_factory=dict)
     _stamps: dict[ClusterKey, int] = field(default_factory=dict)
@@ -64,7 +65,9 @@ class Objects:
             before = self._known.get(key)
             if _uid(document) in self._gone or (before is not None and not _is_newer(document, before)):
                 return
-            assert before is not None or len(self._known) < OBJECTS_MAX, "more objects than this operator is made for"
+            if before is None and len(self._known) >= OBJECTS_MAX:
+                self.omitted += 1
+                return
             self._known[key] = _lean(document)
             moved = {cluster} | ({cluster_of(before)} if before is not None else set())
             self._keys.setdefault(cluster, set()).add(key)
@@ -96,7 +99,7 @@ class Objects:
                 if key[0] == kind
                 and namespace in {None, key[1]}
                 and _uid(known) not in there
-                and _version(known) <= _number(version)
+                and version_of(known) <= _number(version)
             ]
         for key, uid in gone:
             self.drop(key, uid)
@@ -105,6 +108,11 @@ class Objects:
         """The objects that are about a cluster, the KafkaCluster first, then by name."""
         with self._lock:
             return [self._known[key] for key in sorted(self._keys.get(cluster, ()), key=_order)]
+
+    def version(self, key: Key) -> int:
+        """The version of an object that is known; 0 where none is."""
+        with self._lock:
+            return version_of(self._known.get(key, {}))
 
     def stamp(self, cluster: ClusterKey) -> int:
         """A number that grows whenever something that is wanted of a cluster changes; 0 while nothing is."""
@@ -165,14 +173,15 @@ def _lean(document: Mapping[str, Any]) -> Document:
 
 
 def _is_newer(document: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
-    return _uid(document) != _uid(known) or _version(document) > _version(known)
+    return _uid(document) != _uid(known) or version_of(document) > version_of(known)
 
 
 def _uid(document: Mapping[str, Any]) -> str:
     return str(part(document, "metadata").get("uid"))
 
 
-def _version(document: Mapping[str, Any]) -> int:
+def version_of(document: Mapping[str, Any]) -> int:
+    """The resource version of an object; 0 where it has none."""
     return _number(part(document, "metadata").get("resourceVersion"))
 
 

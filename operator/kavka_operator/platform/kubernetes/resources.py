@@ -8,7 +8,7 @@ from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
-from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects, key_of_document
+from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects, key_of_document, version_of
 from kavka_operator.reconcile.status import Status
 
 FINALIZER = f"{GROUP}/finalizer"
@@ -23,6 +23,8 @@ class KubernetesResources:
     api: Api
     bridge: Bridge
     _read_before: dict[Key, tuple[object, AnyResource | Unreadable]] = field(default_factory=dict)
+    _stands: dict[Key, tuple[object, Mapping[str, Any]]] = field(default_factory=dict)
+    """The status that was written last, and the version that the object had with it."""
 
     is_being_changed = False
 
@@ -34,6 +36,7 @@ class KubernetesResources:
         """Every resource with its status, the cluster first, and those that cannot be understood."""
         read = {key_of_document(document): self._read(document) for document in self.objects.of(self.cluster)}
         self._read_before = read
+        self._stands = {key: stands for key, stands in self._stands.items() if key in read}
         every = [stored for _, stored in read.values()]
         unreadable = [stored for stored in every if isinstance(stored, Unreadable)]
         return [stored for stored in every if not isinstance(stored, Unreadable)], unreadable
@@ -42,12 +45,20 @@ class KubernetesResources:
         """Write a status if it says anything new; whether it was written. Raises ApiError."""
         if status == resource.status:
             return False
-        return self._apply(key_of(resource), resource.metadata.uid, {"status": status.to_dict()}, "status")
+        return self._show(key_of(resource), resource.metadata.uid, status.to_dict())
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood. Raises ApiError."""
         if status != part(unread.document, "status"):
-            self._apply(unread.key, _uid(unread.document), {"status": dict(status)}, "status")
+            self._show(unread.key, _uid(unread.document), dict(status))
+
+    def _show(self, key: Key, uid: str, status: Mapping[str, Any]) -> bool:
+        """Write a status, unless it stands already beside conditions of others, which are read with ours."""
+        if self._stands.get(key) == (self.objects.version(key), status):
+            return False
+        answer = self._apply(key, uid, {"status": status}, "status")
+        self._stands[key] = version_of(answer), status
+        return bool(answer)
 
     def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
         """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer. Raises ApiError.
@@ -69,21 +80,22 @@ class KubernetesResources:
         return self._finalize(key, str(metadata.get("uid")), [])
 
     def _finalize(self, key: Key, uid: str, finalizers: list[str]) -> bool:
-        return self._apply(key, uid, {"metadata": {"finalizers": finalizers} if finalizers else {}})
+        return bool(self._apply(key, uid, {"metadata": {"finalizers": finalizers} if finalizers else {}}))
 
-    def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> bool:
-        """Write to an object, and note what it is now; False if it is gone or made again. Raises ApiError."""
+    def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
+        """Write to an object, and note what it is now; empty if it is gone or made again. Raises ApiError."""
         try:
-            self.objects.take(self.bridge.wait(self.api.apply(key, uid, parts, subresource)))
+            answer = self.bridge.wait(self.api.apply(key, uid, parts, subresource))
         except ApiError as error:
             if error.status not in {GONE, CONFLICT}:
                 raise
-            return False
-        return True
+            return {}
+        self.objects.take(answer)
+        return answer
 
     def _read(self, document: Document) -> tuple[object, AnyResource | Unreadable]:
         """A resource with its version; while that is the same it is not parsed again."""
-        key, version = key_of_document(document), part(document, "metadata").get("resourceVersion")
+        key, version = key_of_document(document), version_of(document)
         before = self._read_before.get(key)
         if before is not None and before[0] == version:
             return before
