@@ -216,6 +216,7 @@ def _add_explain(commands: Any) -> None:
     quota.add_argument("--user", help="The principal's name (ANONYMOUS).")
     quota.add_argument("--client-id", help="The client.id (empty).")
     quota.add_argument("--ip", help="An address: which limit on new connections holds for it.")
+    quota.add_argument("--topic", help="A topic: which limits its config sets to all of its clients together.")
     _add_target(quota)
 
 
@@ -299,9 +300,9 @@ def _wait(options: Options) -> int:
 
 
 def _explain_quota(options: Options) -> int:
-    from kavka_operator.cli.explaining import explain_quota
+    from kavka_operator.cli.explaining import Subject, explain_quota
 
-    return explain_quota(_asked(options), options.user, options.client_id, options.ip)
+    return explain_quota(_asked(options), Subject(options.user, options.client_id, options.ip, options.topic))
 
 
 def _top(options: Options) -> int:

@@ -1,4 +1,4 @@
-"""`kavka explain quota`: which quota holds for a client or an address, and why others do not.
+"""`kavka explain quota`: which quota holds for a client, an address or a topic, and why others do not.
 
 Limits are what the running cluster describes; what each broker lets the client use stands on its metrics page.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.table import aligned
+from kavka_operator.cli.explaining_topic import of_topic
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.domain.entities import entity_text
@@ -33,20 +34,39 @@ class Told:
     pages: Mapping[str, Page]
     callbacks: Mapping[int, str] = field(default_factory=dict)
     """The class that decides instead of Kafka's levels, of each broker that has one."""
+    of_topic: Mapping[str, int] = field(default_factory=dict)
+    """Bytes a second by the configs of the topic that is asked for."""
 
 
-def explain_quota(asked: Asked, user: str | None, client_id: str | None, ip: str | None) -> int:
-    """Print which quotas hold for a client, for an address, or both; the exit code."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose limits are asked for: of a client, of an address, or of a topic; without any, of a client without names."""
+
+    user: str | None = None
+    client_id: str | None = None
+    ip: str | None = None
+    topic: str | None = None
+
+    @property
+    def is_client(self) -> bool:
+        return self.user is not None or self.client_id is not None or (self.ip is None and self.topic is None)
+
+
+def explain_quota(asked: Asked, subject: Subject) -> int:
+    """Print which quotas hold for a client, for an address, for a topic; the exit code."""
     try:
         found = target(asked)
-        told = _ask(found)
+        told = _ask(found, subject.topic)
     except (CommandError, AdminError) as error:
         return complain(error)
     now_ms = int(time.time() * 1000)
-    if ip is None or user is not None or client_id is not None:
-        say("\n".join(of_client(found, told, ANYBODY if user is None else user, client_id or "", now_ms)))
-    if ip is not None:
-        say("\n".join(of_address(found, told, ip, now_ms)))
+    if subject.is_client:
+        user = ANYBODY if subject.user is None else subject.user
+        say("\n".join(of_client(found, told, user, subject.client_id or "", now_ms)))
+    if subject.ip is not None:
+        say("\n".join(of_address(found, told, subject.ip, now_ms)))
+    if subject.topic is not None:
+        say("\n".join(of_topic(subject.topic, found.name, told.of_topic, told.pages)))
     return 0
 
 
@@ -143,11 +163,12 @@ def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> 
     return [allowed, uses, used, held]
 
 
-def _ask(found: Target) -> Told:
+def _ask(found: Target, topic: str | None) -> Told:
     admin = Onlooker(found.bootstrap)
     try:
         brokers = tuple(sorted(admin.members().brokers))
-        return Told(admin.quotas(), brokers, read_pages(found.urls), dict(_callbacks(admin, brokers)))
+        limits = admin.topic_limits(topic) if topic is not None else {}
+        return Told(admin.quotas(), brokers, read_pages(found.urls), dict(_callbacks(admin, brokers)), limits)
     finally:
         admin.close()
 

@@ -11,9 +11,10 @@ import kafka.errors
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from kavka_broker.core.config.topic_table import LONG_MAX, RATE_KEYS
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
-from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, KafkaClient, brokers_of
+from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import partitions_of, quorum_of
 
@@ -81,6 +82,12 @@ class Onlooker(KafkaClient):
         with in_words(f"describe the settings of node {broker}"):
             found = self._configs(BROKER_RESOURCE, [str(broker)], CALLBACK)[str(broker)]
             return next((setting.value for setting in found if setting.name == CALLBACK and setting.value), None)
+
+    def topic_limits(self, topic: str) -> dict[str, int]:
+        """The bytes a second that the topic's config allows, by the keys that are set; Apache Kafka knows none."""
+        with in_words(f'describe topic "{topic}"'):
+            found = self._configs(TOPIC_RESOURCE, [topic], *sorted(RATE_KEYS))[topic]
+            return {setting.name: int(setting.value) for setting in found if int(setting.value or 0) < LONG_MAX}
 
     def ends(self, partitions: Sequence[SeenPartition]) -> dict[tuple[str, int], int]:
         """The offset behind the last record of each partition that has a leader."""

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
-from kavka_operator.domain.plan import AlterQuota
+from kavka_operator.domain.plan import AlterQuota, AlterTopic
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.top.app import Top
 from kavka_operator.top.model import History
@@ -58,10 +58,10 @@ def used(server: Server) -> None:
     consumer.close()
 
 
-def produced(server: Server, count: int) -> None:
+def produced(server: Server, count: int, topic: str = "orders") -> None:
     producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "etl", "linger.ms": 100})
     for _ in range(count):
-        producer.produce("orders", b"x" * 1000)
+        producer.produce(topic, b"x" * 1000)
     assert producer.flush(60) == 0
 
 
@@ -145,3 +145,27 @@ def test_both_are_explained_alike(both: Both, pages: str) -> None:
     told = run("explain", "quota", "--bootstrap", both.kavka.bootstrap, "--metrics", pages, "--client-id", "etl")[1]
     (line,) = (line for line in told.splitlines() if line.startswith("  1 ") and " 40k " in line)
     assert "KiB/s" in line or "B/s" in line, told
+
+
+def test_a_limit_of_a_topic_is_told_where_there_is_one_and_apache_kafka_has_none(both: Both, pages: str) -> None:
+    for server in both:
+        produced(server, 10, "limited")
+    admin = KafkaClient(both.kavka.bootstrap)
+    admin.perform(AlterTopic("limited", {"kavka.topic.producer.byte.rate": "2097152"}))
+    ours, theirs = (run("explain", "quota", "--bootstrap", server.bootstrap, "--topic", "limited") for server in both)
+    assert ours[0] == theirs[0] == 0
+    assert "kavka.topic.producer.byte.rate 2Mi: produce" in ours[1]
+    assert "nothing limits this topic" in theirs[1]
+    for server in both:  # the other tests compare what both hold
+        produced(server, 10, "limited")
+    told = run("explain", "quota", "--bootstrap", both.kavka.bootstrap, "--metrics", pages, "--topic", "limited")[1]
+    (line,) = (line for line in told.splitlines() if line.startswith("  1 "))
+    assert "B/s" in line, told
+    source = ClusterSource("here", both.kavka.bootstrap, (f"http://{pages}/metrics",))
+    sheet = VIEWS["quotas"](History((source.take(),)))
+    source.close()
+    assert 'topic "limited"' in [row.cells[0].text for row in sheet.rows]
+    admin.perform(AlterTopic("limited", {}, ("kavka.topic.producer.byte.rate",)))
+    admin.close()
+    code, words = run("explain", "quota", "--bootstrap", both.kafka.bootstrap, "--topic", "none.such")[:2]
+    assert (code, "none.such" in words) == (1, True), words

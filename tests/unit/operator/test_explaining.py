@@ -6,8 +6,9 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_broker.core.quota.terms import share_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.cli.explaining import Told, of_address, of_client
+from kavka_operator.cli.explaining_topic import of_topic
 from kavka_operator.cli.targets import Target
-from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
+from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page, QuotaFigures
 from kavka_operator.quota.explaining import explain, explain_address, unlimited
 from tests.unit.operator.test_recommending import quota
 
@@ -124,3 +125,17 @@ def test_a_callback_that_decides_instead_is_named() -> None:
     assert last.startswith("\nnot so on broker 0, 2: there client.quota.callback.class=tenants:Quotas decides")
     alone = list(of_client(Target("here", "a:1"), Told({}, (0,), {}), "alice", "etl", NOW_MS))
     assert not any("callback" in line for line in alone)
+
+
+def test_a_topic_tells_its_limits_and_what_each_broker_lets_through() -> None:
+    limits = {"kavka.partition.producer.byte.rate": 2048, "kavka.topic.consumer.byte.rate": 1000}
+    quotas = {
+        ('each partition of topic "orders"', "produce"): QuotaFigures(2048.0, 1024.0, 3.0, 12.4),
+        ('topic "orders"', "produce"): QuotaFigures(1.0, 1.0, 1.0, 1.0),
+    }
+    lines = "\n".join(of_topic("orders", "here", limits, {"0": Page(0, quotas=quotas), "1": Page(1)})).splitlines()
+    assert lines[2] == "kavka.partition.producer.byte.rate 2Ki: produce, each partition"
+    assert [line.split() for line in lines[4:6]] == [["0", "1.0", "KiB/s", "50%", "12s"], ["1", "not", "led", "here"]]
+    assert lines[7].endswith("1k: fetch, all partitions that a broker leads, together")
+    assert list(of_topic("orders", "here", limits, {}))[-1].endswith("with --metrics")
+    assert "nothing limits this topic" in list(of_topic("orders", "here", {}, {}))[-1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from kavka_broker.core.quota.entity import TopicEntity
 from kavka_broker.core.quota.terms import CLUSTER, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import entity_text
@@ -24,6 +25,9 @@ COLUMNS = (
     Column("HIDDEN BY", rank=2, is_flexible=True),
 )
 
+OF_TOPICS = tuple(str(TopicEntity("", each_partition=apart)).removesuffix('"') for apart in (False, True))
+"""How the words for what is limited begin, where that is a topic."""
+
 
 def quotas(history: History) -> Sheet:
     """The sheet of quotas, a row for each limit."""
@@ -32,6 +36,7 @@ def quotas(history: History) -> Sheet:
         return Sheet("quotas", COLUMNS, (), 5, "this cluster does not tell its quotas")
     near = Neighbours(limits)
     rows = [_row(history, near, entity, key, values) for entity, values in limits.items() for key in _amounts(values)]
+    rows += [_row_of_topic(history, *name) for name in _of_topics(history)]
     return Sheet("quotas", COLUMNS, tuple(rows), 5, "" if history.now.pages else cells.NO_PAGES)
 
 
@@ -49,6 +54,29 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, values
             Cell(units.amount(_kind(key), limit), limit),
             *_usage(history, entity, key, budget),
             Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
+        ),
+    )
+
+
+def _of_topics(history: History) -> list[tuple[str, str]]:
+    """The limits that topics set to all of their clients, by entity and kind: only metrics pages tell of them."""
+    found = {name for page in history.now.pages.values() for name in page.quotas}
+    return sorted(name for name in found if name[0].startswith(OF_TOPICS))
+
+
+def _row_of_topic(history: History, entity: str, kind: str) -> Row:
+    quotas = (page.quotas[entity, kind] for page in history.now.pages.values() if (entity, kind) in page.quotas)
+    limit, text = greatest(quota.limit for quota in quotas), units.printable(entity)
+    cells_of_use = _usage(history, entity, kind, None)
+    return Row(
+        f"{text}\0{kind}",
+        (
+            Cell(text, text, Tone.NAME),
+            Cell(""),
+            Cell(kind, kind),
+            Cell(units.amount(kind, limit), limit) if limit is not None else UNTOLD,
+            *cells_of_use,
+            Cell(""),
         ),
     )
 
@@ -80,7 +108,7 @@ def _words(key: str) -> str:
     return QUOTA_TYPES.get(key, key).removeprefix("kavka_").replace("_", " ")
 
 
-def _usage(history: History, entity: AnyEntity, key: str, budget: float | None) -> tuple[Cell, ...]:
+def _usage(history: History, entity: AnyEntity | str, key: str, budget: float | None) -> tuple[Cell, ...]:
     """Usage, used, held and clients, as the metrics pages tell them: of a budget, of all brokers together."""
     name = str(entity), QUOTA_TYPES.get(key, key)
     now = {node: page.quotas[name] for node, page in history.now.pages.items() if name in page.quotas}

@@ -182,3 +182,19 @@ def test_a_budget_of_the_whole_cluster_is_held_against_what_all_brokers_let_thro
     (row,) = table(VIEWS["quotas"](history(look(1.0, quotas={Entity(None, "etl"): values}, pages=pages)))).values()
     assert (row["LIMITS"], row["LIMIT"], row["MOST"]) == ("produce, cluster", "2.9 KiB/s", "2.3 KiB/s")
     assert row["USED"].split()[-2:] == ["80", "%"]
+
+
+def test_a_limit_of_a_topic_stands_among_quotas_though_only_pages_tell_of_it() -> None:
+    apart = 'each partition of topic "orders"'
+    figures = {node: QuotaFigures(1000.0, usage, 1.0, 0.0) for node, usage in (("1", 250.0), ("2", 500.0))}
+    pages = {node: Page(int(node), quotas={(apart, "fetch"): quota}) for node, quota in figures.items()}
+    pages["1"].quotas['user "topic"', "fetch"] = QuotaFigures(5.0)
+    rows = table(VIEWS["quotas"](history(look(1.0, quotas={}, pages=pages))))
+    assert list(rows) == [f"{apart}\0fetch"]
+    row = rows[f"{apart}\0fetch"]
+    assert (row["LIMITS"], row["LIMIT"], row["MOST"], row["USED"].split()[-2:]) == (
+        "fetch",
+        "1000 B/s",
+        "500 B/s",
+        ["50", "%"],
+    )
