@@ -30,7 +30,7 @@ PIECES_PER_SLICE_MAX: Final = 10
 UNITS_PER_SLICE: Final = UNITS_PER_PIECE * PIECES_PER_SLICE_MAX
 
 
-def at_once(work: Work[T]) -> T:
+def at_once(work: Generator[object, None, T]) -> T:
     """Do all of the work now, for a caller that may take the time: a thread, or a start."""
     while True:
         try:
@@ -51,6 +51,18 @@ def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
         yield
         if not holds():
             return None
+
+
+def paced(work: Generator[int, None, T], pace: "Pace") -> Work[T]:
+    """Return work of the core, which knows no slices: it yields what each step costs, in units."""
+    while True:
+        try:
+            units = next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if pace.spent(units):
+            yield
 
 
 class Payer(Protocol):

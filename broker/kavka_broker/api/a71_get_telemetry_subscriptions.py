@@ -9,6 +9,7 @@
 Versions: flexible from 0.
 """
 
+import asyncio
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,8 @@ from kavka_broker.core.telemetry.subscription import Attributes
 from kavka_broker.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kavka_broker.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.slices import Work
+from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 UNKNOWN: Final = "unknown"
 """The name and version of software that has not said them."""
@@ -27,10 +30,14 @@ UNKNOWN: Final = "unknown"
 @api(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, versions=(0, 0), bytes_max=SMALL_BYTES_MAX)
 def get_telemetry_subscriptions(
     request: GetTelemetrySubscriptionsRequest, broker: Broker, client: Client
-) -> GetTelemetrySubscriptionsResponse:
-    metrics = broker.client_metrics
-    instance = metrics.ask(request.client_instance_id, partial(attributes, client))
-    remember(broker, client, instance.instance_id)
+) -> GetTelemetrySubscriptionsResponse | asyncio.Task[GetTelemetrySubscriptionsResponse]:
+    instance_id = broker.client_metrics.id_of(request.client_instance_id)
+    remember(broker, client, instance_id)
+    return broker.slices.run(answer(instance_id, attributes(client, instance_id), broker.client_metrics))
+
+
+def answer(instance_id: bytes, known: Attributes, metrics: ClientMetrics) -> Work[GetTelemetrySubscriptionsResponse]:
+    instance = yield from metrics.ask(instance_id, known)
     return GetTelemetrySubscriptionsResponse(
         client_instance_id=instance.instance_id,
         subscription_id=instance.subscription_id,

@@ -11,7 +11,8 @@ Refused, in this order:
 Versions: flexible from 0.
 """
 
-from collections.abc import Awaitable, Coroutine
+import asyncio
+from collections.abc import Coroutine
 
 from kavka_broker.api.a71_get_telemetry_subscriptions import attributes, remember
 from kavka_broker.api.broker import Broker, Client
@@ -29,11 +30,15 @@ def push_telemetry(
     push = Push(request.subscription_id, request.compression_type, len(data), request.terminating)
     remember(broker, client, instance_id)
     known = attributes(client, instance_id)
-    taking = broker.client_metrics.push(instance_id, known, push, data, broker.slices.time)
-    return PushTelemetryResponse() if taking is None else answered(taking)
+    judged = broker.slices.run(broker.client_metrics.push(instance_id, known, push, data, broker.slices.time))
+    return PushTelemetryResponse() if judged is None else answered(judged)
 
 
-async def answered(taking: Awaitable[None]) -> PushTelemetryResponse:
-    """Return the answer when the push is taken. Raises BrokerError where it cannot be."""
-    await taking
+async def answered(
+    judged: "Coroutine[None, None, None] | asyncio.Task[Coroutine[None, None, None] | None]",
+) -> PushTelemetryResponse:
+    """Return the answer when the push is judged and taken. Raises BrokerError where it cannot be."""
+    taking = await judged if isinstance(judged, asyncio.Task) else judged
+    if taking is not None:
+        await taking
     return PushTelemetryResponse()

@@ -26,7 +26,7 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import TooLarge, decompress
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.seams import Clock
-from kavka_broker.slices import LoopTime
+from kavka_broker.slices import LoopTime, Pace, Work, paced
 from kavka_broker.telemetry.forward import Forward
 
 log = get("telemetry")
@@ -86,21 +86,24 @@ class ClientMetrics:
             log.warning("telemetry.subscriptions.limited", followed=SUBSCRIPTIONS_MAX, subscriptions=len(found))
         self.instances.subscribe(found[:SUBSCRIPTIONS_MAX])
 
-    def ask(self, instance_id: bytes, attributes: Callable[[bytes], Attributes]) -> Instance:
-        """Return the instance that asks what to push; one without an id gets one. Raises BrokerError."""
-        if instance_id == ZERO:
-            instance_id = self._new_id()
-        return self.instances.asked(instance_id, attributes(instance_id), self._now_ms())
+    def id_of(self, instance_id: bytes) -> bytes:
+        """Return the id of an instance; a new one where it has none."""
+        return self._new_id() if instance_id == ZERO else instance_id
+
+    def ask(self, instance_id: bytes, attributes: Attributes) -> Work[Instance]:
+        """Return the instance that asks what to push. Raises BrokerError."""
+        return paced(self.instances.asked(instance_id, attributes, self._now_ms), Pace())
 
     def push(
         self, instance_id: bytes, attributes: Attributes, push: Push, data: bytes, time: LoopTime
-    ) -> Coroutine[None, None, None] | None:
+    ) -> Work[Coroutine[None, None, None] | None]:
         """Judge a push; returns what takes it, or None where nobody asked for it. Raises BrokerError, as that does.
 
         The request that `time` knows pays for the thread.
         """
         with self._counting():
-            instance = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms())
+            judged = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms)
+            instance = yield from paced(judged, Pace())
         if data and instance.demand.metrics:
             return self._take(instance, attributes, push.compression, data, time)
         self.results[ErrorCode.NONE.name] += 1

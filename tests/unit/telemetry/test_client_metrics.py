@@ -8,11 +8,12 @@ import pytest
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.core.telemetry.instances import Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode
+from kavka_broker.core.telemetry.pattern import Pattern
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import Compression, compress
-from kavka_broker.slices import LoopTime
+from kavka_broker.slices import UNITS_PER_PIECE, LoopTime, at_once
 from kavka_broker.telemetry import client_metrics
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
@@ -45,10 +46,10 @@ def made(forward: Forward | None = None, **subscriptions: dict[str, str]) -> Cli
 
 async def pushed(taken: ClientMetrics, data: bytes, codec: int = 0, time: LoopTime | None = None) -> ErrorCode:
     """The code of the answer to a push by a client that has asked."""
-    instance = taken.ask(ME, lambda _: CLIENT)
+    instance = at_once(taken.ask(ME, CLIENT))
     push = Push(instance.subscription_id, codec, len(data), False)
     try:
-        taking = taken.push(ME, CLIENT, push, data, time or TIME)
+        taking = at_once(taken.push(ME, CLIENT, push, data, time or TIME))
         if taking is not None:
             await taking
     except BrokerError as refusal:
@@ -100,18 +101,18 @@ def test_an_empty_push_is_taken() -> None:
 
 def test_an_instance_id_is_drawn_until_it_is_new() -> None:
     taken = made(one=WANTED)
-    assert taken.ask(bytes(16), lambda _: CLIENT).instance_id == bytes([7]) * 16
-    assert taken.ask(bytes(16), lambda _: CLIENT).instance_id == bytes([8]) * 16
+    assert at_once(taken.ask(taken.id_of(bytes(16)), CLIENT)).instance_id == bytes([7]) * 16
+    assert at_once(taken.ask(taken.id_of(bytes(16)), CLIENT)).instance_id == bytes([8]) * 16
 
 
 def test_a_subscription_of_kafkas_that_is_refused_here_asks_nobody() -> None:
     taken = made(one=WANTED, two={"metrics": "com.", "match": "client_id=(?=app).*"})
-    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ("org.",)
+    assert at_once(taken.ask(ME, CLIENT)).demand.metrics == ("org.",)
 
 
 def test_more_subscriptions_than_are_matched() -> None:
     many = {f"s{number:03}": {"metrics": f"m{number:03}"} for number in range(SUBSCRIPTIONS_MAX + 1)}
-    wanted = made(None, **many).ask(ME, lambda _: CLIENT).demand.metrics
+    wanted = at_once(made(None, **many).ask(ME, CLIENT)).demand.metrics
     assert sorted(wanted) == [f"m{number:03}" for number in range(SUBSCRIPTIONS_MAX)]
 
 
@@ -131,8 +132,10 @@ def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypa
         pushes = []
         for number in range(3):
             instance_id = bytes([number + 1]) * 16
-            instance = taken.ask(instance_id, lambda _: CLIENT)
-            taking = taken.push(instance_id, CLIENT, Push(instance.subscription_id, 0, 4, False), b"push", TIME)
+            instance = at_once(taken.ask(instance_id, CLIENT))
+            taking = at_once(
+                taken.push(instance_id, CLIENT, Push(instance.subscription_id, 0, 4, False), b"push", TIME)
+            )
             assert taking is not None
             pushes.append(asyncio.ensure_future(taking))
         await until(lambda: running)
@@ -152,9 +155,9 @@ def test_committed_records_are_followed() -> None:
     record = ConfigRecord(ResourceType.CLIENT_METRICS, "one", "metrics", "com.")
     taken._configs.replay(record)
     taken.apply([ConfigRecord(ResourceType.TOPIC, "t", "retention.ms", "5")])
-    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ()
+    assert at_once(taken.ask(ME, CLIENT)).demand.metrics == ()
     taken.apply([record])
-    assert taken.ask(ME, lambda _: CLIENT).demand.metrics == ("com.",)
+    assert at_once(taken.ask(ME, CLIENT)).demand.metrics == ("com.",)
 
 
 def test_a_push_is_passed_on_with_the_names_of_its_client() -> None:
@@ -175,7 +178,7 @@ def test_a_push_is_passed_on_with_the_names_of_its_client() -> None:
 
 def test_a_connection_that_ends_takes_its_instance_with_it() -> None:
     taken = made(one=WANTED)
-    taken.ask(ME, lambda _: CLIENT)
+    at_once(taken.ask(ME, CLIENT))
     assert taken.hear("connection", ME)
     assert not taken.hear("connection", ME)
     taken.lost("connection")
@@ -190,8 +193,8 @@ def test_a_push_that_its_clients_names_would_blow_up_is_kept_and_not_passed_on()
         bomb = b"\x0a\x00" * 4_000 + PUSH  # so many resources
         assert len(bomb) < BYTES_MAX
         client = {**CLIENT, "client_id": "x" * 2_000}
-        instance = taken.ask(ME, lambda _: client)
-        taking = taken.push(ME, client, Push(instance.subscription_id, 0, len(bomb), False), bomb, TIME)
+        instance = at_once(taken.ask(ME, client))
+        taking = at_once(taken.push(ME, client, Push(instance.subscription_id, 0, len(bomb), False), bomb, TIME))
         assert taking is not None
         await taking
         assert kept(taken) == {"org.level": 2.5, "org.flow": 3.0}
@@ -210,3 +213,39 @@ def test_the_time_of_the_thread_is_the_clients_also_where_nothing_can_be_read(da
     time.payer = Request()
     assert asyncio.run(pushed(made(all=WANTED), data, time=time)) is code
     assert time.payer.loop_ns == 12
+
+
+HOSTILE = "(" + "a?" * 60 + ")" + "a" * 60 + "b"
+
+
+def test_patterns_that_take_long_are_matched_some_characters_at_a_time() -> None:
+    """What one piece does is bounded by the states of a pattern, not by subscriptions or the length of a name."""
+    taken = made(None, **{f"s{number}": WANTED | {"match": f"client_id={HOSTILE}"} for number in range(5)})
+    work, pieces = taken.ask(ME, CLIENT | {"client_id": "a" * 200}), 0
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(work)
+            pieces += 1
+    states = len(Pattern.compile(HOSTILE)._states)
+    assert states > 180
+    assert pieces >= 5 * 200 * states // (UNITS_PER_PIECE + states)
+    assert end.value.value.demand.metrics == ()
+
+
+def test_subscriptions_that_change_while_a_client_is_judged_are_heard_at_once() -> None:
+    taken = made(one=WANTED | {"match": f"client_id={HOSTILE}"}, two=WANTED)
+    work = taken.ask(ME, CLIENT | {"client_id": "a" * 200})
+    next(work)
+    taken._configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, "two", "metrics", "com."))
+    taken.follow()
+    assert at_once(work).demand.metrics == ("com.",)
+
+
+def test_two_that_ask_at_once_under_an_id_are_one_instance() -> None:
+    taken = made(one=WANTED | {"match": f"client_id={HOSTILE}"})
+    name = CLIENT | {"client_id": "a" * 200}
+    first, second = taken.ask(ME, name), taken.ask(ME, name)
+    next(first)
+    at_once(second)
+    with pytest.raises(BrokerError, match="interval"):
+        at_once(first)

@@ -8,6 +8,7 @@ from kavka_broker.core.telemetry import series
 from kavka_broker.core.telemetry.instances import Instances
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 from kavka_broker.core.telemetry.series import AllSeries, Key, Source, gathered
+from kavka_broker.slices import at_once
 
 NOW_MS, INTERVAL_MS = 1_000_000, 1_000
 CLIENT = Source("c", "s/1")
@@ -48,7 +49,7 @@ DEFECTS: dict[str, Callable[[], object]] = {
     "a series that is there already": lambda: taken()._add(KEY, NOW_MS),
     "fewer than no points": lambda: gathered(Pushed([Point("m", Kind.LEVEL, 1.0, b"")], 0), lambda _: True, -1),
     "room for no instance": lambda: Instances(0),
-    "an id that is no uuid": lambda: Instances().asked(b"short", {}, NOW_MS),
+    "an id that is no uuid": lambda: at_once(Instances().asked(b"short", {}, lambda: NOW_MS)),
 }
 
 

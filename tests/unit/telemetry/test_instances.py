@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.telemetry.instances import EXPIRY_MS_MIN, Instances, Push
 from kavka_broker.core.telemetry.subscription import Attributes, Demand, subscription
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.slices import at_once
 
 E = ErrorCode
 ME, ANOTHER = b"\1" * 16, b"\2" * 16
@@ -29,7 +30,7 @@ class Clients:
 
     def ask(self, instance_id: bytes = ME) -> ErrorCode:
         try:
-            self.instances.asked(instance_id, CLIENT, self.now_ms)
+            at_once(self.instances.asked(instance_id, CLIENT, lambda: self.now_ms))
         except BrokerError as refusal:
             return refusal.code
         return E.NONE
@@ -39,7 +40,7 @@ class Clients:
     ) -> ErrorCode:
         try:
             push = Push(to, codec, size, last)
-            self.instances.pushed(instance_id, CLIENT, push, BYTES_MAX, self.now_ms)
+            at_once(self.instances.pushed(instance_id, CLIENT, push, BYTES_MAX, lambda: self.now_ms))
         except BrokerError as refusal:
             return refusal.code
         return E.NONE

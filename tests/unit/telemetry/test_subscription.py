@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.telemetry.java_sets import hash_code, set_order
 from kavka_broker.core.telemetry.subscription import Attributes, Demand, demand, subscription
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.slices import at_once
 
 CLIENT: Attributes = {"client_id": "app-1", "client_software_name": "apache-kafka-java", "client_source_port": None}
 
@@ -24,17 +25,17 @@ def test_a_client_is_asked_for_what_all_matching_subscriptions_want() -> None:
         subscription("two", {"metrics": "b,c", "interval.ms": "7000", "match": "client_id=app-.*"}),
         subscription("three", {"metrics": "d", "interval.ms": "100", "match": "client_id=app-.*,client_source_port=9"}),
     ]
-    assert demand(subscriptions, CLIENT) == Demand(("a", "b", "c"), 5000)
+    assert at_once(demand(subscriptions, CLIENT)) == Demand(("a", "b", "c"), 5000)
 
 
 def test_every_metric_takes_the_place_of_all_others() -> None:
-    wanted = demand([subscription("one", {"metrics": "a,*"}), subscription("two", {"metrics": "b"})], CLIENT)
+    wanted = at_once(demand([subscription("one", {"metrics": "a,*"}), subscription("two", {"metrics": "b"})], CLIENT))
     assert wanted == Demand(("*",), 300_000)
     assert wanted.wants("anything")
 
 
 def test_a_client_that_nobody_asks() -> None:
-    wanted = demand([subscription("one", {"metrics": "a", "match": "client_id=b"})], CLIENT)
+    wanted = at_once(demand([subscription("one", {"metrics": "a", "match": "client_id=b"})], CLIENT))
     assert wanted == Demand((), 300_000)
     assert not wanted.wants("a")
 

@@ -6,7 +6,7 @@ too early is THROTTLING_QUOTA_EXCEEDED. All of this is soft: an instance that is
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,21 +100,28 @@ class Instances:
         """Whether the instance is remembered."""
         return instance_id in self._by_id
 
-    def asked(self, instance_id: bytes, attributes: Attributes, now_ms: int) -> Instance:
-        """Return the instance that asks for its subscription. Raises BrokerError where it asks too early."""
-        instance = self._heard_of(instance_id, attributes, now_ms)
-        if not instance.take_ask(now_ms) and instance.last_error not in MAY_ASK_AGAIN:
+    def asked(
+        self, instance_id: bytes, attributes: Attributes, now_ms: Callable[[], int]
+    ) -> Generator[int, None, Instance]:
+        """Return the instance that asks for its subscription; yields what each step costs.
+
+        Raises BrokerError where it asks too early.
+        """
+        instance = yield from self._heard_of(instance_id, attributes, now_ms)
+        if not instance.take_ask(now_ms()) and instance.last_error not in MAY_ASK_AGAIN:
             raise _too_early(instance_id)
         instance.last_error = ErrorCode.NONE
         return instance
 
-    def pushed(self, instance_id: bytes, attributes: Attributes, push: Push, bytes_max: int, now_ms: int) -> Instance:
-        """Return the instance whose push is taken. Raises BrokerError where it is refused."""
+    def pushed(
+        self, instance_id: bytes, attributes: Attributes, push: Push, bytes_max: int, now_ms: Callable[[], int]
+    ) -> Generator[int, None, Instance]:
+        """Return the instance whose push is taken; yields what steps cost. Raises BrokerError where it is refused."""
         if instance_id in (ZERO, ONE):
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{to_text(instance_id)} is no client instance id")
-        instance = self._heard_of(instance_id, attributes, now_ms)
+        instance = yield from self._heard_of(instance_id, attributes, now_ms)
         try:
-            _check(instance, push, bytes_max, now_ms)
+            _check(instance, push, bytes_max, now_ms())
         except BrokerError as refusal:
             instance.last_error = refusal.code
             raise
@@ -123,12 +130,29 @@ class Instances:
         instance.last_error = ErrorCode.NONE
         return instance
 
-    def _heard_of(self, instance_id: bytes, attributes: Attributes, now_ms: int) -> Instance:
+    def _heard_of(
+        self, instance_id: bytes, attributes: Attributes, now_ms: Callable[[], int]
+    ) -> Generator[int, None, Instance]:
+        """Return the instance as the subscriptions are now; they may change while a new one is judged."""
+        while (instance := self._current(instance_id, now_ms())) is None:
+            before, version = self._by_id.get(instance_id), self._version
+            known = before.attributes if before is not None and before.expires_ms > now_ms() else attributes
+            wanted = yield from demand(self._subscriptions, known)
+            if version == self._version and self._current(instance_id, now_ms()) is None:
+                self._keep(Instance(instance_id, known, wanted, version), now_ms())
+        self._keep(instance, now_ms())
+        return instance
+
+    def _current(self, instance_id: bytes, now_ms: int) -> Instance | None:
+        """The instance where it is remembered, and holds to the subscriptions of now."""
         instance = self._by_id.get(instance_id)
-        if instance is None or instance.expires_ms <= now_ms:
-            instance = self._new(instance_id, attributes)
-        elif instance.version != self._version:
-            instance = self._new(instance_id, instance.attributes)
+        if instance is None or instance.expires_ms <= now_ms or instance.version != self._version:
+            return None
+        return instance
+
+    def _keep(self, instance: Instance, now_ms: int) -> None:
+        """Remember an instance that was heard of now."""
+        instance_id = instance.instance_id
         self._by_id[instance_id] = instance
         self._by_id.move_to_end(instance_id)
         if len(self._by_id) > self._instances_max:
@@ -136,10 +160,6 @@ class Instances:
         assert len(self._by_id) <= self._instances_max, len(self._by_id)
         assert instance.version == self._version, f"{to_text(instance_id)} holds to former subscriptions"
         instance.expires_ms = now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * instance.demand.interval_ms)
-        return instance
-
-    def _new(self, instance_id: bytes, attributes: Attributes) -> Instance:
-        return Instance(instance_id, attributes, demand(self._subscriptions, attributes), self._version)
 
 
 def _check(instance: Instance, push: Push, bytes_max: int, now_ms: int) -> None:

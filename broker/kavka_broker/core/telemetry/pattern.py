@@ -8,7 +8,7 @@ What is read is the common part of Java's syntax, and means the same: characters
 `^` and `$`. What such a machine cannot match (back references, looking around) is refused, as RE2 refuses it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,14 +53,15 @@ class Pattern:
         start = compiler.emit(Parser(text).whole(), ACCEPT)
         return cls(text, tuple(compiler.states), start)
 
-    def matches(self, text: str) -> bool:
-        """Whether the pattern matches the whole text."""
+    def matches(self, text: str) -> Generator[int, None, bool]:
+        """Whether the pattern matches the whole text; yields what each character costs, in states."""
         if len(text) > TEXT_CHARACTERS_MAX:
             return False
         here = self._reached((self._start,), is_start=True, is_end=not text)
         for position, character in enumerate(text, 1):
             taken = [step.to for step in here.values() if step is not None and holds(step.ranges, character)]
             here = self._reached(taken, is_start=False, is_end=position == len(text))
+            yield len(self._states)
         return ACCEPT in here
 
     def _reached(self, states: Iterable[int], *, is_start: bool, is_end: bool) -> dict[int, Step | None]:

@@ -6,7 +6,7 @@ subscription that matches it, at the shortest interval of them. The subscription
 of the client's instance id, so a client that holds the id of yesterday's subscriptions is told so.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,10 +43,13 @@ class Subscription:
     interval_ms: int
     match: tuple[tuple[str, Pattern], ...]
 
-    def matches(self, attributes: Attributes) -> bool:
-        """Whether the client is one of those that this subscription asks."""
-        values = ((attributes.get(name), pattern) for name, pattern in self.match)
-        return all(value is not None and pattern.matches(value) for value, pattern in values)
+    def matches(self, attributes: Attributes) -> Generator[int, None, bool]:
+        """Whether the client is one of those that this subscription asks; yields what each step costs."""
+        for name, pattern in self.match:
+            value = attributes.get(name)
+            if value is None or not (yield from pattern.matches(value)):
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,12 @@ class Demand:
         return EVERY_METRIC in self.metrics or metric.startswith(self.metrics)
 
 
-def demand(subscriptions: Iterable[Subscription], attributes: Attributes) -> Demand:
-    """Return what the client is asked for: no metrics where no subscription matches it."""
-    matching = [subscription for subscription in subscriptions if subscription.matches(attributes)]
+def demand(subscriptions: Iterable[Subscription], attributes: Attributes) -> Generator[int, None, Demand]:
+    """Return what the client is asked for: no metrics where no subscription matches it. Yields what each step costs."""
+    matching = list[Subscription]()
+    for subscription in subscriptions:
+        if (yield from subscription.matches(attributes)):
+            matching.append(subscription)
     metrics = set_order(metric for subscription in matching for metric in set_order(subscription.metrics))
     interval_ms = min((INTERVAL_MS_DEFAULT, *(subscription.interval_ms for subscription in matching)))
     return Demand((EVERY_METRIC,) if EVERY_METRIC in metrics else metrics, interval_ms)
