@@ -34,7 +34,19 @@ CONTROLLERS = (
     "persistentvolume-binder-controller",
     "persistentvolumeclaim-protection-controller",
     "endpointslice-controller",
+    "clusterrole-aggregation-controller",
 )
+
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+- level: None
+"""
+"""What service accounts ask is written down, so that a test can compare it with what they may ask."""
 
 Json = dict[str, Any]
 
@@ -59,9 +71,10 @@ class Answer:
 class Api:
     """A connection to the API server that speaks plain JSON. One for each thread."""
 
-    def __init__(self, port: int, certificate: Path) -> None:
+    def __init__(self, port: int, certificate: Path, token: str = TOKEN) -> None:
         trusted = ssl.create_default_context(cafile=str(certificate))
         self._connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=CALL_SECONDS_MAX, context=trusted)
+        self._token = token
 
     def call(
         self,
@@ -73,7 +86,7 @@ class Api:
         query: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask for `path`, such as /api/v1/namespaces."""
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content, "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content, "Accept": "application/json"}
         text = None if body is None else json.dumps(body)
         self._connection.request(method, f"{path}?{urlencode(query or {})}", text, headers)
         response = self._connection.getresponse()
@@ -101,9 +114,14 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         return self.directory / "kubeconfig"
 
-    def api(self) -> Api:
-        """A connection of its own."""
-        return Api(self.port, self.certificate)
+    @property
+    def audit(self) -> Path:
+        """Every request of a service account, one on a line."""
+        return self.directory / "audit.log"
+
+    def api(self, token: str = TOKEN) -> Api:
+        """A connection of its own, of whoever has this token."""
+        return Api(self.port, self.certificate, token)
 
     def __enter__(self) -> Self:
         try:
@@ -148,17 +166,22 @@ class ControlPlane:
         line += ["-keyout", "server.key", "-out", "server.crt"]
         subprocess.run(line, cwd=self.directory, check=True, capture_output=True)
         (self.directory / "tokens.csv").write_text(f"{TOKEN},admin,admin,system:masters\n")
-        self.kubeconfig.write_text(yaml.safe_dump(self._kubeconfig()))
-        self.kubeconfig.chmod(0o600)
+        (self.directory / "audit.yaml").write_text(AUDIT_POLICY)
+        self.write_kubeconfig(self.kubeconfig, TOKEN)
 
-    def _kubeconfig(self) -> Json:
+    def write_kubeconfig(self, path: Path, token: str) -> None:
+        """Write how to ask the API server as whoever has this token."""
+        path.write_text(yaml.safe_dump(self._kubeconfig(token)))
+        path.chmod(0o600)
+
+    def _kubeconfig(self, token: str) -> Json:
         server = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.certificate)}
         return {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "tests",
             "clusters": [{"name": "tests", "cluster": server}],
-            "users": [{"name": "admin", "user": {"token": TOKEN}}],
+            "users": [{"name": "admin", "user": {"token": token}}],
             "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "admin"}}],
         }
 
@@ -183,6 +206,7 @@ class ControlPlane:
             *("--service-account-issuer", "https://kubernetes.default.svc"),
             *("--service-account-key-file", str(self.certificate), "--service-account-signing-key-file", key),
             *("--service-cluster-ip-range", "10.96.0.0/16", "--disable-admission-plugins", "ServiceAccount"),
+            *("--audit-policy-file", str(self.directory / "audit.yaml"), "--audit-log-path", str(self.audit)),
         )
 
     def _controllers(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ PACKAGES = {
 }
 """A package of Go, and the names of the programs that its one binary is."""
 
-FOR_TESTS = (*PACKAGES["./control"], *PACKAGES["./kstatus"])
+FOR_TESTS = (*PACKAGES["./control"], *PACKAGES["./kstatus"], *PACKAGES["helm.sh/helm/v3/cmd/helm"])
 
 
 class NoModulesError(Exception):

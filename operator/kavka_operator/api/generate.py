@@ -1,4 +1,4 @@
-"""Writes what follows from the models: `crds/*.yaml` and `docs/reference/resources.md`.
+"""Writes what follows from the models: `crds/*.yaml`, the same in the Helm chart, and `docs/reference/resources.md`.
 
 `python -m kavka_operator.api.generate` writes; with `--check` it says what has drifted and exits 1.
 """
@@ -7,20 +7,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import yaml
-
+from kavka_operator.api.chart import definition_template, text_of
 from kavka_operator.api.crd import definition
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.reference import reference
 
 HEAD = "# Generated from kavka_operator/api by `make generate`. Do not edit.\n"
+CHART = Path("charts") / "kavka"
 
 
 def outputs(root: Path) -> Iterator[tuple[Path, str]]:
     """Each generated file of the repository at `root`, with the text that it should hold."""
     for kind in KINDS.values():
-        text = yaml.safe_dump(definition(kind), sort_keys=False, width=110, allow_unicode=True)
-        yield root / "crds" / f"{kind.plural}.yaml", HEAD + text
+        yield root / "crds" / f"{kind.plural}.yaml", HEAD + text_of(definition(kind))
+        yield root / CHART / "templates" / "crds" / f"{kind.plural}.yaml", HEAD + definition_template(kind)
     yield root / "docs" / "reference" / "resources.md", reference()
 
 

@@ -1,0 +1,180 @@
+"""The Helm chart: linted, rendered, refused where values are wrong, and every object taken by a real API server."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+import yaml
+
+from kavka_operator.handlers.process import LEASE
+from tests.kube.helm import CHART, helm, of_kind, only, rendered
+from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.tidy.tree import ROOT
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+EVERYTHING: Json = {
+    "fullnameOverride": "streams",
+    "image": {"repository": "images.example.com:5000/kavka/operator", "digest": DIGEST, "pullPolicy": "Always"},
+    "brokerImage": {"repository": "images.example.com:5000/kavka/broker", "tag": "1.2.3"},
+    "imagePullSecrets": [{"name": "pull"}],
+    "replicas": 2,
+    "watchNamespaces": ["first", "second"],
+    "serviceAccount": {"name": "robot", "annotations": {"example.com/team": "streams"}},
+    "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
+    "podAnnotations": {"example.com/note": "true"},
+    "podLabels": {"team": "streams"},
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "only", "operator": "Exists"}],
+    "affinity": {"nodeAffinity": {}},
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+    ],
+    "priorityClassName": "system-cluster-critical",
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "podDisruptionBudget": {"enabled": True, "maxUnavailable": "50%"},
+    "networkPolicy": {"enabled": True},
+    "extraObjects": [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-map"}},
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-text\n",
+    ],
+}
+VALUES: dict[str, Json] = {
+    "nothing": {},
+    "everything": EVERYTHING,
+    "no broker image": {"brokerImage": {"repository": ""}},
+    "nothing optional": {
+        "crds": {"enabled": False},
+        "rbac": {"create": False, "aggregate": False},
+        "serviceAccount": {"create": False},
+        "admissionWarnings": {"enabled": False},
+    },
+    "definitions that go": {"crds": {"keep": False}},
+}
+REFUSED: dict[str, tuple[Json, str]] = {
+    "unknown": ({"replica": 2}, "replica"),
+    "unknown inside": ({"image": {"name": "x"}}, "name"),
+    "a number as text": ({"replicas": "2"}, "replicas"),
+    "less than none": ({"replicas": -1}, "replicas"),
+    "no repository": ({"image": {"repository": ""}}, "repository"),
+    "a tag in the repository": ({"image": {"repository": "kavka operator"}}, "repository"),
+    "a short digest": ({"image": {"digest": "sha256:abc"}}, "digest"),
+    "no such policy": ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
+    "one namespace as text": ({"watchNamespaces": "first"}, "watchNamespaces"),
+    "a pattern of namespaces": ({"watchNamespaces": ["team-*"]}, "watchNamespaces"),
+    "yes as text": ({"crds": {"keep": "yes"}}, "keep"),
+    "an annotation that is no text": ({"podAnnotations": {"note": True}}, "podAnnotations"),
+    "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "extraEnv"),
+    "a budget of words": ({"podDisruptionBudget": {"maxUnavailable": "some"}}, "maxUnavailable"),
+    "an upper-case name": ({"fullnameOverride": "Kavka"}, "fullnameOverride"),
+}
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane that has heard nothing of Kavka, but of three namespaces."""
+    with ControlPlane(tmp_path_factory.mktemp("bare")) as plane:
+        for name in ("kavka", "first", "second"):
+            assert kubectl(plane, "create", "namespace", name).returncode == 0
+        yield plane
+
+
+def container(documents: list[Json]) -> Json:
+    """The operator's container."""
+    found: Json = only(documents, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def environment(documents: list[Json]) -> dict[str, Any]:
+    return {variable["name"]: variable.get("value") for variable in container(documents)["env"]}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_chart_is_without_a_fault_for_helm(name: str) -> None:
+    ran = helm("lint", "--strict", str(CHART), "--kube-version", "1.34.0", values=VALUES[name])
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_api_server_takes_every_object(bare: ControlPlane, name: str) -> None:
+    places = defaultdict(list)
+    for document in rendered(VALUES[name]):
+        places[document["metadata"].get("namespace", "kavka")].append(json.dumps(document))
+    line = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "--field-manager=helm", "-f", "-")
+    for place, texts in places.items():
+        ran = kubectl(bare, *line, stdin="\n---\n".join(texts), namespace=place)
+        assert ran.returncode == 0, ran.stderr
+        assert len(ran.stdout.splitlines()) == len(texts)
+        assert "Warning" not in ran.stderr
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_values_that_cannot_be_meant_are_refused_by_name(name: str) -> None:
+    values, word = REFUSED[name]
+    ran = helm("template", "kavka", str(CHART), "--kube-version", "1.34.0", values=values)
+    assert ran.returncode != 0
+    assert word in ran.stderr
+
+
+def test_every_value_has_a_schema_that_takes_what_it_is_by_default() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert schema["properties"].keys() - {"global"} == values.keys()
+
+
+def test_one_role_for_all_namespaces_or_one_in_each() -> None:
+    wide, narrow = rendered(), rendered({"watchNamespaces": ["first", "second"]})
+    assert [role["metadata"]["name"] for role in of_kind(wide, "ClusterRoleBinding")] == ["kavka-kavka"]
+    assert [role["metadata"]["namespace"] for role in of_kind(wide, "RoleBinding")] == ["kavka"]
+    assert of_kind(narrow, "ClusterRoleBinding") == []
+    assert sorted(role["metadata"]["namespace"] for role in of_kind(narrow, "Role")) == ["first", "kavka", "second"]
+    assert environment(narrow)["KAVKA_WATCH_NAMESPACES"] == "first,second"
+    assert "KAVKA_WATCH_NAMESPACES" not in environment(wide)
+
+
+def test_what_a_role_holds_is_named_and_has_no_secrets() -> None:
+    for role in (*of_kind(rendered(), "ClusterRole"), *of_kind(rendered(), "Role")):
+        for rule in role["rules"]:
+            words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}
+            assert not any("*" in word for word in words)
+
+
+def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:
+    for values in ({}, {"watchNamespaces": ["first"]}):
+        roles = [role for role in rendered(values) if role["kind"] in {"Role", "ClusterRole"}]
+        holders = [role for role in roles if any("leases" in rule["resources"] for rule in role["rules"])]
+        assert [(role["kind"], role["metadata"]["namespace"]) for role in holders] == [("Role", "kavka")]
+        named = [name for rule in holders[0]["rules"] for name in rule.get("resourceNames", ())]
+        assert named == [LEASE]
+
+
+def test_an_image_is_named_by_digest_or_by_tag() -> None:
+    documents = rendered(EVERYTHING)
+    assert container(documents)["image"] == f"images.example.com:5000/kavka/operator@{DIGEST}"
+    assert environment(documents)["KAVKA_BROKER_IMAGE"] == "images.example.com:5000/kavka/broker:1.2.3"
+    assert container(rendered())["image"].endswith(f":{yaml.safe_load((CHART / 'Chart.yaml').read_text())['version']}")
+    assert "KAVKA_BROKER_IMAGE" not in environment(rendered(VALUES["no broker image"]))
+
+
+def test_the_chart_has_the_version_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    project = re.search(r'^version = "(.+)"$', (ROOT / "operator/pyproject.toml").read_text(), re.MULTILINE)
+    assert project is not None
+    assert chart["version"] == chart["appVersion"] == project[1]
+
+
+def test_the_pod_is_as_narrow_as_the_restricted_standard_asks(bare: ControlPlane) -> None:
+    label = ("label", "namespace", "first", "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    assert kubectl(bare, *label).returncode == 0
+    pod = only(rendered(), "Deployment")["spec"]["template"]
+    del pod["spec"]["serviceAccountName"]  # its namespace has no such account
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "operator"}, "spec": pod["spec"]}
+    with closing(bare.api()) as api:
+        answer = api.call("POST", "/api/v1/namespaces/first/pods", body, query={"dryRun": "All"})
+        assert answer.is_well, answer.message
+        pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+        assert api.call("POST", "/api/v1/namespaces/first/pods", body, query={"dryRun": "All"}).status == 403

@@ -1,0 +1,127 @@
+"""A release of the chart in a real API server: installed, upgraded, taken out, and what stays."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kavka_operator.api.kinds import KINDS
+from tests.kube.helm import CHART, helm
+from tests.kube.objects import cluster, quota, topic
+from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.support.waiting import until_outside
+
+SECONDS_MAX = 60.0
+DEFINITIONS = [f"{kind.plural}.kavka.dev" for kind in KINDS.values()]
+OURS = [cluster("main"), topic("orders", deletionPolicy="Delete"), quota("etl")]
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane that has heard nothing of Kavka."""
+    with ControlPlane(tmp_path) as plane:
+        yield plane
+
+
+def shows(plane: ControlPlane, *arguments: str, stdin: str = "") -> str:
+    ran = kubectl(plane, *arguments, stdin=stdin)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def does(plane: ControlPlane, *arguments: str, values: Json | None = None) -> str:
+    """What helm prints; an AssertionError where it fails."""
+    ran = helm(*arguments, "--namespace", "ops", values=values, plane=plane)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def install(plane: ControlPlane, chart: Path = CHART, values: Json | None = None) -> str:
+    return does(plane, "upgrade", "--install", "--create-namespace", "kavka", str(chart), values=values or {})
+
+
+def store(plane: ControlPlane) -> None:
+    """Store one resource of each kind, and hold the Topic as the operator does."""
+    shows(plane, "create", "namespace", "shop")
+    text = "\n---\n".join(json.dumps(resource) for resource in OURS)
+    shows(plane, "apply", "--server-side", "--namespace=shop", "-f", "-", stdin=text)
+    held = '{"metadata": {"finalizers": ["kavka.dev/finalizer"]}}'
+    shows(plane, "patch", "--namespace=shop", "topics.kavka.dev", "orders", "--type=merge", "--patch", held)
+
+
+def stored(plane: ControlPlane) -> list[str]:
+    return shows(plane, "get", "kavka", "--all-namespaces", "--output", "name").split()
+
+
+def test_resources_outlive_their_operator_and_the_next_finds_them(plane: ControlPlane) -> None:
+    assert "every namespace" in install(plane)
+    store(plane)
+    before = stored(plane)
+    assert len(before) == len(OURS)
+    assert "kept" in does(plane, "uninstall", "kavka")
+    assert stored(plane) == before
+    shows(plane, "wait", "--for=condition=Established", *(f"crd/{name}" for name in DEFINITIONS), "--timeout=10s")
+    install(plane)
+    assert stored(plane) == before
+    does(plane, "uninstall", "kavka")
+    shows(plane, "delete", "namespace", "ops", "--timeout=60s")
+
+
+def test_an_upgrade_brings_the_fields_of_its_definitions(plane: ControlPlane, tmp_path: Path) -> None:
+    install(plane)
+    store(plane)
+    later = tmp_path / "later"
+    shutil.copytree(CHART, later)
+    definition = later / "templates" / "crds" / "topics.yaml"
+    purpose = "              deletionPolicy:\n"
+    text = definition.read_text()
+    assert text.count(purpose) == 1
+    field = "              retention:\n                type: string\n                description: A field of later.\n"
+    definition.write_text(text.replace(purpose, field + purpose))
+    install(plane, later)
+    assert "A field of later." in shows(plane, "explain", "topics.kavka.dev.spec.retention")
+    assert len(stored(plane)) == len(OURS)
+    install(plane)  # and a rollback of the chart takes them away
+    assert kubectl(plane, "explain", "topics.kavka.dev.spec.retention").returncode != 0
+    assert len(stored(plane)) == len(OURS)
+
+
+def test_namespaces_that_are_not_watched_any_more_lose_their_role(plane: ControlPlane) -> None:
+    for name in ("first", "second"):
+        shows(plane, "create", "namespace", name)
+    install(plane, values={"watchNamespaces": ["first", "second"]})
+    listing = ("get", "rolebindings", "--all-namespaces", "--output=jsonpath={.items[*].metadata.namespace}")
+    assert {"first", "second"} <= set(shows(plane, *listing).split())
+    install(plane, values={"watchNamespaces": ["second"]})
+    assert {"first", "second"} & set(shows(plane, *listing).split()) == {"second"}
+
+
+def test_definitions_go_with_the_release_where_that_is_said(plane: ControlPlane) -> None:
+    assert "deletes every KafkaCluster" in install(plane, values={"crds": {"keep": False}})
+    does(plane, "uninstall", "kavka")
+    with closing(plane.api()) as api:
+        until_outside(lambda: not api.call("GET", "/apis/kavka.dev/v1alpha1").is_well, SECONDS_MAX)
+
+
+def test_who_may_view_or_edit_a_namespace_may_view_or_edit_our_kinds(plane: ControlPlane) -> None:
+    install(plane)
+    shows(plane, "create", "namespace", "shop")
+    for role in ("view", "edit", "admin"):
+        shows(plane, "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}er", "--namespace=shop")
+
+    def may(user: str, verb: str, what: str) -> bool:
+        resource, _, part = what.partition("/")
+        asked = ("auth", "can-i", verb, resource, f"--subresource={part}", f"--as={user}", "--namespace=shop")
+        return kubectl(plane, *asked).stdout.strip() == "yes"
+
+    until_outside(lambda: may("viewer", "list", "topics.kavka.dev"), SECONDS_MAX)
+    until_outside(lambda: may("adminer", "create", "clientquotas.kavka.dev"), SECONDS_MAX)
+    assert may("viewer", "get", "kafkaclusters.kavka.dev")
+    assert not may("viewer", "patch", "kafkaclusters.kavka.dev")
+    assert may("editer", "delete", "topics.kavka.dev")
+    assert may("editer", "update", "topics.kavka.dev/scale")
+    assert not may("editer", "update", "topics.kavka.dev/status")
+    assert not may("nobody", "list", "topics.kavka.dev")
