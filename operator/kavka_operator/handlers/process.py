@@ -133,6 +133,7 @@ class Operator:
         settings = kopf.OperatorSettings()
         settings.watching.server_timeout = WATCH_SECONDS_MAX
         settings.posting.enabled = False
+        settings.scanning.disabled = True  # what there is was listed before: no rights on definitions are needed
         memo = kopf.Memo(objects=objects)
         await kopf.operator(
             registry=watching.REGISTRY,

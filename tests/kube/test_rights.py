@@ -1,0 +1,171 @@
+"""The operator as its ServiceAccount, with the chart's roles alone: what it may ask is what it asks, verb by verb.
+
+The API server writes down each request of a ServiceAccount, and whether a role allowed it. So a right that is taken
+out is missed here, and one that nobody uses stands out.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.platform.kubernetes.api import APPLY, MANAGER
+from tests.kube.cluster import Kubernetes, install
+from tests.kube.helm import CHART, of_kind, rendered
+from tests.kube.objects import cluster, pool, quota, topic
+from tests.kube.test_operator import Operated
+from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.support.servers import Server, start_server
+
+HOME, PLACE = "kavka", "shop"
+END_SECONDS_MAX = 60.0
+RIGHTS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
+
+
+@dataclass(slots=True)
+class Confined(Operated):
+    """The operator as the ServiceAccount of the chart."""
+
+    kubeconfig: Path = Path()
+
+    def start(self, last: int | None = None, **others: str) -> None:
+        assert last is None, "nothing dies here"
+        settings = {"KUBECONFIG": str(self.kubeconfig), "POD_NAMESPACE": HOME, "POD_NAME": "operator", **others}
+        line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap]
+        with self.log.open("ab") as log:
+            environment = {**os.environ, **settings}
+            self.running = subprocess.Popen(line, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def end(self) -> None:
+        """Let the operator end as a pod does, so that it gives back its lease."""
+        assert self.running is not None
+        self.running.terminate()
+        assert self.running.wait(END_SECONDS_MAX) == 0, self.log.read_text()[-2000:]
+
+
+@pytest.fixture
+def plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    """A control plane of its own, whose audit log has nothing of other tests."""
+    with ControlPlane(tmp_path) as plane:
+        install(plane)
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def confined(plane: ControlPlane, broker: Server, tmp_path: Path) -> Iterator[Confined]:
+    """Two namespaces, and no rights yet."""
+    for name in (HOME, PLACE):
+        assert kubectl(plane, "create", "namespace", name).returncode == 0
+    with closing(plane.api()) as api:
+        scene = Confined(Kubernetes(plane, api, PLACE), broker, tmp_path / "operator.log")
+        yield scene
+        scene.stop()
+
+
+def grant(scene: Confined, values: Json) -> None:
+    """Give the chart's rights to its ServiceAccount, and take a token of it."""
+    plane = scene.kubernetes.plane
+    for document in (document for kind in RIGHTS for document in of_kind(rendered(values, namespace=HOME), kind)):
+        place = document["metadata"].get("namespace", "default")
+        ran = kubectl(plane, "apply", "-f", "-", stdin=json.dumps(document), namespace=place)
+        assert ran.returncode == 0, ran.stderr
+    ran = kubectl(plane, "create", "token", "kavka", namespace=HOME)
+    assert ran.returncode == 0, ran.stderr
+    scene.kubeconfig = plane.directory / "operator.kubeconfig"
+    plane.write_kubeconfig(scene.kubeconfig, ran.stdout.strip())
+
+
+def requests(scene: Confined) -> list[Json]:
+    """What the operator has asked of resources."""
+    events = map(json.loads, scene.kubernetes.plane.audit.read_text().splitlines())
+    return [event for event in events if "objectRef" in event]
+
+
+def right_of(event: Json) -> Right:
+    asked = event["objectRef"]
+    resource = "/".join(word for word in (asked["resource"], asked.get("subresource", "")) if word)
+    return asked.get("apiGroup", ""), resource, event["verb"]
+
+
+def decided(events: list[Json], decision: str) -> set[Right]:
+    return {right_of(event) for event in events if event["annotations"]["authorization.k8s.io/decision"] == decision}
+
+
+def granted() -> set[Right]:
+    """Every right that the chart gives the operator."""
+    rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
+    return {
+        (group, resource, verb)
+        for rule in (*rules["watched"], *rules["own"])
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def play(scene: Confined, namespaces: str) -> None:
+    """Let the operator do all that it can do: make, change, correct, refuse, hand back."""
+    create = scene.kubernetes.create
+    assert create(cluster("main", nodePools=[pool("nodes", replicas=1)])).is_well
+    scene.start(KAVKA_WATCH_NAMESPACES=namespaces)
+    name = scene.kubernetes.plane.directory.name
+    assert create(topic("orders", topicName=f"{name}-orders", partitions=2, deletionPolicy="Delete")).is_well
+    assert create(quota("etl", entity={"clientId": {"name": name}})).is_well
+    scene.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "etl"))
+    for kind, plural, own in (("Topic", "topics", "orders"), ("ClientQuota", "clientquotas", "etl")):
+        scene.kubernetes.shows("delete", f"{plural}.kavka.dev", own, "--wait=false")
+        scene.until(lambda kind=kind, own=own: scene.is_gone(kind, own))  # type: ignore[misc]
+    scene.end()
+
+
+@pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
+def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined, namespaces: str) -> None:
+    grant(confined, {"watchNamespaces": namespaces.split()})
+    play(confined, namespaces)
+    events = requests(confined)
+    assert decided(events, "forbid") == set()
+    assert decided(events, "allow") == granted()
+    assert "forbidden" not in confined.log.read_text().lower()
+
+
+def test_a_right_that_is_taken_away_is_missed(confined: Confined) -> None:
+    """What the test above would show: the operator says which right it lacks."""
+    grant(confined, {})
+    lacking = rendered(namespace=HOME)
+    (role,) = [each for each in of_kind(lacking, "ClusterRole") if each["metadata"]["name"] == f"{HOME}-kavka"]
+    role["rules"] = [rule for rule in role["rules"] if "topics/status" not in rule["resources"]]
+    assert kubectl(confined.kubernetes.plane, "apply", "-f", "-", stdin=json.dumps(role)).returncode == 0
+    assert confined.kubernetes.create(cluster("main", nodePools=[pool("nodes", replicas=1)])).is_well
+    confined.start()
+    missed = ("kavka.dev", "kafkaclusters/status", "patch")
+    confined.until(lambda: missed in decided(requests(confined), "forbid"))
+    confined.until(lambda: "forbidden" in confined.log.read_text())
+
+
+@pytest.mark.parametrize(("part", "answer"), [("", 409), ("status", 404)])
+def test_a_write_to_what_is_gone_asks_no_right_to_create(confined: Confined, part: str, answer: int) -> None:
+    """The operator takes 404 and 409 for "gone"; 403 would be a fault of its rights."""
+    grant(confined, {})
+    token = yaml.safe_load(confined.kubeconfig.read_text())["users"][0]["user"]["token"]
+    metadata = {"name": "gone", "uid": "9b1c2f6e-0000-0000-0000-000000000000"}
+    body = {"apiVersion": API_VERSION, "kind": "Topic", "metadata": metadata}
+    path, query = confined.kubernetes.path("Topic", "gone", part), {"fieldManager": MANAGER, "force": "true"}
+    with closing(confined.kubernetes.plane.api(token)) as api:
+        assert api.call("PATCH", path, body, content=APPLY, query=query).status == answer
