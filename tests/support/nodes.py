@@ -11,7 +11,7 @@ Apache Kafka.
 import base64
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,9 +136,13 @@ def cluster(
     *,
     static: bool = False,
     started: bool = True,
+    late: Collection[int] = (),
 ) -> Iterator[Nodes]:
-    """Formatted nodes, started unless told otherwise, killed at the end. `static`: by controller.quorum.voters."""
-    nodes = prepare(directory, combined() if places is None else places, settings or {}, static=static)
+    """Formatted nodes, started unless told otherwise, killed at the end. `static`: by controller.quorum.voters.
+
+    Controllers that are `late` are formatted without a vote.
+    """
+    nodes = prepare(directory, combined() if places is None else places, settings or {}, static=static, late=late)
     try:
         if started:
             nodes.start()
@@ -147,13 +151,20 @@ def cluster(
         nodes.end()
 
 
-def prepare(directory: Path, places: Sequence[Place], settings: Mapping[str, str], *, static: bool = False) -> Nodes:
+def prepare(
+    directory: Path,
+    places: Sequence[Place],
+    settings: Mapping[str, str],
+    *,
+    static: bool = False,
+    late: Collection[int] = (),
+) -> Nodes:
     nodes = Nodes(places)
     for place in places:
         home = directory / f"node-{place.node_id}"
         home.mkdir(parents=True)
         config = write_properties(home, place, places, settings, static=static)
-        program = format_node(home, place, places, config, static=static)
+        program = format_node(home, place, places, config, static=static, late=late)
         nodes.servers[place.node_id] = Server([*program, str(config)], ("127.0.0.1", place.port), home)
     return nodes
 
@@ -194,12 +205,13 @@ def write_properties(
     return path
 
 
-def format_node(home: Path, place: Place, places: Sequence[Place], config: Path, *, static: bool) -> list[str]:
+def format_node(
+    home: Path, place: Place, places: Sequence[Place], config: Path, *, static: bool, late: Collection[int] = ()
+) -> list[str]:
     """Format the directory; returns the command that runs the node, without the path of its configuration."""
-    voters = ",".join(
-        f"{one.node_id}@127.0.0.1:{one.controller_port}:{one.directory_id}" for one in places if one.is_controller
-    )
-    how = [] if static else ["--initial-controllers", voters] if place.is_controller else ["--no-initial-controllers"]
+    first = [one for one in places if one.is_controller and one.node_id not in late]
+    voters = ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}:{one.directory_id}" for one in first)
+    how = [] if static else ["--initial-controllers", voters] if place in first else ["--no-initial-controllers"]
     if not is_apache_kafka():
         program = [sys.executable, "-m", "kavka_broker"]
         format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *how], home)

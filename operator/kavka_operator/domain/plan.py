@@ -115,8 +115,34 @@ class MoveReplicas:
         return f'give each partition of topic "{self.name}" {counted(self.replication_factor, "replica")}'
 
 
+@dataclass(frozen=True, slots=True)
+class AddVoter:
+    """A controller that observes and is to vote, with one directory (KIP-853)."""
+
+    node: int
+    directory_id: str
+    host: str
+    port: int
+    listener: str = "CONTROLLER"
+
+    def __str__(self) -> str:
+        return f"give controller {self.node} a vote, with directory {self.directory_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveVoter:
+    """A controller that is to vote no more with one of its directories."""
+
+    node: int
+    directory_id: str
+
+    def __str__(self) -> str:
+        return f"take the vote of controller {self.node} away, with directory {self.directory_id}"
+
+
+VoterAction = AddVoter | RemoveVoter
 TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | MoveReplicas
-KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders
+KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders | VoterAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +177,7 @@ class StopNode:
 
 
 NodeAction = StartNode | RestartNode | StopNode
-ClusterAction = NodeAction | ElectLeaders
+ClusterAction = NodeAction | ElectLeaders | VoterAction
 Action = KafkaAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)
 

@@ -68,25 +68,54 @@ class SeenPartition:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenObserver:
+    """A node that fetches the metadata log without a vote: a broker, or a controller that may get one."""
+
+    id: int
+    directory_id: str
+    behind_ms: int | None  # None: never caught up
+    lag: int = 0  # records
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether it has had all there was a moment ago."""
+        return self.behind_ms is not None and self.behind_ms <= BEHIND_MS_MAX
+
+
+@dataclass(frozen=True, slots=True)
 class SeenQuorum:
-    """The controllers: the active one, the voters, and how long ago each was caught up."""
+    """The controllers: the active one, the voters, and how long ago each was caught up.
+
+    `directories` are the ids of the directories that vote; a quorum whose voters stand in every configuration has none.
+    """
 
     leader: int | None
     voters: tuple[int, ...]
     behind_ms: Mapping[int, int | None] = field(default_factory=dict)  # None: never
+    directories: Mapping[int, str] = field(default_factory=dict)
+    observers: tuple[SeenObserver, ...] = ()
 
     def is_caught_up(self, node: int) -> bool:
-        """Whether a controller has caught up with the active one, to within the half second between its fetches."""
+        """Whether a voter has caught up with the active controller, to within the half second between its fetches."""
         behind = self.behind_ms.get(node)
         return node == self.leader or (behind is not None and behind <= BEHIND_MS_MAX)
+
+    def observer(self, node: int, directory_id: str) -> SeenObserver | None:
+        """The node that observes with this directory, if it does."""
+        key = (node, directory_id)
+        return next((found for found in self.observers if (found.id, found.directory_id) == key), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Every partition of every topic, and the controllers: what a roll has to know before it takes a node away."""
+    """Every partition of every topic, and the controllers: what a roll has to know before it takes a node away.
+
+    `doubt` says why it may be out of date, if it may; nothing is taken away then.
+    """
 
     partitions: tuple[SeenPartition, ...]
     quorum: SeenQuorum
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +195,21 @@ class SeenVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerPlace:
+    """The directory that a controller is to vote with, and where the other controllers find it."""
+
+    directory_id: str
+    host: str
+    port: int
+    listener: str = "CONTROLLER"
+
+
+@dataclass(frozen=True, slots=True)
 class WantedNode:
-    """A node as the resource wants it."""
+    """A node as the resource wants it.
+
+    `controller` is None for a node that is none, and where voters stand in every configuration and never change.
+    """
 
     id: int
     fingerprint: str
@@ -175,3 +217,4 @@ class WantedNode:
     roles: tuple[str, ...] = ("broker", "controller")
     volumes: tuple[str, ...] = ()
     pool: str = ""
+    controller: ControllerPlace | None = None

@@ -34,6 +34,7 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.entities import from_wire, to_wire
 from kavka_operator.domain.plan import (
     AddPartitions,
+    AddVoter,
     AlterBrokers,
     AlterQuota,
     AlterTopic,
@@ -42,14 +43,25 @@ from kavka_operator.domain.plan import (
     ElectLeaders,
     KafkaAction,
     MoveReplicas,
+    RemoveVoter,
+    TopicAction,
 )
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.errors import in_words, raise_for
-from kavka_operator.kafka.surveying import IN_SYNC_MIN, METADATA_TOPIC, partitions_of, quorum_of
+from kavka_operator.kafka.surveying import (
+    IN_SYNC_MIN,
+    METADATA_TOPIC,
+    doubt_about,
+    partitions_of,
+    quorum_of,
+    teller_of,
+)
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
+from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_request
 
 REQUEST_TIMEOUT_MS = 15_000
+VOTER_TIMEOUT_MS = 10_000
 BOOTSTRAP_TIMEOUT_MS = 10_000
 RECONNECT_BACKOFF_MS_MAX = 500
 NOT_SENT_SECONDS_MAX = 2.0
@@ -105,14 +117,19 @@ class KafkaClient:
             )
 
     def survey(self) -> Survey:
+        with in_words("look at the controllers"):
+            teller = teller_of(quorum_of(self._quorum()), self._known_brokers())
         with in_words("look at the partitions"):
-            metadata = self._metadata()
+            metadata = self._metadata(teller)
             names = [topic.name for topic in metadata.topics if not topic.error_code]
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
             minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
             partitions = partitions_of(metadata, minimum)
         with in_words("look at the controllers"):
-            return Survey(partitions, quorum_of(self._quorum()))
+            quorum = quorum_of(self._quorum())
+        is_level = teller is not None and teller_of(quorum, [teller]) == teller
+        doubt = "" if is_level else doubt_about(quorum) or "no broker that answers keeps up with the active controller"
+        return Survey(partitions, quorum, doubt)
 
     def records(self, topic: str) -> int:
         with in_words(f'count the records of "{topic}"'):
@@ -133,22 +150,31 @@ class KafkaClient:
         # Done already: another client was faster, or the answer to the first try was lost. The next look tells.
         with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
             match action:
-                case CreateTopic():
-                    self._create(action)
-                case AddPartitions():
-                    self._grow(action)
-                case AlterTopic():
-                    self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
-                case DeleteTopic():
-                    self._delete(action)
-                case MoveReplicas():
-                    self._move(action)
                 case AlterQuota():
                     self._alter_quota(action)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset)
                 case ElectLeaders():
                     self._elect(action)
+                case AddVoter():
+                    self._change_voters(add_request(action, VOTER_TIMEOUT_MS))
+                case RemoveVoter():
+                    self._change_voters(remove_request(action))
+                case _:
+                    self._perform_on_topic(action)
+
+    def _perform_on_topic(self, action: TopicAction) -> None:
+        match action:
+            case CreateTopic():
+                self._create(action)
+            case AddPartitions():
+                self._grow(action)
+            case AlterTopic():
+                self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
+            case DeleteTopic():
+                self._delete(action)
+            case MoveReplicas():
+                self._move(action)
 
     def check(self, action: KafkaAction) -> None:
         with in_words(str(action)):
@@ -163,7 +189,7 @@ class KafkaClient:
                     self._alter_quota(action, validate_only=True)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
-                case DeleteTopic() | MoveReplicas() | ElectLeaders():
+                case DeleteTopic() | MoveReplicas() | ElectLeaders() | AddVoter() | RemoveVoter():
                     pass  # these requests have no field that asks for a check alone
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
@@ -189,8 +215,20 @@ class KafkaClient:
                     raise
                 time.sleep(POLL_SECONDS)
 
-    def _metadata(self) -> Any:
-        return self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    def _send_to_first(self, request: Any) -> Any:
+        """The answer of the first broker that can give one: a broker that is cut off from the controllers cannot."""
+        for node in self._known_brokers():
+            with contextlib.suppress(kafka.errors.KafkaError, OSError):
+                response = self._send(request, node)
+                if not response.error_code:
+                    return response
+        return self._send(request)
+
+    def _known_brokers(self) -> list[int]:
+        return sorted(broker.node_id for broker in self._client._manager.cluster.brokers())
+
+    def _metadata(self, node: int | None = None) -> Any:
+        return self._send(MetadataRequest(topics=None, allow_auto_topic_creation=False), node)
 
     def _configs(self, kind: int, names: list[str], *keys: str, or_none: bool = False) -> Mapping[str, list[Any]]:
         """The settings of topics or brokers: all, or `keys`. With `or_none` a resource that is gone is left out."""
@@ -214,7 +252,8 @@ class KafkaClient:
     def _quorum(self) -> Any:
         kind = DescribeQuorumRequest.TopicData
         partitions = [kind.PartitionData(partition_index=0)]
-        response = self._send(DescribeQuorumRequest(topics=[kind(topic_name=METADATA_TOPIC, partitions=partitions)]))
+        request = DescribeQuorumRequest(topics=[kind(topic_name=METADATA_TOPIC, partitions=partitions)])
+        response = self._send_to_first(request)
         raise_for(response.error_code, None)
         (partition,) = response.topics[0].partitions
         raise_for(partition.error_code, None)
@@ -322,6 +361,11 @@ class KafkaClient:
             for result in topic.partition_result:
                 if result.error_code not in NOT_ELECTED:
                     raise_for(result.error_code, result.error_message)
+
+    def _change_voters(self, request: Any) -> None:
+        response = self._send(request)
+        if response.error_code not in CHANGED_ALREADY:
+            raise_for(response.error_code, response.error_message)
 
     def _delete(self, action: DeleteTopic) -> None:
         topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=uuid_of(action.topic_id))

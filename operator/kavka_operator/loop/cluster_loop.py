@@ -19,7 +19,18 @@ from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, Word, stalled, unknown
+from kavka_operator.domain.plan import (
+    ClusterPlan,
+    ElectLeaders,
+    Plan,
+    RestartNode,
+    StartNode,
+    StopNode,
+    Word,
+    reconciling,
+    stalled,
+    unknown,
+)
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Admin
 from kavka_operator.loop.looking import Looker, LookResult, Question
@@ -28,6 +39,7 @@ from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavail
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
 from kavka_operator.reconcile.grants import claims
+from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
@@ -266,10 +278,15 @@ class ClusterLoop:
         """Carry out the actions of a plan; the plan, or why it cannot be carried out here."""
         try:
             for action in plan.actions:
-                if isinstance(action, ElectLeaders):
-                    self.tell(self._looker.elect(action) or str(action))
-                else:
+                if isinstance(action, StartNode | RestartNode | StopNode):
                     self.platform.perform(action)
+                elif (error := self._looker.perform(action)) is None:
+                    self.tell(str(action))
+                elif isinstance(action, ElectLeaders):
+                    self.tell(error)
+                else:
+                    self._say_once(error)
+                    return Plan(words=reconciling(QUORUM_CHANGING, error), rollout=plan.rollout)
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:

@@ -9,7 +9,7 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.plan import Action, ElectLeaders
+from kavka_operator.domain.plan import Action, ElectLeaders, VoterAction
 from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError
@@ -91,14 +91,14 @@ class Looker:
             self.close()
             return LookResult(obstacles=obstacles, error=describe(error), fault=error)
 
-    def elect(self, action: ElectLeaders) -> str | None:
-        """Carry out an election that a roll asks for; the error in words, or None."""
+    def perform(self, action: ElectLeaders | VoterAction) -> str | None:
+        """Carry out what the nodes' plan asks of Kafka; the error in words, or None."""
         try:
-            assert self._admin is not None, "an election follows a look"
+            assert self._admin is not None, "what is asked of Kafka follows a look"
             self._admin.perform(action)
         except AdminError as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001 - the roll says what it waits for, and asks again
+        except Exception as error:  # noqa: BLE001 - the next look tells how it stands, and asks again
             return describe(error)
         return None
 

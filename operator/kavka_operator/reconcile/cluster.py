@@ -2,7 +2,8 @@
 
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
-never at the cost of a partition. A node that the resource no longer wants goes as soon as it holds no replica; one that
+never at the cost of a partition. Controllers get their votes and lose them one at a time (`quorum`), a node that is to
+go before it goes. A node that the resource no longer wants goes as soon as it holds no replica; one that
 is down and is still to hold some is started again. Settings that brokers take while they run are not the nodes'
 business but Kafka's (`brokers_config`).
 """
@@ -25,6 +26,7 @@ from kavka_operator.domain.plan import (
 )
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
+from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
 from kavka_operator.reconcile.volumes import refusals
@@ -56,29 +58,36 @@ def reconcile(
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
     if refused:
         return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
+    change = quorum.follow(nodes, seen, survey, wanted.status.rollout)
+    if change is not None and change.actions:
+        return change
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
     if step is not None and not is_pending(step):
         return step
-    rest = _at_rest(nodes, seen, cluster, survey)
+    rest = _at_rest(nodes, seen, cluster, survey, change)
     return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
 
 
 def _at_rest(
-    nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
+    nodes: Sequence[WantedNode],
+    seen: Mapping[int, SeenNode],
+    cluster: SeenCluster | None,
+    survey: Survey | None,
+    change: ClusterPlan | None,
 ) -> ClusterPlan:
-    """The plan for nodes of which none is to be started or restarted now."""
+    """The plan for nodes of which none is to be started or restarted now. `change` is what the voters wait for."""
     ours = [seen[node.id] for node in nodes]
     if failed := [node for node in ours if node.state == "Failed"]:
         return Plan(words=stalled("NodeFailed", "; ".join(f"node {node.id}: {node.message}" for node in failed)))
     if not all(node.state == "Running" for node in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
     surplus = [node for number, node in sorted(seen.items()) if number not in {node.id for node in nodes}]
-    return shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
+    return change or shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
 def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
     """The plan for nodes that are no longer wanted; None if they are gone or cannot be judged now."""
-    if survey is None:
+    if survey is None or survey.doubt:
         return None
     held = {
         node.id: [partition.name for partition in survey.partitions if node.id in partition.replicas]

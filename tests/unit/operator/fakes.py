@@ -12,6 +12,7 @@ from kavka_operator.api.stored import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import (
     AddPartitions,
+    AddVoter,
     AlterBrokers,
     AlterQuota,
     AlterTopic,
@@ -21,6 +22,7 @@ from kavka_operator.domain.plan import (
     KafkaAction,
     MoveReplicas,
     NodeAction,
+    RemoveVoter,
     StopNode,
     TopicAction,
 )
@@ -83,7 +85,7 @@ class FakeKafka:
                     del self.quotas[action.entity]
             case AlterBrokers():
                 self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
-            case ElectLeaders():
+            case ElectLeaders() | AddVoter() | RemoveVoter():
                 pass
             case _:
                 self._perform_on_topic(action)

@@ -1,32 +1,69 @@
 """Looking at a running cluster: what answers become, what goes on beside the main loop, what a table shows of nodes."""
 
 import threading
+from collections.abc import Sequence
 from types import SimpleNamespace as Bag
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kavka_operator.api.table import node_table
 from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.seen import SeenObserver, SeenPartition
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.surveying import partitions_of, quorum_of
+from kavka_operator.kafka.surveying import doubt_about, partitions_of, quorum_of, teller_of
 from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local.background import Background
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
 
 
-def voter(number: int, caught_up: int, fetched: int) -> Bag:
-    return Bag(replica_id=number, last_caught_up_timestamp=caught_up, last_fetch_timestamp=fetched)
+def voter(number: int, caught_up: int, fetched: int, *, end: int = 100, directory: int = 0) -> Bag:
+    return Bag(
+        replica_id=number,
+        last_caught_up_timestamp=caught_up,
+        last_fetch_timestamp=fetched,
+        log_end_offset=end,
+        replica_directory_id=UUID(int=directory),
+    )
+
+
+def described(leader: int, voters: list[Bag], observers: Sequence[Bag] = ()) -> Bag:
+    return Bag(leader_id=leader, current_voters=voters, observers=list(observers))
 
 
 def test_a_voter_is_behind_by_the_clock_of_the_leader() -> None:
-    partition = Bag(leader_id=1, current_voters=[voter(1, 90_000, 90_000), voter(2, 89_600, 89_900), voter(0, -1, -1)])
-    quorum = quorum_of(partition)
+    quorum = quorum_of(described(1, [voter(1, 90_000, 90_000), voter(2, 89_600, 89_900), voter(0, -1, -1)]))
     assert (quorum.leader, quorum.voters, quorum.behind_ms) == (1, (0, 1, 2), {1: 0, 2: 400, 0: None})
     assert [quorum.is_caught_up(number) for number in (0, 1, 2)] == [False, True, True]
-    assert quorum_of(Bag(leader_id=-1, current_voters=[voter(1, 5, 5_000)])).is_caught_up(1) is False
+    assert quorum_of(described(-1, [voter(1, 5, 5_000)])).is_caught_up(1) is False
+    assert quorum.directories == {}, "voters that stand in every configuration have no directory"
+
+
+def test_observers_are_told_by_their_directories() -> None:
+    voters = [voter(1, 90_000, 90_000, directory=1), voter(2, 89_600, 89_900, directory=2)]
+    quorum = quorum_of(described(1, voters, [voter(3, 10_000, 89_000, end=40, directory=3)]))
+    assert quorum.directories == {1: "AAAAAAAAAAAAAAAAAAAAAQ", 2: "AAAAAAAAAAAAAAAAAAAAAg"}
+    found = quorum.observer(3, "AAAAAAAAAAAAAAAAAAAAAw")
+    assert found == SeenObserver(3, "AAAAAAAAAAAAAAAAAAAAAw", 80_000, 60)
+    assert not found.is_caught_up
+    assert quorum.observer(3, "AAAAAAAAAAAAAAAAAAAAAg") is None
+
+
+def test_a_broker_that_is_cut_off_is_not_believed() -> None:
+    level, cut_off = voter(7, 89_900, 89_950), voter(5, 80_000, 80_100)
+    quorum = quorum_of(described(1, [voter(1, 90_000, 90_000)], [cut_off, level]))
+    assert teller_of(quorum, [5, 7]) == 7
+    assert teller_of(quorum, [5]) is None
+    assert teller_of(quorum, [1, 5, 7]) == 1, "a node that is a controller, too"
+
+
+def test_an_active_controller_without_a_majority_is_not_believed() -> None:
+    alone = quorum_of(described(1, [voter(1, 90_000, 90_000), voter(2, 80_000, 80_000), voter(3, 80_000, 80_000)]))
+    assert doubt_about(alone) == "only 1 of 3 controllers keep up with the active one"
+    assert teller_of(alone, [1]) is None
+    assert doubt_about(quorum_of(described(-1, [voter(1, 5, 5)]))) == "there is no active controller"
 
 
 def test_partitions_come_in_order_and_without_what_cannot_be_described() -> None:
@@ -94,7 +131,7 @@ def test_a_look_converges_topics_and_settings_and_tells_what_it_did() -> None:
     assert connections.made == ["a:1"]
     looker.look(question("b:1"))
     assert connections.made == ["a:1", "b:1"], "other brokers run: the old ones may be gone"
-    assert looker.elect(ElectLeaders((("orders", 0),))) is None
+    assert looker.perform(ElectLeaders((("orders", 0),))) is None
 
 
 def test_a_look_without_an_answer_closes_the_connection_for_the_next() -> None:

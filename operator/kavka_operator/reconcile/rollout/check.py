@@ -24,6 +24,8 @@ def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) 
 
     A node that is not `serving` takes away only what still counts on it.
     """
+    if survey.doubt:
+        return [survey.doubt]
     found = [
         _short_of(partition, nodes)
         for partition in survey.partitions

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
+from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.domain.words import some
 
 BROKER, CONTROLLER = "broker", "controller"
@@ -93,5 +93,16 @@ def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, surv
         if node.id in partition.replicas and node.id not in partition.isr
     ]:
         yield f"is not in sync yet with {some(behind)}"
-    if CONTROLLER in node.roles and not survey.quorum.is_caught_up(node.id):
+    if CONTROLLER not in node.roles:
+        return
+    if _lacks_vote(node, survey.quorum):
+        yield "has no vote yet"
+    elif not survey.quorum.is_caught_up(node.id):
         yield "has not caught up with the active controller yet"
+
+
+def _lacks_vote(node: WantedNode, quorum: SeenQuorum) -> bool:
+    """Whether a controller is to get a vote with the directory that it has; where voters never change, none is."""
+    if node.controller is None or not quorum.directories:
+        return False
+    return quorum.directories.get(node.id) != node.controller.directory_id
