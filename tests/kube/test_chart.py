@@ -152,6 +152,13 @@ def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:
         assert named == [LEASE]
 
 
+@pytest.mark.parametrize(("version", "policies"), [("1.29.0", 0), ("1.30.0", 2)])
+def test_warnings_are_there_where_kubernetes_has_them(version: str, policies: int) -> None:
+    ran = helm("template", "kavka", str(CHART), "--kube-version", version)
+    documents = [document for document in yaml.safe_load_all(ran.stdout) if document]
+    assert len(of_kind(documents, "ValidatingAdmissionPolicy")) == policies
+
+
 def test_an_image_is_named_by_digest_or_by_tag() -> None:
     documents = rendered(EVERYTHING)
     assert container(documents)["image"] == f"images.example.com:5000/kavka/operator@{DIGEST}"

@@ -35,6 +35,7 @@ CONTROLLERS = (
     "persistentvolumeclaim-protection-controller",
     "endpointslice-controller",
     "clusterrole-aggregation-controller",
+    "validatingadmissionpolicy-status-controller",
 )
 
 AUDIT_POLICY = """\

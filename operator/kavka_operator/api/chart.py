@@ -1,15 +1,21 @@
-"""What the Helm chart holds of the models: the definitions of the resources, as templates of `charts/kavka`.
+"""What the Helm chart holds of the models: the definitions of the resources, and the settings that Kafka knows.
 
 Helm never upgrades what lies in a chart's `crds/`. A template is upgraded with its release, and can say that an
 uninstallation leaves it: with a definition every resource of its kind would go.
+
+Unknown settings are no error of the definition: a rule that names one costs a hundred times what the API server allows
+where a map has any keys. A ValidatingAdmissionPolicy may, and warns.
 """
 
 from typing import Any
 
 import yaml
 
+from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_operator.api.crd import definition
 from kavka_operator.api.resource import Resource
+from kavka_operator.api.settings import OPEN_PREFIXES
 
 TEMPLATE = """\
 {{{{- if .Values.crds.enabled }}}}
@@ -40,3 +46,8 @@ def definition_template(kind: type[Resource]) -> str:
     return TEMPLATE.format(
         apiVersion=whole["apiVersion"], kind=whole["kind"], name=whole["metadata"]["name"], spec=spec
     )
+
+
+def settings() -> str:
+    """The names of Kafka's settings by owner, and how names begin that nobody can list."""
+    return text_of({"openPrefixes": [*OPEN_PREFIXES], "topic": sorted(TOPIC_KEYS), "broker": sorted(BROKER_KEYS)})

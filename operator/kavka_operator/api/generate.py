@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kavka_operator.api.chart import definition_template, text_of
+from kavka_operator.api.chart import definition_template, settings, text_of
 from kavka_operator.api.crd import definition
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.reference import reference
@@ -21,6 +21,7 @@ def outputs(root: Path) -> Iterator[tuple[Path, str]]:
     for kind in KINDS.values():
         yield root / "crds" / f"{kind.plural}.yaml", HEAD + text_of(definition(kind))
         yield root / CHART / "templates" / "crds" / f"{kind.plural}.yaml", HEAD + definition_template(kind)
+    yield root / CHART / "files" / "settings.yaml", HEAD + settings()
     yield root / "docs" / "reference" / "resources.md", reference()
 
 
