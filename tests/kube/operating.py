@@ -75,6 +75,9 @@ class Elsewhere:
         seen = {NODE: SeenNode(NODE, "Running", "same")}
         return View([WantedNode(NODE, "same")], seen, bootstrap=self.bootstrap)
 
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        return False
+
     def perform(self, action: NodeAction) -> None:
         raise AssertionError(f"nothing to do for nodes that run: {action}")
 

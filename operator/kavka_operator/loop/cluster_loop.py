@@ -20,11 +20,12 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import (
+    AddVoter,
     ClusterPlan,
     ElectLeaders,
     Plan,
+    RemoveVoter,
     RestartNode,
-    StartNode,
     StopNode,
     Word,
     reconciling,
@@ -40,6 +41,7 @@ from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quotas
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
+from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
@@ -53,6 +55,9 @@ SAID_SECONDS = 600.0
 SAID_MAX = 100  # sentences that are remembered, so that none fills the log
 
 Result = TypeVar("Result")
+
+TAKING = (RestartNode, StopNode, AddVoter, RemoveVoter)
+"""Actions that count on what was seen of the other nodes."""
 
 TURN, LOOK = "a turn of the loop", "a look at the cluster"
 
@@ -233,7 +238,7 @@ class ClusterLoop:
             return
         seen_nodes = _with_obstacles(view, result)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
-        plan = self._told(self._perform(plan), result)
+        plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
         after = self.platform.look(cluster)
         status = cluster_status(
@@ -274,11 +279,25 @@ class ClusterLoop:
         at_rest = rest_seconds(self._took, limited)
         return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
 
-    def _perform(self, plan: ClusterPlan) -> ClusterPlan:
-        """Carry out the actions of a plan; the plan, or why it cannot be carried out here."""
+    def _openings(
+        self, cluster: KafkaCluster, view: View, seen: Mapping[int, SeenNode], result: LookResult
+    ) -> frozenset[int]:
+        """The nodes that others may take away, where nothing is done to any."""
+        nodes, most = [*view.wanted, *view.leaving], cluster.spec.rollout.max_concurrent
+        return open_ones(why_not(nodes, seen, result.seen, result.survey, most=most, asked=view.asked))
+
+    def _perform(self, cluster: KafkaCluster, plan: ClusterPlan, openings: frozenset[int]) -> ClusterPlan:
+        """Carry out the actions of a plan; the plan, or why it cannot be carried out here.
+
+        Before a node or a vote is taken away, nobody else may take one. Who might just have done so is looked at again.
+        """
+        is_taking = any(isinstance(action, TAKING) for action in plan.actions)
         try:
+            has_closed = self.platform.allow(cluster, frozenset() if is_taking else openings)
+            if is_taking and has_closed:
+                return replace(plan, actions=(), rollout=cluster.status.rollout)
             for action in plan.actions:
-                if isinstance(action, StartNode | RestartNode | StopNode):
+                if not isinstance(action, ElectLeaders | AddVoter | RemoveVoter):
                     self.platform.perform(action)
                 elif (error := self._looker.perform(action)) is None:
                     self.tell(str(action))

@@ -31,7 +31,8 @@ class View:
     `places` are address and directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
     of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
     it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date. `pools`
-    are the first ids of pools, where the platform keeps them itself.
+    are the first ids of pools, where the platform keeps them itself. `asked` are the nodes whose machine is to be
+    emptied.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -44,6 +45,7 @@ class View:
     pools: Mapping[str, int] | None = None
     refusal: str | None = None
     stamp: Hashable = None
+    asked: frozenset[int] = frozenset()
 
     @property
     def brokers_expected(self) -> int:
@@ -60,6 +62,10 @@ class Platform(Protocol):
 
     def perform(self, action: NodeAction) -> None:
         """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
+        ...
+
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        """Let others take these nodes away, and no other; whether that has changed. Raises PlatformUnavailableError."""
         ...
 
 

@@ -37,7 +37,7 @@ from kavka_operator.domain.seen import (
     WantedNode,
 )
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.seams import NotWrittenError, View
+from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError, View
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import Status
 
@@ -205,6 +205,13 @@ class FakePlatform:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal, self.actions, self.moves = refusal, list[NodeAction](), 0
         self.nodes: dict[int, SeenNode] = {}
+        self.allowed, self.refuse = frozenset[int](), ""
+
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        if self.refuse:
+            raise PlatformUnavailableError(self.refuse)
+        before, self.allowed = self.allowed, nodes
+        return before != nodes
 
     def look(self, cluster: KafkaCluster) -> View:
         wanted = [

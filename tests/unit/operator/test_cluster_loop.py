@@ -8,6 +8,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import StartNode
+from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import (
     DRIFT_SECONDS,
@@ -254,3 +255,40 @@ def test_sentences_that_take_turns_are_told_once_each_and_again_much_later() -> 
     for number in range(2 * SAID_MAX):
         scene.loop._say_once(f"sentence {number}")
     assert len(scene.loop._said) == SAID_MAX
+
+
+def rolling() -> Scene:
+    """A node that runs, and is to be restarted for another setting."""
+    scene = Scene()
+    scene.settle()
+    scene.platform.nodes = {0: SeenNode(0, "Running", "former")}
+    scene.platform.moves += 1
+    return scene
+
+
+def test_the_budget_of_a_node_opens_at_rest() -> None:
+    scene = Scene()
+    scene.settle()
+    assert scene.platform.allowed == {0}, "a lone broker is a risk that no waiting mends"
+
+
+def test_before_a_restart_nobody_else_may_take_a_node_and_it_is_looked_again() -> None:
+    scene = rolling()
+    scene.platform.allowed = frozenset({0})
+    del scene.platform.actions[:]
+    scene.loop.hurry()
+    scene.turn()
+    assert (scene.platform.allowed, scene.platform.actions) == (frozenset(), []), "somebody may just have used it"
+    scene.loop.hurry()
+    scene.turn()
+    assert [str(action) for action in scene.platform.actions] == ["restart node 0: its settings have changed"]
+
+
+def test_no_node_is_restarted_where_its_budget_cannot_be_closed() -> None:
+    scene = rolling()
+    scene.platform.refuse = "budgets cannot be written"
+    del scene.platform.actions[:]
+    scene.loop.hurry()
+    scene.turn()
+    assert scene.platform.actions == []
+    assert scene.reason(0) == "PlatformUnavailable"

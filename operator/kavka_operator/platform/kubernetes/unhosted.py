@@ -27,3 +27,7 @@ class Unhosted:
         raise PlatformUnavailableError(
             f"cannot {action}: this version runs brokers with `kavka up` on one machine, not as pods yet"
         )
+
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        """Change nothing: there is no node that anybody could take away."""
+        return False
