@@ -76,6 +76,11 @@ def promtool_is_here() -> bool:
     return any(shutil.which(program) for program in ("promtool", "apt-get"))
 
 
+def lua_is_here() -> bool:
+    """Whether there is Lua 5.1, or apt to take Debian's package from."""
+    return any(shutil.which(program) for program in ("lua5.1", "apt-get"))
+
+
 def root_is_here() -> bool:
     """Whether the process runs as root."""
     return os.geteuid() == 0
@@ -88,6 +93,7 @@ ALL = (
     Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),
     Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
     Prerequisite("promtool", "promtool", "install Debian's package prometheus", promtool_is_here),
+    Prerequisite("lua", "Lua 5.1", "install Debian's package lua5.1", lua_is_here),
     Prerequisite("root", "root", "run as root", root_is_here),
 )
 

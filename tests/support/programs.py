@@ -52,6 +52,11 @@ def kcat(*arguments: str, stdin: str = "") -> str:
     return run([str(root / "usr/bin/kcat"), *arguments], stdin=stdin, env={**os.environ, "LD_LIBRARY_PATH": libraries})
 
 
+def lua(script: str) -> str:
+    """What a script of Lua 5.1 writes: by the machine's own, or Debian's package unpacked in the cache."""
+    return run([shutil.which("lua5.1") or str(debian("lua5.1") / "usr/bin/lua5.1"), "-"], stdin=script)
+
+
 def promtool(*arguments: str, stdin: str = "") -> str:
     """Run Prometheus' checker."""
     return run([of_prometheus("promtool"), *arguments], stdin=stdin)
