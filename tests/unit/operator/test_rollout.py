@@ -22,7 +22,7 @@ from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles
 from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import plan, plan_hash
-from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, roll
+from kavka_operator.reconcile.rollout.roll import APPROVE, HOLD_NODES, is_on, roll
 from kavka_operator.reconcile.rollout.windows import is_open
 from kavka_operator.reconcile.status import cluster_status
 from tests.unit.operator.fakes import NOW, cluster
@@ -165,6 +165,12 @@ def test_a_roll_waits_for_the_controllers() -> None:
         "of 2 other controllers 2 must have all that was decided (behind: 2)"
     ]
     assert obstacles({2}, survey(quorum=lagging)) == []
+
+
+def test_no_batch_takes_the_majority_of_the_controllers() -> None:
+    five = survey(quorum=SeenQuorum(0, (0, 1, 2, 3, 4), dict.fromkeys(range(5), 0)))
+    assert obstacles({3, 4}, five) == []
+    assert obstacles({2, 3, 4}, five) == ["of 2 other controllers 3 must have all that was decided"]
 
 
 def test_a_broker_that_does_not_come_back_stops_the_roll() -> None:
@@ -343,3 +349,23 @@ def test_several_at_a_time_only_where_they_share_nothing() -> None:
     actions = step(nodes("old", "old", "old"), apart, wide).actions
     assert [action.node for action in actions if isinstance(action, RestartNode)] == [0, 2]
     assert len(step(nodes("old", "old", "old"), wanted=wide).actions) == 1
+
+
+def holding(text: str) -> KafkaCluster:
+    return rolling(metadata={"annotations": {HOLD_NODES: text}})
+
+
+def test_a_single_node_can_be_held() -> None:
+    old = nodes("old", "old", "old")
+    assert step(old, wanted=holding("1")).actions == (RestartNode(2, "num.partitions has changed"),)
+    last = step(nodes("new", "old", "new"), wanted=holding("1, 0"))
+    assert (last.actions, last.words[0].type, last.words[0].reason) == ((), "RolloutPending", "RolloutHeld")
+    assert words(last).endswith(f"node 1 for the end of the annotation {HOLD_NODES}")
+    down = step(nodes("old", "old", "old", n1="Failed"), wanted=holding("1"))
+    assert [action.node for action in down.actions if isinstance(action, RestartNode)] == [2]
+
+
+def test_a_hold_that_names_no_node_holds_all_and_says_so() -> None:
+    found = step(nodes("old", "old", "old"), wanted=holding("1 7"))
+    assert (found.actions, found.words[0].reason) == ((), "RolloutHeld")
+    assert words(found).endswith(f'the annotation {HOLD_NODES} names "7", which is no node; write ids of 0, 1, 2')

@@ -27,17 +27,17 @@ def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) 
     if survey.doubt:
         return [survey.doubt]
     found = [
-        _short_of(partition, nodes)
+        _short_of(partition)
         for partition in survey.partitions
         if nodes & set(partition.replicas if serving else partition.isr)
-        and len(set(partition.isr) - nodes) < needed(partition, len(nodes & set(partition.replicas)))
+        and len(set(partition.isr) - nodes) < needed(partition)
     ]
     return [*found, *_quorum_obstacles(nodes, survey.quorum)]
 
 
-def needed(partition: SeenPartition, gone: int = 1) -> int:
-    """The number of in-sync replicas that a partition needs while `gone` of its replicas are down."""
-    return min(partition.in_sync_min, len(partition.replicas) - gone)
+def needed(partition: SeenPartition) -> int:
+    """The number of in-sync replicas that a partition needs while nodes are down: at most all but one."""
+    return min(partition.in_sync_min, len(partition.replicas) - 1)
 
 
 def at_risk(nodes: Sequence[int], survey: Survey) -> list[str]:
@@ -63,13 +63,13 @@ def _together(topic: str, indexes: Sequence[int]) -> str:
     return f"{topic}-" + ",".join("..".join(map(str, run)) for run in runs)[:PARTITIONS_SHOWN_MAX]
 
 
-def _short_of(partition: SeenPartition, nodes: AbstractSet[int]) -> str:
+def _short_of(partition: SeenPartition) -> str:
     there = len(partition.isr)
     missing = [str(replica) for replica in partition.replicas if replica not in partition.isr]
     lacking = f" (missing {', '.join(missing)})" if missing else ""
     return (
         f"{partition.name} has {there} of {counted(len(partition.replicas), 'replica')} in sync{lacking}"
-        f" and needs {needed(partition, len(nodes & set(partition.replicas)))} without it"
+        f" and needs {needed(partition)} without it"
     )
 
 
@@ -82,9 +82,7 @@ def _quorum_obstacles(nodes: AbstractSet[int], quorum: SeenQuorum) -> Iterator[s
         return
     others = [voter for voter in quorum.voters if voter not in nodes]
     behind = [str(voter) for voter in others if not quorum.is_caught_up(voter)]
-    wanted = min(_majority(quorum.voters), len(others))
+    wanted = min(_majority(quorum.voters), len(quorum.voters) - 1)  # all but one, where that is no majority
     if len(others) - len(behind) < wanted:
-        yield (
-            f"of {counted(len(others), 'other controller')} {wanted} must have all that was decided"
-            f" (behind: {some(behind)})"
-        )
+        lagging = f" (behind: {some(behind)})" if behind else ""
+        yield f"of {counted(len(others), 'other controller')} {wanted} must have all that was decided{lagging}"

@@ -12,8 +12,9 @@ broker that crashes keeps no machine from being emptied.
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenPartition, Survey, WantedNode
+from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
 from kavka_operator.domain.words import named
+from kavka_operator.reconcile.rollout.batches import neighbours
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing, diagnose
 
@@ -70,18 +71,14 @@ def _while_away(
 
 def _together(diagnoses: Sequence[Diagnosis], survey: Survey, most: int, asked: AbstractSet[int]) -> dict[int, str]:
     """The reasons while all nodes serve: as many go as may go together."""
-    active = survey.quorum.leader
+    active, beside = survey.quorum.leader, neighbours(survey.partitions)
     order = sorted(diagnoses, key=lambda found: (found.id not in asked, found.id == active, found.id))
     chosen: set[int] = set()
     reasons = {}
     for diagnosis in order:
         words = obstacles(chosen | {diagnosis.id}, survey)
-        if len(chosen) >= most or (chosen and _share(chosen, diagnosis.id, survey.partitions)):
+        if len(chosen) >= most or chosen & beside.get(diagnosis.id, set()):
             words = [f"{named(sorted(chosen))} may go first"]
         reasons[diagnosis.id] = words[0] if words else ""
         chosen |= set() if words else {diagnosis.id}
     return reasons
-
-
-def _share(chosen: AbstractSet[int], number: int, partitions: Sequence[SeenPartition]) -> bool:
-    return any(number in partition.replicas and chosen & set(partition.replicas) for partition in partitions)

@@ -24,11 +24,12 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile.rollout import windows
-from kavka_operator.reconcile.rollout.check import obstacles
+from kavka_operator.reconcile.rollout.batches import next_batch
 from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 
 APPROVE = "kavka.dev/approve-rollout"
+HOLD_NODES = "kavka.dev/hold-nodes"
 PENDING = "RolloutPending"
 BLOCKED_BY_MAX = 16
 
@@ -66,7 +67,7 @@ class _Roll:
         if lost := self._those(Standing.LOST):
             return self._stop(lost)
         held = self._held()
-        dead = [diagnosis for diagnosis in self.plan.order if not diagnosis.is_alive]
+        dead = [diagnosis for diagnosis in self.order if not diagnosis.is_alive]
         if dead and held is None:
             return self._restart(dead)
         moving = self._those(Standing.STOPPING, Standing.RETURNING)
@@ -81,12 +82,31 @@ class _Roll:
             return None
         return held or self._pause() or self._next(self.survey)
 
+    @property
+    def order(self) -> Sequence[Diagnosis]:
+        """The nodes that are to be restarted and are not held."""
+        held = self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split()
+        return [diagnosis for diagnosis in self.plan.order if str(diagnosis.id) not in held]
+
+    def _fault_of_hold(self) -> str:
+        """What is wrong with the annotation that holds nodes: then all of them are held."""
+        held = self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split()
+        known = {str(diagnosis.id) for diagnosis in self.diagnoses}
+        if strangers := [name for name in held if name not in known]:
+            names = ", ".join(sorted(known, key=int))
+            return f'the annotation {HOLD_NODES} names "{strangers[0]}", which is no node; write ids of {names}'
+        return ""
+
     def _held(self) -> ClusterPlan | None:
         """What a person has set in the way of any restart."""
         rollout = self.cluster.spec.rollout
         listed = named([diagnosis.id for diagnosis in self.plan.order])
         if rollout.hold:
             return self._leave("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
+        if fault := self._fault_of_hold():
+            return self._leave("RolloutHeld", [fault])
+        if self.plan.order and not self.order:
+            return self._leave("RolloutHeld", [f"{listed} for the end of the annotation {HOLD_NODES}"])
         approved = self.cluster.metadata.annotations.get(APPROVE)
         if rollout.approval == "Manual" and approved != self.plan.hash:
             return self._leave("RolloutWaits", [f"{listed} for the annotation {APPROVE}={self.plan.hash}"])
@@ -102,21 +122,8 @@ class _Roll:
 
     def _next(self, survey: Survey) -> ClusterPlan:
         """The first node that may go down, with as many others as may go with it."""
-        batch: list[Diagnosis] = []
-        first_obstacles: list[str] = []
-        for diagnosis in self.plan.order:
-            if batch and (batch[0].standing != diagnosis.standing or _share_a_partition(batch, diagnosis, survey)):
-                continue
-            ids = {other.id for other in [*batch, diagnosis]}
-            found = obstacles(ids, survey, serving=diagnosis.standing is Standing.STALE)
-            if found and not batch:
-                first_obstacles = [f"{diagnosis.name} may not go down: {found[0]}", *found[1:]]
-                break
-            if not found:
-                batch.append(diagnosis)
-            if len(batch) == self.cluster.spec.rollout.max_concurrent:
-                break
-        return self._restart(batch) if batch else self._wait("Rolling", first_obstacles)
+        batch = next_batch(self.order, survey, self.cluster.spec.rollout.max_concurrent)
+        return self._restart(batch.nodes) if batch.nodes else self._wait("Rolling", batch.obstacles)
 
     def _stop(self, lost: Sequence[Diagnosis]) -> ClusterPlan:
         words = "; ".join(f"{diagnosis.name} did not come back: {diagnosis.words}" for diagnosis in lost)
@@ -198,13 +205,6 @@ class _Roll:
             at_risk=self.plan.at_risk,
             resume_time=None if begun or current else self._resume_time(),
         )
-
-
-def _share_a_partition(batch: Sequence[Diagnosis], diagnosis: Diagnosis, survey: Survey) -> bool:
-    others = {other.id for other in batch}
-    return any(
-        diagnosis.id in partition.replicas and others & set(partition.replicas) for partition in survey.partitions
-    )
 
 
 def is_pending(step: ClusterPlan) -> bool:
