@@ -100,7 +100,7 @@ READY = {"type": "Ready", "lastTransitionTime": "2026-11-21T12:00:00Z", "message
     [
         ([{**READY, "status": "True"}], "Current"),
         ([{**READY, "status": "False", "reason": "Creating"}], "InProgress"),
-        ([{**READY, "status": "Unknown", "reason": "ClusterUnavailable"}], "InProgress"),
+        ([{**READY, "status": "Unknown", "reason": "NoSuchCluster"}], "InProgress"),
         ([{**READY, "status": "False"}, {**READY, "type": "Reconciling", "status": "True"}], "InProgress"),
         ([{**READY, "status": "False"}, {**READY, "type": "Stalled", "status": "True"}], "Failed"),
     ],
