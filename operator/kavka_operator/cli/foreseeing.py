@@ -110,7 +110,9 @@ def _of_cluster(layout: Layout, cluster: KafkaCluster, seen: SeenCluster, admin:
     foreseen = _of_plan(brokers_config(cluster, seen), admin)
     foreseen.actions += map(str, node_actions(layout, cluster))
     surplus = surplus_nodes(layout, cluster)
-    left = shrink(surplus, admin.survey()) if surplus else None
+    gone = {node.id for node in surplus}
+    racks = {number: broker.rack for number, broker in seen.brokers.items() if number not in gone}
+    left = shrink(surplus, admin.survey(), racks) if surplus else None
     if left is not None:
         foreseen.actions += map(str, left.actions)
         foreseen.obstacles += [f"{word.reason}: {word.message}" for word in left.words if word.type == "Stalled"]

@@ -105,14 +105,18 @@ class ElectLeaders:
 
 @dataclass(frozen=True, slots=True)
 class MoveReplicas:
-    """A reassignment: the replicas that partitions of a topic shall have, the preferred leader first."""
+    """A reassignment: the replicas that partitions of a topic shall have, the preferred leader first.
+
+    `words` say it where it is not about their number.
+    """
 
     name: str
     replication_factor: int
     replicas: Mapping[int, tuple[int, ...]]
+    words: str = ""
 
     def __str__(self) -> str:
-        return f'give each partition of topic "{self.name}" {counted(self.replication_factor, "replica")}'
+        return self.words or f'give each partition of topic "{self.name}" {counted(self.replication_factor, "replica")}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class StopNode:
 
 
 NodeAction = StartNode | RestartNode | StopNode
-ClusterAction = NodeAction | ElectLeaders | VoterAction
+ClusterAction = NodeAction | ElectLeaders | VoterAction | MoveReplicas
 Action = KafkaAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)
 

@@ -110,12 +110,14 @@ class SeenQuorum:
 class Survey:
     """Every partition of every topic, and the controllers: what a roll has to know before it takes a node away.
 
-    `doubt` says why it may be out of date, if it may; nothing is taken away then.
+    `doubt` says why it may be out of date, if it may; nothing is taken away then. `moving` are the replicas that the
+    partitions under way to other brokers will have.
     """
 
     partitions: tuple[SeenPartition, ...]
     quorum: SeenQuorum
     doubt: str = ""
+    moving: Mapping[tuple[str, int], tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,11 +125,13 @@ class KafkaClient:
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
             minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
             partitions = partitions_of(metadata, minimum)
+            under_way = self._moving()
         with in_words("look at the controllers"):
             quorum = quorum_of(self._quorum())
         is_level = teller is not None and teller_of(quorum, [teller]) == teller
         doubt = "" if is_level else doubt_about(quorum) or "no broker that answers keeps up with the active controller"
-        return Survey(partitions, quorum, doubt)
+        moving = {(name, index): found for name, there in under_way.items() for index, found in there.items()}
+        return Survey(partitions, quorum, doubt, moving)
 
     def records(self, topic: str) -> int:
         with in_words(f'count the records of "{topic}"'):

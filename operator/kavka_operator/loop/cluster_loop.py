@@ -23,6 +23,7 @@ from kavka_operator.domain.plan import (
     AddVoter,
     ClusterPlan,
     ElectLeaders,
+    MoveReplicas,
     Plan,
     RemoveVoter,
     RestartNode,
@@ -297,7 +298,7 @@ class ClusterLoop:
             if is_taking and has_closed:
                 return replace(plan, actions=(), rollout=cluster.status.rollout)
             for action in plan.actions:
-                if not isinstance(action, ElectLeaders | AddVoter | RemoveVoter):
+                if not isinstance(action, ElectLeaders | MoveReplicas | AddVoter | RemoveVoter):
                     self.platform.perform(action)
                 elif (error := self._looker.perform(action)) is None:
                     self.tell(str(action))
@@ -305,7 +306,9 @@ class ClusterLoop:
                     self.tell(error)
                 else:
                     self._say_once(error)
-                    return Plan(words=reconciling(QUORUM_CHANGING, error), rollout=plan.rollout)
+                    is_moving = isinstance(action, MoveReplicas)
+                    words = reconciling("Shrinking", error) if is_moving else reconciling(QUORUM_CHANGING, error)
+                    return Plan(words=words, rollout=plan.rollout)
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:

@@ -9,7 +9,7 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.plan import Action, ElectLeaders, VoterAction
+from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, VoterAction
 from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError
@@ -91,7 +91,7 @@ class Looker:
             self.close()
             return LookResult(obstacles=obstacles, error=describe(error), fault=error)
 
-    def perform(self, action: ElectLeaders | VoterAction) -> str | None:
+    def perform(self, action: ElectLeaders | MoveReplicas | VoterAction) -> str | None:
         """Carry out what the nodes' plan asks of Kafka; the error in words, or None."""
         try:
             assert self._admin is not None, "what is asked of Kafka follows a look"

@@ -3,9 +3,9 @@
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
 never at the cost of a partition. Controllers get their votes and lose them one at a time (`quorum`), a node that is to
-go before it goes. A node that the resource no longer wants goes as soon as it holds no replica; one that
-is down and is still to hold some is started again. Settings that brokers take while they run are not the nodes'
-business but Kafka's (`brokers_config`).
+go before it goes. The replicas of a node that the resource no longer wants are moved (`draining`), and it goes when it
+holds none; one that is down and is still to hold some is started again. Settings that brokers take while they run are
+not the nodes' business but Kafka's (`brokers_config`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile import quorum
+from kavka_operator.reconcile.draining import held_by, moves, too_large
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
 from kavka_operator.reconcile.volumes import refusals
@@ -82,17 +83,19 @@ def _at_rest(
     if not all(node.state == "Running" for node in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
     surplus = [node for number, node in sorted(seen.items()) if number not in {node.id for node in nodes}]
-    return change or shrink(surplus, survey) or Plan(words=_words(nodes, seen, cluster, survey))
+    wanted = {node.id for node in nodes}
+    racks = {number: broker.rack for number, broker in (cluster.brokers if cluster else {}).items() if number in wanted}
+    return change or shrink(surplus, survey, racks) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
-def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | None:
-    """The plan for nodes that are no longer wanted; None if they are gone or cannot be judged now."""
+def shrink(surplus: Sequence[SeenNode], survey: Survey | None, racks: Mapping[int, str | None]) -> ClusterPlan | None:
+    """The plan for nodes that are no longer wanted; None if they are gone or cannot be judged now.
+
+    `racks` are those of the brokers that stay and serve.
+    """
     if survey is None or survey.doubt:
         return None
-    held = {
-        node.id: [partition.name for partition in survey.partitions if node.id in partition.replicas]
-        for node in surplus
-    }
+    held = {node.id: [partition.name for partition in held_by({node.id}, survey)] for node in surplus}
     if missed := [node.id for node in surplus if node.state == "Stopped" and held[node.id]]:
         words = f"{named(missed)}: no longer wanted, but there are replicas that only they can have"
         return Plan(tuple(map(StartNode, missed)), reconciling("Starting", words))
@@ -101,18 +104,27 @@ def shrink(surplus: Sequence[SeenNode], survey: Survey | None) -> ClusterPlan | 
         return Plan(words=reconciling("Shrinking", f"{named(leaving)} on the way down"))
     if free := [node.id for node in there if not held[node.id] and node.id not in survey.quorum.voters]:
         return Plan((StopNode(free[0]),), reconciling("Shrinking", str(StopNode(free[0]))))
-    if there:
-        return Plan(words=stalled("ShrinkRefused", "; ".join(_kept(node.id, held[node.id]) for node in there)))
-    return None
+    if voting := [node.id for node in there if not held[node.id]]:
+        return Plan(words=stalled("ShrinkRefused", f"{named(voting)} {_have(voting)} a vote; want it again"))
+    return _drained([node.id for node in there], held, survey, racks) if there else None
 
 
-def _kept(number: int, held: Sequence[str]) -> str:
-    if not held:
-        return f"node {number} has a vote; want it again"
-    return (
-        f"node {number} holds {counted(len(held), 'replica')} ({some(held)}); move them to other brokers with"
-        " kafka-reassign-partitions.sh, or want the node again"
-    )
+def _drained(
+    leaving: Sequence[int], held: Mapping[int, Sequence[str]], survey: Survey, racks: Mapping[int, str | None]
+) -> ClusterPlan:
+    """The plan that moves the replicas of nodes to others, and says how many are left."""
+    if stuck := too_large(set(leaving), survey, len(racks)):
+        words = f"{some(stuck)}: more replicas than brokers that stay and serve ({len(racks)})"
+        return Plan(words=stalled("ShrinkRefused", f"{words}; want {named(leaving)} again, or fewer replicas"))
+    left = "; ".join(f"node {number} holds {counted(len(held[number]), 'replica')}" for number in leaving)
+    actions = tuple(moves(set(leaving), survey, racks))
+    under_way = len(survey.moving) + sum(len(action.replicas) for action in actions)
+    words = f"{left}; {counted(under_way, 'partition')} on the way to other brokers"
+    return Plan(actions, reconciling("Shrinking", words))
+
+
+def _have(those: Sequence[int]) -> str:
+    return "has" if len(those) == 1 else "have"
 
 
 def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan[AlterBrokers]:

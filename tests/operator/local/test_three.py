@@ -191,32 +191,41 @@ def test_controllers_and_brokers_apart_are_rolled_and_grow(kavka: Kavka) -> None
     wait_until(lambda: kavka.run("get", "kvt")[1].splitlines()[1].split()[3:5] == ["3", "True"], "three replicas")
 
 
-def test_fewer_brokers_once_they_hold_nothing(kavka: Kavka) -> None:
-    def pools(more: int) -> str:
-        return f"[{{name: nodes, replicas: 1}}, {{name: more, replicas: {more}, roles: [broker]}}]"
+def lone_and(more: int) -> str:
+    """Pools: one node that is everything, and some brokers more."""
+    return f"[{{name: nodes, replicas: 1}}, {{name: more, replicas: {more}, roles: [broker]}}]"
 
+
+def test_a_broker_goes_when_its_replicas_have_moved(kavka: Kavka) -> None:
     def file(more: int) -> Path:
-        path = kavka.file(pools=pools(more))
-        path.write_text(path.read_text().replace("  partitions: 2", "  partitions: 4\n  deletionPolicy: Delete"))
+        path = kavka.file(pools=lone_and(more), config="{offsets.topic.replication.factor: 1}")
+        path.write_text(path.read_text().replace("  partitions: 2", f"  partitions: {PARTITIONS}"))
         return path
 
     process = kavka.up(file(1))
-    code, said = kavka.run("apply", "-f", str(file(0)))
-    assert (code, "ShrinkRefused: node 100 holds 2 replicas (flights-" in said) == (1, True), said
+    assert {node for _, replicas, _ in partitions(kavka).values() for node in replicas} == {0, 100}
+    with writing(kavka):
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+        kavka.output.unlink()
+        kavka.start("up", "-f", str(file(0)))
+        wait_until(lambda: kavka.said.count("answers on") == 2, "it is started again: no other has its replicas")
+        wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it goes")
+    assert "move replicas of flights-" in kavka.said
+    assert "away from node 100" in kavka.said
+    wait_until(lambda: [each["id"] for each in kavka.status()["nodes"]] == [0], "it is gone")
+    assert {node for _, replicas, _ in partitions(kavka).values() for node in replicas} == {0}
+    wait_until(lambda: kavka.run("get", "kvc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
+    assert not (kavka.cluster / "node-100.pid").exists()
+
+
+def test_a_broker_stays_while_too_few_others_do(kavka: Kavka) -> None:
+    kavka.up(kavka.file(pools=lone_and(1), replicas=2))
+    code, said = kavka.run("apply", "-f", str(kavka.file(pools=lone_and(0), replicas=2)))
+    assert (code, "more replicas than brokers that stay and serve (1); want node 100 again" in said) == (1, True), said
     status = kavka.status()
     assert [each["id"] for each in status["nodes"]] == [0, 100], "it is shown for as long as it runs"
     assert status["bootstrapServers"] == ",".join(kavka.addresses())
-    process.send_signal(signal.SIGINT)
-    process.wait(60)
-    kavka.output.unlink()
-    kavka.start("up", "-f", str(file(0)))
-    wait_until(lambda: kavka.said.count("answers on") == 2, "it is started again: nobody else has its replicas")
-    wait_until(lambda: "ShrinkRefused" in kavka.run("get", "kvc")[1], "and is still in the way")
-    assert kavka.run("delete", "kvt", "flights")[0] == 0
-    wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it goes")
-    wait_until(lambda: [each["id"] for each in kavka.status()["nodes"]] == [0], "it is gone")
-    wait_until(lambda: kavka.run("get", "kvc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
-    assert not (kavka.cluster / "node-100.pid").exists()
 
 
 @pytest.mark.parametrize("moment", ["forming", "whole", "rolling"])

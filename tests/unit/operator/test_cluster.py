@@ -8,7 +8,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults
-from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, StartNode, StopNode
+from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, MoveReplicas, StartNode, StopNode
 from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
@@ -72,10 +72,21 @@ def test_a_failed_node_stops_everything() -> None:
     assert (plan.actions, plan.words[0].reason) == ((), "NodeFailed")
 
 
-def test_fewer_nodes_are_refused_while_they_hold_replicas() -> None:
+def test_fewer_nodes_are_refused_where_the_replicas_have_no_other_place() -> None:
     plan = reconcile(cluster(), NODES[:2], seen("Running", "Running", "Running"), LIVE)
     assert (plan.actions, plan.words[0].reason) == ((), "ShrinkRefused")
-    assert plan.words[0].message.startswith("node 2 holds 1 replica (orders-0); move them to other brokers")
+    assert plan.words[0].message == (
+        "orders-0: more replicas than brokers that stay and serve (2); want node 2 again, or fewer replicas"
+    )
+
+
+def test_the_replicas_of_a_node_that_is_not_wanted_are_moved() -> None:
+    plan = shrunk("Running", replicas=(2, 0))
+    assert plan.actions == (MoveReplicas("orders", 2, {0: (1, 0)}, "move replicas of orders-0 away from node 2"),)
+    assert (plan.words[0].reason, plan.words[0].message) == (
+        "Shrinking",
+        "node 2 holds 1 replica; 1 partition on the way to other brokers",
+    )
 
 
 def shrunk(state: NodeState, *, replicas: tuple[int, ...] = (0, 1), voters: tuple[int, ...] = (0, 1)) -> ClusterPlan:
