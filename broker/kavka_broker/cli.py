@@ -44,6 +44,9 @@ def parser() -> argparse.ArgumentParser:
         "--initial-controllers", "-I", metavar="LIST", help="begin with these: ID@HOST:PORT:DIRECTORY_ID,..."
     )
     voters.add_argument("--no-initial-controllers", "-N", action="store_true", help="join a quorum that is there")
+    formatting.add_argument(
+        "--directory-id", action="append", default=[], metavar="DIRECTORY=ID", help="give a log directory this id"
+    )
     commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
     return root
 
@@ -57,7 +60,13 @@ def read_config(path: Path) -> BrokerConfig:
 
 
 def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:
-    from kavka_broker.controller.format import FormatError, Voters, format_directory, parse_voters
+    from kavka_broker.controller.format import (
+        FormatError,
+        Voters,
+        format_directory,
+        parse_directory_ids,
+        parse_voters,
+    )
     from kavka_broker.runtime.clock import SystemClock
     from kavka_broker.storage.disk import RealDisk
 
@@ -72,6 +81,7 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
             random_bytes=os.urandom,
             ignore_formatted=options.ignore_formatted,
             voters=Voters(options.standalone, initial, options.no_initial_controllers),
+            directory_ids=parse_directory_ids(options.directory_id),
         )
     except FormatError as error:
         fail(str(error))

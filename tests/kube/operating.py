@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
@@ -17,8 +17,9 @@ from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.handlers import logs, process
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.loop.seams import View
+from kavka_operator.loop.seams import Platform, View
 from kavka_operator.platform.kubernetes.api import Api, Document
+from kavka_operator.platform.kubernetes.objects import ClusterKey
 
 DIED = 9
 NODE = 1  # as `tests.support.servers` calls its one node
@@ -48,6 +49,15 @@ class CountedApi(Api):
         answer = await Api.apply(self, key, uid, parts, subresource)
         self.writes.note(f"{key[0]} {key[2]} {subresource}".strip())
         return answer
+
+    async def put(self, manifest: Document) -> Document:
+        answer = await Api.put(self, manifest)
+        self.writes.note(f"{manifest['kind']} {manifest['metadata']['name']}")
+        return answer
+
+    async def delete(self, document: Document) -> None:
+        await Api.delete(self, document)
+        self.writes.note(f"no {document['kind']} {document['metadata']['name']}")
 
 
 class CountedKafka(KafkaClient):
@@ -82,13 +92,40 @@ class Elsewhere:
         raise AssertionError(f"nothing to do for nodes that run: {action}")
 
 
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """Nodes that are made as pods and run nowhere; brokers that run elsewhere answer for those that are said to run."""
+
+    pods: Platform
+    bootstrap: str
+
+    def look(self, cluster: KafkaCluster) -> View:
+        view = self.pods.look(cluster)
+        wanted = [replace(node, controller=None) for node in view.wanted]  # the brokers elsewhere keep their voters
+        return replace(view, wanted=wanted, bootstrap=self.bootstrap if view.bootstrap else "", metrics={})
+
+    def perform(self, action: NodeAction) -> None:
+        self.pods.perform(action)
+
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        return self.pods.allow(cluster, nodes)
+
+
+def platform_of(key: ClusterKey, ground: process.Ground, bootstrap: str) -> Platform:
+    """Pods for the cluster of this name, and for any other the brokers that run already."""
+    return Borrowed(process.hosted(key, ground), bootstrap) if key[1] == "pods" else Elsewhere(bootstrap)
+
+
 def main(bootstrap: str, last: int | None) -> None:
     """Run the operator until it is ended, or has done its last write."""
     writes = CountedKafka.writes = Writes(last)
     logs.to_stderr()
     options = process.Options.of(dict(os.environ))
     work = process.operate(
-        options, lambda _: Elsewhere(bootstrap), CountedKafka, lambda client: CountedApi(client, writes)
+        options,
+        lambda key, ground: platform_of(key, ground, bootstrap),
+        CountedKafka,
+        lambda client: CountedApi(client, writes),
     )
     asyncio.run(work)
 

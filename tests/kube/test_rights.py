@@ -22,11 +22,13 @@ from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.test_operator import Operated
+from tests.kube.test_pods import CANNOT_PULL, RUNS, begun, find, of_pods, say
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
 
 HOME, PLACE = "kavka", "shop"
 END_SECONDS_MAX = 60.0
+CREATED = 201
 RIGHTS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 Right = tuple[str, str, str]
 """Group, resource and verb."""
@@ -105,7 +107,12 @@ def right_of(event: Json) -> Right:
 
 
 def decided(events: list[Json], decision: str) -> set[Right]:
-    return {right_of(event) for event in events if event["annotations"]["authorization.k8s.io/decision"] == decision}
+    """The rights that were asked for; to apply what is not there yet takes that to create it too, which has no event."""
+    found = [event for event in events if event["annotations"]["authorization.k8s.io/decision"] == decision]
+    made = [right_of(event) for event in found if event.get("responseStatus", {}).get("code") == CREATED]
+    return {right_of(event) for event in found} | {
+        (group, resource, "create") for group, resource, verb in made if verb == "patch"
+    }
 
 
 def granted() -> set[Right]:
@@ -132,7 +139,24 @@ def play(scene: Confined, namespaces: str) -> None:
     for kind, plural, own in (("Topic", "topics", "orders"), ("ClientQuota", "clientquotas", "etl")):
         scene.kubernetes.shows("delete", f"{plural}.kavka.dev", own, "--wait=false")
         scene.until(lambda kind=kind, own=own: scene.is_gone(kind, own))  # type: ignore[misc]
+    play_pods(scene)
     scene.end()
+
+
+def play_pods(scene: Confined) -> None:
+    """Let the operator make nodes, give one another image, and take one away that is not wanted any more."""
+    begun(scene, of_pods(5), pods=5)
+    for number in range(5):
+        say(scene, f"pods-nodes-{number}-0", RUNS)
+    scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")
+    assert scene.kubernetes.apply(of_pods(4)).is_well
+    scene.until(lambda: not find(scene, "statefulsets", "pods-nodes-4"))
+    say(scene, "pods-nodes-0-0", CANNOT_PULL)
+    former = find(scene, "pods", "pods-nodes-0-0")["metadata"]["uid"]
+    better = of_pods(4)
+    better["spec"]["image"] = "kavka/broker:2"
+    assert scene.kubernetes.apply(better).is_well
+    scene.until(lambda: find(scene, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
 
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])

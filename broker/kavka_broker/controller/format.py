@@ -13,9 +13,12 @@ Which of them cannot be guessed for a controller that knows of others: two that 
 with one id. One that knows of nobody else begins alone.
 
 A directory that belongs to a cluster is never formatted again: its records would be read as another cluster's.
+
+The id of a directory is drawn, unless `--directory-id` gives it: whoever keeps volumes knows each of them by its id before
+anything is on it, and finds out that a volume was replaced by another.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,6 +61,7 @@ class Voters:
 
 
 AS_CONFIGURED: Final = Voters()
+NO_IDS: Final[Mapping[str, bytes]] = {}
 
 
 def parse_voters(text: str, listener: str) -> tuple[Voter, ...]:
@@ -88,6 +92,19 @@ def _parse_voter(item: str, listener: str) -> Voter:
     return Voter(int(node_id), from_text(directory), ((listener, host.strip("[]"), int(port)),))
 
 
+def parse_directory_ids(items: Sequence[str]) -> dict[str, bytes]:
+    """The ids that `--directory-id` gives to directories: DIRECTORY=ID each. Raises FormatError."""
+    found: dict[str, bytes] = {}
+    for item in items:
+        directory, equals, text = item.rpartition("=")
+        if not (equals and directory) or is_reserved(text):
+            raise FormatError(f'--directory-id: write DIRECTORY=ID with 22 URL-safe base64 characters, not "{item}"')
+        if directory in found or from_text(text) in found.values():
+            raise FormatError(f'--directory-id: "{item}" names a directory or an id twice; give each its own')
+        found[directory] = from_text(text)
+    return found
+
+
 def random_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
     """A uuid of version 4 that Kafka does not reserve and whose text does not look like an option."""
     while True:
@@ -108,15 +125,21 @@ def format_directory(
     random_bytes: Callable[[int], bytes],
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
+    directory_ids: Mapping[str, bytes] = NO_IDS,
 ) -> Formatted:
-    """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be."""
+    """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be.
+
+    `directory_ids` are given to new directories; the others' are drawn.
+    """
     _check_voters(config, voters)
     directories = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
+    _check_ids(config, voters, directories, directory_ids)
     taken = [directory for directory in directories if disk.exists(f"{directory}/{META_PROPERTIES}")]
     _check_taken(disk, config, cluster_id, taken, ignore_formatted=ignore_formatted)
+    _check_replaced(disk, taken, directory_ids)
     new = [directory for directory in directories if directory not in taken]
     for directory in new:
-        directory_id = random_uuid(random_bytes)
+        directory_id = directory_ids.get(directory) or random_uuid(random_bytes)
         disk.make_directory(directory)
         disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms))
         if directory == config.metadata_log_dir:
@@ -148,6 +171,32 @@ def _check_taken(
             raise FormatError(f"{directory} {problem}; choose another directory")
         if not ignore_formatted:
             raise FormatError(f"{directory} is formatted already; --ignore-formatted leaves it as it is")
+
+
+def _check_ids(
+    config: BrokerConfig, voters: Voters, directories: Sequence[str], directory_ids: Mapping[str, bytes]
+) -> None:
+    """Raise FormatError for ids of directories that are not configured, or that contradict the initial controllers."""
+    for directory in directory_ids:
+        if directory not in directories:
+            known = ", ".join(directories)
+            raise FormatError(f"--directory-id: {directory} is no log directory of this node; there are {known}")
+    given = _given_directory(config, voters)
+    if given is not None and directory_ids.get(config.metadata_log_dir, given) != given:
+        raise FormatError(
+            f"--directory-id: {config.metadata_log_dir} holds the metadata log and has another id in"
+            " --initial-controllers; write the same"
+        )
+
+
+def _check_replaced(disk: Disk, taken: Sequence[str], directory_ids: Mapping[str, bytes]) -> None:
+    """Raise FormatError for a formatted directory that has another id than the one given."""
+    for directory in taken:
+        found = parse_properties(disk.read_file(f"{directory}/{META_PROPERTIES}").decode()).get("directory.id")
+        wanted = directory_ids.get(directory)
+        if found is not None and wanted is not None and found != to_text(wanted):
+            problem = f"has the id {found}, not {to_text(wanted)}"
+            raise FormatError(f"{directory} {problem}: it is another directory; bring back the right one")
 
 
 def is_reserved(text: str) -> bool:

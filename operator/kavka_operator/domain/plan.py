@@ -180,7 +180,19 @@ class StopNode:
         return f"stop node {self.node}, which is no longer wanted and holds nothing"
 
 
-NodeAction = StartNode | RestartNode | StopNode
+@dataclass(frozen=True, slots=True)
+class GrowVolume:
+    """A volume of a node to make larger, while the node runs."""
+
+    node: int
+    volume: str
+    size: int
+
+    def __str__(self) -> str:
+        return f'grow volume "{self.volume}" of node {self.node} to {spell(self.size)}'
+
+
+NodeAction = StartNode | RestartNode | StopNode | GrowVolume
 ClusterAction = NodeAction | ElectLeaders | VoterAction | MoveReplicas
 Action = KafkaAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)

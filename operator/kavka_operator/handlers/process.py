@@ -24,11 +24,13 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
+from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.hosted import Hosted
 from kavka_operator.platform.kubernetes.lease import Lease
+from kavka_operator.platform.kubernetes.news import News
 from kavka_operator.platform.kubernetes.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_operator.platform.kubernetes.resources import KubernetesResources
-from kavka_operator.platform.kubernetes.unhosted import Unhosted
 
 log = logging.getLogger("kavka.operator")
 
@@ -37,6 +39,7 @@ RELIST_SECONDS = 300.0
 RETRY_SECONDS = 5.0
 LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
+IMAGE = "KAVKA_BROKER_IMAGE"
 
 
 class LeaseLostError(Exception):
@@ -45,18 +48,48 @@ class LeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the process is told by its environment: the namespaces to watch (none: all) and where the lease lies."""
+    """What the process is told by its environment: the namespaces to watch (none: all) and where the lease lies.
+
+    `image` is that of brokers whose KafkaCluster names none.
+    """
 
     namespaces: tuple[str, ...] = ()
     lease_namespace: str | None = None
     identity: str = ""
+    image: str | None = None
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
         """The options in environment variables. Without POD_NAMESPACE nobody else is asked before acting."""
         names = environment.get("KAVKA_WATCH_NAMESPACES", "").replace(",", " ").split()
         identity = environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
-        return Options(tuple(names), environment.get("POD_NAMESPACE") or None, identity)
+        return Options(tuple(names), environment.get("POD_NAMESPACE") or None, identity, environment.get(IMAGE) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a place where nodes run needs of the process: the API server, and what was heard of their objects."""
+
+    api: Api
+    bridge: Bridge
+    news: News
+    options: Options
+
+
+PlatformOf = Callable[[ClusterKey, Ground], Platform]
+
+
+def hosted(cluster: ClusterKey, ground: Ground) -> Platform:
+    """The place where the nodes of a cluster run: pods."""
+    return Hosted(
+        cluster,
+        ground.api,
+        ground.bridge,
+        ground.options.image,
+        lambda: ground.news.count(cluster),
+        time.monotonic,
+        draw_id,
+    )
 
 
 @dataclass(slots=True)
@@ -68,17 +101,19 @@ class Operator:
 
     api: Api
     options: Options
-    platform_of: Callable[[ClusterKey], Platform]
+    platform_of: PlatformOf
     connect: Callable[[str], Admin]
 
     async def run(self) -> None:
         """Look after every cluster until cancelled."""
         bridge = Bridge(asyncio.get_running_loop())
         objects = Objects(lambda cluster: lanes.wake(cluster))  # noqa: PLW0108 - the lanes are made below
+        news = News(lambda cluster: lanes.hurry(cluster))  # noqa: PLW0108 - see above
+        ground = Ground(self.api, bridge, news, self.options)
 
         def loop_of(cluster: ClusterKey) -> ClusterLoop:
             resources = KubernetesResources(cluster, objects, self.api, bridge)
-            platform, name = self.platform_of(cluster), "/".join(cluster)
+            platform, name = self.platform_of(cluster, ground), "/".join(cluster)
 
             def tell(words: str) -> None:
                 log.info("cluster.noted", extra={"cluster": name, "words": words})
@@ -89,7 +124,7 @@ class Operator:
         await self._fill(objects)
         relist = asyncio.create_task(self._relist(objects))
         try:
-            await self._watch(objects)
+            await self._watch(objects, news)
         finally:
             relist.cancel()
             await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
@@ -129,16 +164,18 @@ class Operator:
             )
             objects.omitted = 0
 
-    async def _watch(self, objects: Objects) -> None:
+    async def _watch(self, objects: Objects, news: News) -> None:
         settings = kopf.OperatorSettings()
         settings.watching.server_timeout = WATCH_SECONDS_MAX
         settings.posting.enabled = False
         settings.scanning.disabled = True  # what there is was listed before: no rights on definitions are needed
-        memo = kopf.Memo(objects=objects)
+        memo = kopf.Memo(objects=objects, news=news)
         await kopf.operator(
             registry=watching.REGISTRY,
             settings=settings,
             memo=memo,
+            # kopf would ask who the user is, and in the image it is nobody
+            identity=self.options.identity,  # type: ignore[arg-type]
             standalone=True,
             clusterwide=not self.options.namespaces,
             namespaces=self.options.namespaces,
@@ -147,7 +184,7 @@ class Operator:
 
 async def operate(
     options: Options,
-    platform_of: Callable[[ClusterKey], Platform],
+    platform_of: PlatformOf,
     connect: Callable[[str], Admin],
     api_of: Callable[[ApiClient], Api] = Api,
 ) -> None:
@@ -196,7 +233,7 @@ def _now() -> datetime:
 def main() -> None:
     """Run until a signal ends it, or the lease is lost."""
     logs.to_stderr()
-    asyncio.run(operate(Options.of(dict(os.environ)), lambda _: Unhosted(), KafkaClient))
+    asyncio.run(operate(Options.of(dict(os.environ)), hosted, KafkaClient))
 
 
 if __name__ == "__main__":

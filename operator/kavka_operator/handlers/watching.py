@@ -5,9 +5,13 @@ from typing import Any
 import kopf
 
 from kavka_operator.api import GROUP, VERSION
+from kavka_operator.platform.kubernetes.names import CLUSTER, MANAGED_BY, OPERATOR
+from kavka_operator.platform.kubernetes.news import News
 from kavka_operator.platform.kubernetes.objects import Objects, key_of_document
 
 REGISTRY = kopf.OperatorRegistry()
+OURS: dict[str, Any] = {CLUSTER: kopf.PRESENT, MANAGED_BY: OPERATOR}
+"""The labels of what nodes are made of."""
 
 
 @kopf.on.login(registry=REGISTRY)
@@ -26,3 +30,12 @@ async def on_event(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: 
         objects.drop(key_of_document(body), str(body["metadata"].get("uid")))
     else:
         objects.take(dict(body))
+
+
+@kopf.on.event("", "v1", "pods", labels=OURS, registry=REGISTRY)
+@kopf.on.event("", "v1", "persistentvolumeclaims", labels=OURS, registry=REGISTRY)
+@kopf.on.event("apps", "v1", "statefulsets", labels=OURS, registry=REGISTRY)
+async def on_news(body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
+    """An object that a node is made of was made, changed, listed, or is gone."""
+    news: News = memo.news
+    news.take(body)

@@ -374,10 +374,11 @@ class ClusterLoop:
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
+        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
+        status = cluster_status(cluster, [], {}, None, plan, self.now(), pools=view.pools)
+        self._set_status(cluster, status)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
-        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
-        self.resources.set_status(cluster, cluster_status(cluster, [], {}, None, plan, self.now()))
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
 
     def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:

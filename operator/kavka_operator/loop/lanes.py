@@ -47,6 +47,14 @@ class Lanes:
                 self._waiting[cluster] = None
                 self.tell(f"KafkaCluster {'/'.join(cluster)} waits: {LANES_MAX} clusters are looked after")
 
+    def hurry(self, cluster: ClusterKey) -> None:
+        """Let a cluster that is looked after be looked at at once: its nodes have news."""
+        with self._lock:
+            lane = self._lanes.get(cluster)
+        if lane is not None:
+            lane.loop.hurry()
+            lane.news.set()
+
     def _begin(self, cluster: ClusterKey) -> None:
         lane = self._lanes[cluster] = _Lane(self.loop_of(cluster), lambda: self._is_over(cluster), self.tell)
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)

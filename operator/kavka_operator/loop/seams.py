@@ -28,7 +28,7 @@ class NotWrittenError(Exception):
 class View:
     """The nodes of a cluster at one moment, wanted and seen.
 
-    `places` are address and directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
+    `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
     of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
     it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date. `pools`
     are the first ids of pools, where the platform keeps them itself. `asked` are the nodes whose machine is to be
@@ -39,7 +39,7 @@ class View:
     seen: Mapping[int, SeenNode] = field(default_factory=dict)
     volumes: Mapping[int, Sequence[SeenVolume]] = field(default_factory=dict)
     leaving: Sequence[WantedNode] = ()
-    places: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    places: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     metrics: Mapping[int, str] = field(default_factory=dict)
     bootstrap: str = ""
     pools: Mapping[str, int] | None = None

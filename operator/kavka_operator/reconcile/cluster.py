@@ -16,6 +16,7 @@ from kavka_operator.api.settings import broker_faults, dynamic
 from kavka_operator.domain.plan import (
     AlterBrokers,
     ClusterPlan,
+    GrowVolume,
     Plan,
     StartNode,
     StopNode,
@@ -30,7 +31,7 @@ from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.draining import held_by, moves, too_large
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
-from kavka_operator.reconcile.volumes import refusals
+from kavka_operator.reconcile.volumes import last_copies, refusals
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
 
@@ -53,7 +54,7 @@ def reconcile(
     faults += [f'spec.rollout.windows: there is no time zone "{zone}"; write one as Europe/Berlin' for zone in zones]
     if faults:
         return Plan(words=stalled("BadConfig", "; ".join(faults)))
-    refused = refusals(wanted, nodes, volumes)
+    refused = {**refusals(wanted, nodes, volumes), **last_copies(wanted, nodes, seen, survey)}
     absent = [node for node in nodes if node.id not in seen or seen[node.id].state == "Stopped"]
     if startable := [node for node in absent if node.id not in refused]:
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
@@ -65,8 +66,18 @@ def reconcile(
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
     if step is not None and not is_pending(step):
         return step
-    rest = _at_rest(nodes, seen, cluster, survey, change)
+    rest = _grown(_at_rest(nodes, seen, cluster, survey, change), volumes)
     return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
+
+
+def _grown(rest: ClusterPlan, volumes: Mapping[int, Sequence[SeenVolume]]) -> ClusterPlan:
+    """The plan, or that of growing the volumes that are too small, where nothing else is to be done."""
+    small = [(number, volume) for number, found in sorted(volumes.items()) for volume in found]
+    growing = [GrowVolume(number, volume.name, volume.grows_to) for number, volume in small if volume.grows_to]
+    is_ready = any((word.type, word.status) == ("Ready", "True") for word in rest.words)
+    if not is_ready or rest.actions or not growing:
+        return rest
+    return Plan(tuple(growing), reconciling("Growing", "; ".join(map(str, growing))))
 
 
 def _at_rest(

@@ -144,7 +144,7 @@ def cluster_status(
     now: datetime,
     *,
     unmanaged: tuple[str, ...] = (),
-    places: Mapping[int, tuple[str, str]] | None = None,
+    places: Mapping[int, tuple[str, str | None]] | None = None,
     survey: Survey | None = None,
     empty: tuple[str, ...] = (),
     pools: Mapping[str, int] | None = None,
@@ -193,7 +193,7 @@ def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) 
 
 
 def _node_line(
-    node: WantedNode, seen: SeenNode | None, cluster: SeenCluster | None, place: tuple[str, str] | None
+    node: WantedNode, seen: SeenNode | None, cluster: SeenCluster | None, place: tuple[str, str | None] | None
 ) -> NodeStatus:
     broker = cluster.brokers.get(node.id) if cluster else None
     address, directory = place or (broker.address if broker else None, None)

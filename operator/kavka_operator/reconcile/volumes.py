@@ -11,7 +11,7 @@ empty one that takes its place is another, so that the next loss is noticed agai
 from collections.abc import Mapping, Sequence
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.seen import SeenVolume, WantedNode
+from kavka_operator.domain.seen import SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, some
 
 FORGET = "kavka.dev/forget-volumes"
@@ -30,6 +30,35 @@ def refusal(node: WantedNode, seen: Sequence[SeenVolume], given_up: Sequence[str
     """Why the node may not be started as it is wanted; None if it may."""
     vanished = [words for volume in seen if (words := _vanished(node, volume, given_up))]
     return "; ".join([*removals(node, seen), *vanished]) or None
+
+
+def last_copies(
+    wanted: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], survey: Survey | None
+) -> dict[int, str]:
+    """The nodes that have lost a volume and may not begin with an empty one, and why.
+
+    Where voters and directories have ids, an empty volume is no danger to the quorum. It is one to a partition that
+    counts the node as in sync: the empty replica would be taken for a whole one.
+    """
+    given_up = set(forgotten(wanted))
+    lost = {
+        node.id: [found for found in seen[node.id].lost if found not in given_up] for node in nodes if node.id in seen
+    }
+    return {
+        number: words
+        for number, ids in lost.items()
+        if ids and (words := _needed(number, ids, seen[number].message, survey)) is not None
+    }
+
+
+def _needed(number: int, ids: Sequence[str], message: str, survey: Survey | None) -> str | None:
+    give_up = f"or give it up with the annotation {FORGET}={','.join(ids)}"
+    if survey is None or survey.doubt:
+        return f"node {number}: {message}, and no broker tells whether others have what it held; wait, {give_up}"
+    counted_on = [partition.name for partition in survey.partitions if number in partition.isr]
+    if not counted_on:
+        return None
+    return f"node {number}: {message}, and it counts as in sync with {some(counted_on)}; bring it back, {give_up}"
 
 
 def removals(node: WantedNode, seen: Sequence[SeenVolume]) -> list[str]:

@@ -1,5 +1,7 @@
 """What `format` leaves, and what it refuses to touch."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from kavka_broker.controller.format import (
@@ -8,6 +10,7 @@ from kavka_broker.controller.format import (
     Formatted,
     Voters,
     format_directory,
+    parse_directory_ids,
     parse_voters,
     random_uuid,
 )
@@ -29,6 +32,7 @@ def form(
     *,
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
+    directory_ids: Sequence[str] = (),
 ) -> Formatted:
     return format_directory(
         machine.disk,
@@ -38,6 +42,7 @@ def form(
         random_bytes=machine.random_bytes,
         ignore_formatted=ignore_formatted,
         voters=voters,
+        directory_ids=parse_directory_ids(directory_ids),
     )
 
 
@@ -203,3 +208,46 @@ def test_options_that_would_make_two_quorums_or_none_are_refused(
 def test_an_invalid_list_of_controllers_is_refused(text: str, problem: str) -> None:
     with pytest.raises(FormatError, match=problem):
         parse_voters(text, "CONTROLLER")
+
+
+ID_A, ID_B = to_text(bytes([1] * 16)), to_text(bytes([2] * 16))
+
+
+def test_directories_have_the_ids_that_are_given() -> None:
+    machine = Machine(log_dirs="/a,/b", metadata_log_dir="/a")
+    form(machine, directory_ids=(f"/a={ID_A}", f"/b={ID_B}"))
+    assert [meta(machine, directory)["directory.id"] for directory in ("/a", "/b")] == [ID_A, ID_B]
+    assert form(machine, ignore_formatted=True, directory_ids=(f"/a={ID_A}",)).already == ("/a", "/b")
+
+
+def test_a_directory_with_another_id_is_another_directory() -> None:
+    machine = Machine(log_dirs="/a", metadata_log_dir="/a")
+    form(machine, directory_ids=(f"/a={ID_A}",))
+    with pytest.raises(FormatError, match=r"/a has the id .*bring back the right one"):
+        form(machine, ignore_formatted=True, directory_ids=(f"/a={ID_B}",))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("/a", "write DIRECTORY=ID"),
+        ("/a=short", "write DIRECTORY=ID"),
+        (f"/c={ID_A}", "/c is no log directory of this node; there are /a, /b"),
+        (f"/a={ID_A} /a={ID_B}", "names a directory or an id twice"),
+        (f"/a={ID_A} /b={ID_A}", "names a directory or an id twice"),
+    ],
+)
+def test_ids_that_cannot_be_given(given: str, words: str) -> None:
+    machine = Machine(log_dirs="/a,/b", metadata_log_dir="/a")
+    with pytest.raises(FormatError, match=words):
+        form(machine, directory_ids=given.split())
+    assert not machine.disk.exists("/a/meta.properties")
+
+
+def test_a_given_id_may_not_contradict_the_initial_controllers() -> None:
+    machine = Machine(log_dirs="/a", metadata_log_dir="/a", controller_quorum_bootstrap_servers="one:9093,two:9093")
+    voters = Voters(initial=parse_voters(f"1@one:9093:{ID_A},2@two:9093:{ID_B}", "CONTROLLER"))
+    with pytest.raises(FormatError, match="another id in --initial-controllers"):
+        form(machine, voters=voters, directory_ids=(f"/a={ID_B}",))
+    form(machine, voters=voters, directory_ids=(f"/a={ID_A}",))
+    assert meta(machine, "/a")["directory.id"] == ID_A

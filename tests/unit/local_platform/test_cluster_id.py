@@ -1,11 +1,11 @@
 """One cluster id in 64 begins with a hyphen, which a command line takes for an option."""
 
 from kavka_broker.cli import parser
-from kavka_operator.platform.local.up import _draw_id
+from kavka_operator.platform.drawing import draw_id
 
 
 def test_no_drawn_id_looks_like_an_option() -> None:
-    assert not any(_draw_id().startswith("-") for _ in range(2_000))
+    assert not any(draw_id().startswith("-") for _ in range(2_000))
 
 
 def test_the_broker_takes_such_an_id_all_the_same() -> None:

@@ -22,8 +22,8 @@ from kavka_operator.loop.cluster_loop import (
     rest_seconds,
 )
 from kavka_operator.loop.seams import NotWrittenError, View
-from kavka_operator.platform.kubernetes.unhosted import Unhosted
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
+from tests.unit.operator.nowhere import Nowhere
 
 WHOLE, EACH = quota("whole", scope="Cluster"), quota("each")
 
@@ -194,8 +194,8 @@ def test_without_their_cluster_topics_and_quotas_say_so_and_may_go() -> None:
 
 def test_nodes_that_cannot_run_here_are_told_of() -> None:
     scene = Scene()
-    scene.loop.platform = Unhosted()
-    with pytest.raises(HopelessError, match="not as pods yet"):
+    scene.loop.platform = Nowhere()
+    with pytest.raises(HopelessError, match="no room for nodes"):
         scene.turn()
     assert scene.reason(0) == "PlatformUnavailable"
 

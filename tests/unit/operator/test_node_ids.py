@@ -9,13 +9,13 @@ from kavka_operator.api.cluster_status import POOL_NAMES_MAX
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, NodePool
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import Plan, ready
-from kavka_operator.platform.kubernetes.unhosted import Unhosted
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import cluster_status
 from tests.unit.operator.fakes import NOW, cluster
+from tests.unit.operator.nowhere import Nowhere
 from tests.unit.operator.person import Person
 
 
@@ -63,7 +63,7 @@ def test_nodes_have_the_ids_of_their_pool_in_any_order_of_the_pools() -> None:
 
 
 def test_ids_are_kept_in_the_status() -> None:
-    platform, wanted = Unhosted(), of_pools("a", "b")
+    platform, wanted = Nowhere(), of_pools("a", "b")
     status = cluster_status(wanted, platform.look(wanted).wanted, {}, None, Plan(words=ready("")), NOW)
     assert status.to_dict()["pools"] == [{"name": "a", "firstNodeId": 0}, {"name": "b", "firstNodeId": 100}]
     reordered = of_pools("front", "b", "a").replaced({"status": status})

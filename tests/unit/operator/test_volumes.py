@@ -10,7 +10,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.stored import resource_from
 from kavka_operator.domain.plan import StartNode
-from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
+from kavka_operator.domain.seen import SeenNode, SeenPartition, SeenQuorum, SeenVolume, Survey, WantedNode
 from kavka_operator.platform.local import members, volumes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import lost_volumes
@@ -161,3 +161,22 @@ def test_an_api_server_is_told_which_volumes_may_go(status: object, names: tuple
     old = before.replaced({"status": KafkaClusterStatus.decode(status)})
     assert (not list(two_volumes(*names).forbidden_changes(old))) == is_kept
     assert isinstance(resource_from({"kind": "KafkaCluster", **old.to_dict()}), KafkaCluster)
+
+
+@pytest.mark.parametrize(
+    ("isr", "given_up", "starts"),
+    [((1, 2), "", True), ((0,), "", False), ((0, 1, 2), "", False), ((0,), "old", True), (None, "", False)],
+)
+def test_an_empty_volume_takes_the_place_of_a_lost_one_where_nothing_counts_on_it(
+    isr: tuple[int, ...] | None, given_up: str, starts: bool
+) -> None:
+    wanted = cluster(metadata={"annotations": {"kavka.dev/forget-volumes": given_up}})
+    lost = SeenNode(0, "Stopped", "new", message="the volume data is gone", lost=("old",))
+    survey = None
+    if isr is not None:
+        survey = Survey((SeenPartition("orders", 7, None, (0, 1, 2), isr),), SeenQuorum(1, (1, 2), {}))
+    plan = clusters.reconcile(wanted, [node("data")], {0: lost}, None, survey, NOW)
+    assert list(plan.actions) == ([StartNode(0)] if starts else [])
+    if not starts:
+        assert "kavka.dev/forget-volumes=old" in plan.words[0].message
+        assert plan.words[0].reason == "VolumeRefused"

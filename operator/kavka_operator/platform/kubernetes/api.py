@@ -23,6 +23,14 @@ MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
 PAGE_MAX = 500
 GONE, CONFLICT = 404, 409
+PLACES = {
+    "Pod": ("/api/v1", "pods"),
+    "Service": ("/api/v1", "services"),
+    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
+    "StatefulSet": ("/apis/apps/v1", "statefulsets"),
+    "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies"),
+}
+"""Where the API server has the kinds that nodes are made of."""
 APPLY = "application/apply-patch+yaml"
 
 Document = dict[str, Any]
@@ -39,7 +47,7 @@ class ApiError(NotWrittenError):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Requests about the custom resources."""
+    """Requests about the custom resources, the lease, and the objects that nodes are made of."""
 
     client: ApiClient
 
@@ -63,6 +71,45 @@ class Api:
         path = _path(kind, namespace, name, *([subresource] if subresource else []))
         query = [("fieldManager", MANAGER), ("force", "true")]
         return await self._request("PATCH", path, query=query, body=body, content_type=APPLY)
+
+    async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
+        """The objects of a kind in a namespace that have these labels. Raises ApiError."""
+        found: list[Document] = []
+        wanted = ",".join(f"{name}={value}" for name, value in labels.items())
+        query = [("labelSelector", wanted), ("limit", str(PAGE_MAX))]
+        rest: str | None = ""
+        while rest is not None:
+            more = [("continue", rest)] if rest else []
+            page = await self._request("GET", _place(kind, namespace), query=[*query, *more])
+            found += [
+                {**item, "kind": kind, "apiVersion": page["apiVersion"]} for item in page["items"]
+            ]  # lists leave it out
+            rest = page["metadata"].get("continue") or None
+        return found
+
+    async def find(self, kind: str, namespace: str, name: str) -> Document | None:
+        """An object that nodes are made of as it is now; None where there is none. Raises ApiError."""
+        try:
+            return await self._request("GET", _place(kind, namespace, name), query=[])
+        except ApiError as error:
+            if error.status != GONE:
+                raise
+            return None
+
+    async def put(self, manifest: Document) -> Document:
+        """Apply an object that nodes are made of, and be told how it is now. Raises ApiError."""
+        metadata = manifest["metadata"]
+        path = _place(manifest["kind"], metadata["namespace"], metadata["name"])
+        query = [("fieldManager", MANAGER), ("force", "true")]
+        return await self._request("PATCH", path, query=query, body=manifest, content_type=APPLY)
+
+    async def delete(self, document: Document) -> None:
+        """Delete an object as it was read: not if it has changed since, or was made again. Raises ApiError."""
+        metadata = document["metadata"]
+        path = _place(document["kind"], metadata["namespace"], metadata["name"])
+        found = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": found, "propagationPolicy": "Background"}
+        await self._request("DELETE", path, query=[], body=body)
 
     async def lease(self, namespace: str, name: str) -> Document:
         """A Lease. Raises ApiError."""
@@ -122,6 +169,12 @@ class Bridge:
 
 def _leases(namespace: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+
+def _place(kind: str, namespace: str, *rest: str) -> str:
+    """The path of the objects of a kind that nodes are made of, or of one of them."""
+    prefix, plural = PLACES[kind]
+    return "/".join((prefix, "namespaces", namespace, plural, *rest))
 
 
 def _path(kind: str, namespace: str | None, *rest: str) -> str:

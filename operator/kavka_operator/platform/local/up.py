@@ -8,8 +8,6 @@ outlives it: nodes are stopped on the way out, and the kernel ends them when thi
 import json
 import os
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from kavka_operator.domain.plan import ClusterPlan, Plan, unknown
 from kavka_operator.kafka.admin import Admin
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.looking import LookResult
+from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout
@@ -59,7 +58,7 @@ class Up:
         if not self._lock.take():
             raise UpError(f"{self._where()} is running already; stop it with `kavka down`")
         self._supervisor = Supervisor(
-            self.layout, self.signals, time.monotonic, self.tell, read_cluster_id(self.layout.cluster_id, _draw_id)
+            self.layout, self.signals, time.monotonic, self.tell, read_cluster_id(self.layout.cluster_id, draw_id)
         )
         self._loop = ClusterLoop(
             self._store, self._supervisor, self.connect, self.tell, self.on_ready, time.monotonic, _now
@@ -126,11 +125,3 @@ class Up:
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
-
-
-def _draw_id() -> str:
-    """A random id as Kafka spells ids; none that a command line would take for an option."""
-    while True:
-        drawn = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not drawn.startswith("-"):
-            return drawn

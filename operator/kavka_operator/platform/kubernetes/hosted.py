@@ -1,0 +1,310 @@
+"""Nodes as pods: a StatefulSet of one for each node, and volumes that are kept.
+
+`look` lists what there is and decides nothing; what a cluster has once (Services, the guard of the controllers) is
+put right there. A template changes only at the moment when its node is to be started or restarted, so a pod that is
+evicted comes back with what it had. Before a restart the pod is read again, and deleted only as it was read.
+
+Ids are drawn before anything is formatted, and kept on the claims of the volumes, in this order: first every claim with
+the id of its directory, then on each the list of the first controllers, and only then the StatefulSets. So an operator
+that dies in between is followed by one that goes on with the same ids; and a volume that is made again later has an id
+that is not in the list, joins as an observer, and never votes as the controller that it was.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.node_ids import first_ids
+from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
+from kavka_operator.domain.seen import ControllerPlace, WantedNode
+from kavka_operator.loop.seams import PlatformUnavailableError, View
+from kavka_operator.platform.kubernetes import manifests, seeing
+from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.faults import faults
+from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
+from kavka_operator.platform.kubernetes.objects import ClusterKey
+from kavka_operator.platform.kubernetes.seeing import Known
+from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
+from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
+from kavka_operator.platform.nodes import CONTROLLER, nodes_of
+
+KNOWN_SECONDS_MAX = 10.0
+"""How long a list is believed where nothing was heard of the cluster's objects since."""
+
+SHARED = ("Service", "NetworkPolicy")
+
+
+@dataclass(slots=True)
+class Hosted:
+    """A `Platform`: the nodes of one cluster are pods.
+
+    `image` is that of nodes whose resource names none; `news` counts what was heard of the cluster's objects; `draw`
+    gives a random id.
+    """
+
+    key: ClusterKey
+    api: Api
+    bridge: Bridge
+    image: str | None
+    news: Callable[[], int]
+    clock: Callable[[], float]
+    draw: Callable[[], str]
+    _known: Known = field(default_factory=Known)
+    _layouts: Mapping[int, Layout] = field(default_factory=dict)
+    _listed: tuple[int, float] | None = None
+
+    def look(self, cluster: KafkaCluster) -> View:
+        """The nodes as they are wanted and seen now. Raises ApiError."""
+        self._list()
+        known = self._known
+        nodes = nodes_of(cluster, {**cluster.status.first_ids, **known.pools})
+        pools = first_ids(cluster.spec.node_pools, {**cluster.status.first_ids, **known.pools})
+        self._layouts = {
+            node.id: Layout(cluster, nodes, node, known.metadata_volume(node.id) or node.pool.storage.volumes[0].name)
+            for node in nodes
+        }
+        seen = seeing.seen_nodes(known, {number: self._changes(layout) for number, layout in self._layouts.items()})
+        marks = seeing.stamp(known, seen)
+        problems = faults(self._layouts.values(), known, self.image) or self._provide(cluster)
+        if problems:
+            return View(seen=seen, pools=pools, refusal="; ".join(problems), stamp=marks)
+        running = [number for number, node in seen.items() if node.state == "Running"]
+        return View(
+            wanted=[self._wanted(layout) for layout in self._layouts.values()],
+            seen=seen,
+            volumes={number: self._volumes(layout) for number, layout in self._layouts.items()},
+            leaving=[seeing.former_node(known, number) for number in seen if number not in self._layouts],
+            places={number: (layout.address, None) for number, layout in self._layouts.items()},
+            metrics=self._metrics(cluster, running),
+            bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
+            pools=pools,
+            stamp=marks,
+        )
+
+    def perform(self, action: NodeAction) -> None:
+        """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
+        try:
+            match action:
+                case StartNode(node=number) if number in self._layouts:
+                    self._start(self._layouts[number])
+                case RestartNode(node=number) if number in self._layouts:
+                    self._restart(self._layouts[number])
+                case StopNode(node=number) if number in self._known.sets:
+                    self._delete(self._known.sets[number])
+                case GrowVolume(node=number, volume=name) if number in self._layouts:
+                    self._claim(self._layouts[number], name, self._kept(number, name))
+                case _:
+                    pass  # it has come or gone since it was decided: the next look tells
+        except ApiError as error:
+            if error.status not in {GONE, CONFLICT}:
+                raise PlatformUnavailableError(f"cannot {action}: {error}") from error
+        finally:
+            self._listed = None
+
+    def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
+        """Change nothing: who evicts pods is not held back yet."""
+        return False
+
+    def _list(self) -> None:
+        """List the cluster's objects, where something was heard of them since, or a while ago."""
+        heard, now = self.news(), self.clock()
+        if self._listed is not None and self._listed[0] == heard and now - self._listed[1] < KNOWN_SECONDS_MAX:
+            return
+        kinds = ("StatefulSet", "Pod", "PersistentVolumeClaim", *SHARED)
+        found = {kind: self._labelled(kind) for kind in kinds}
+        self._known = Known(
+            seeing.by_node(found["StatefulSet"]),
+            seeing.by_node(found["Pod"]),
+            {name_of(claim): claim for claim in found["PersistentVolumeClaim"]},
+            {(kind, name_of(document)): document for kind in SHARED for document in found[kind]},
+        )
+        self._listed = (heard, now)
+
+    def _labelled(self, kind: str) -> list[Document]:
+        namespace, name = self.key
+        return self.bridge.wait(self.api.labelled(kind, namespace, {CLUSTER: name}))
+
+    def _provide(self, cluster: KafkaCluster) -> list[str]:
+        """Put right what the cluster has once; the reasons why that cannot be."""
+        for manifest in manifests.shared(cluster):
+            kind, name = manifest["kind"], manifest["metadata"]["name"]
+            seen = self._known.shared.get((kind, name))
+            if seen is not None and manifests.is_ours(seen, cluster) and manifests.covers(seen, manifest):
+                continue
+            try:
+                self._put(cluster, manifest, seen)
+            except PlatformUnavailableError as error:
+                return [str(error)]
+            except ApiError as error:
+                if not 400 <= error.status < 500:
+                    raise
+                return [f'{kind} "{name}" cannot be written: {error}']
+            self._listed = None
+        return []
+
+    def _start(self, layout: Layout) -> None:
+        """Make the StatefulSet of a node that has none; give one that has lost a volume another, and nothing else."""
+        number = layout.node.id
+        if not self._known.initial:
+            self._form()
+        lost = seeing.lost_volumes(self._known, number) if number in self._known.sets else []
+        if lost and set(lost) <= set(layout.volumes):
+            self._heal(layout, lost)
+            return
+        self._claim_missing(layout)
+        manifest = manifests.stateful_set(layout, template(layout, self._image(layout), self._identity(layout)))
+        self._put(layout.cluster, manifest, self._known.sets.get(number))
+
+    def _form(self) -> None:
+        """Draw all ids of a new cluster, and write them down: the claims, and then who the first controllers are."""
+        if self._known.sets:
+            raise PlatformUnavailableError(
+                "the volumes of the cluster are gone, with all that it knew; bring one back, or delete the KafkaCluster"
+                " and apply it again: that begins a new cluster"
+            )
+        for layout in self._layouts.values():
+            self._claim_missing(layout)
+        first = [layout for layout in self._layouts.values() if layout.node.is_controller]
+        initial = ",".join(
+            f"{layout.node.id}@{layout.host}:{controller_port(layout.cluster)}:{self._directory(layout)}"
+            for layout in first
+        )
+        for layout in self._layouts.values():
+            for name in layout.volumes:
+                self._claim(layout, name, {**self._kept(layout.node.id, name), **manifests.formed(initial)})
+        self._relist()
+
+    def _directory(self, layout: Layout) -> str:
+        """The id of the directory that holds a node's metadata log."""
+        return annotation(self._known.claims_of(layout.node.id)[layout.metadata], DIRECTORY_ID)
+
+    def _heal(self, layout: Layout, lost: list[str]) -> None:
+        """Give a node empty volumes in the place of those that are gone, with ids that nobody has had.
+
+        The template is told first, and keeps everything else: no pod may format the new volume by the id of the old.
+        """
+        number = layout.node.id
+        live = self._known.sets[number]
+        drawn = {name: self.draw() for name in lost}
+        spec = deepcopy(live["spec"])
+        pod = spec["template"]["spec"]
+        kept = self._identity(layout)
+        mounted = claims_of(pod)
+        ids = {name: drawn.get(name) or kept.directories[name] for name in mounted}
+        initial = "" if layout.metadata in drawn else kept.initial
+        for container in pod["initContainers"]:
+            if container["name"] == FORMAT:
+                container["args"] = format_arguments(Identity(kept.cluster_id, ids, initial))
+        manifest = manifests.stateful_set(layout, spec["template"])
+        self._put(layout.cluster, manifest, live)
+        if (seen := self._known.pods.get(number)) is not None:
+            self._delete(seen)
+        for name, directory_id in drawn.items():
+            self._claim(layout, name, manifests.kept_of(kept.cluster_id, directory_id, self._known.initial))
+
+    def _restart(self, layout: Layout) -> None:
+        """Give a node what is wanted of it now, and let its pod be made again."""
+        number, namespace = layout.node.id, self.key[0]
+        known_set, known_pod = self._known.sets.get(number), self._known.pods.get(number)
+        if known_set is None:
+            return
+        now = self.bridge.wait(self.api.find("StatefulSet", namespace, name_of(known_set)))
+        pod = self.bridge.wait(self.api.find("Pod", namespace, f"{name_of(known_set)}-0"))
+        if now is None or uid_of(now) != uid_of(known_set) or uid_of(pod or {}) != uid_of(known_pod or {}):
+            return  # what was decided was decided about another pod
+        self._claim_missing(layout)
+        manifest = manifests.stateful_set(layout, template(layout, self._image(layout), self._identity(layout)))
+        self._put(layout.cluster, manifest, now)
+        if pod is not None:
+            self._delete({**pod, "kind": "Pod"})
+
+    def _claim_missing(self, layout: Layout) -> None:
+        """Make the claims that a node lacks, each with an id of its own."""
+        there = self._known.claims_of(layout.node.id)
+        missing = [name for name in layout.volumes if name not in there]
+        cluster_id = next(iter(self._known.cluster_ids), None) or self.draw()
+        for name in missing:
+            self._claim(layout, name, manifests.kept_of(cluster_id, self.draw(), self._known.initial))
+        if missing:
+            self._relist()
+
+    def _claim(self, layout: Layout, name: str, kept: Mapping[str, str]) -> None:
+        """Write the claim of a volume: as large as is asked for, or as somebody else has made it."""
+        volume = next(found for found in layout.node.pool.storage.volumes if found.name == name)
+        seen = self._known.claims_of(layout.node.id).get(name)
+        size = max(volume.size or 0, seeing.size_of(seen) if seen is not None else 0)
+        self._put(layout.cluster, manifests.claim(layout, volume, kept, size), seen)
+
+    def _kept(self, number: int, name: str) -> dict[str, str]:
+        """What was drawn for a volume."""
+        claim = self._known.claims_of(number)[name]
+        (cluster_id,) = self._known.cluster_ids
+        return manifests.kept_of(cluster_id, annotation(claim, DIRECTORY_ID), self._known.initial)
+
+    def _identity(self, layout: Layout) -> Identity:
+        """What a node's volumes are formatted with: as a first controller only where its directory is still the same."""
+        claims = self._known.claims_of(layout.node.id)
+        ids = {name: annotation(claim, DIRECTORY_ID) for name, claim in claims.items() if name in layout.volumes}
+        own = ids.get(layout.metadata, "")
+        is_first = bool(own) and any(entry.endswith(f":{own}") for entry in self._known.initial.split(","))
+        (cluster_id,) = self._known.cluster_ids
+        return Identity(cluster_id, ids, self._known.initial if is_first else "")
+
+    def _put(self, cluster: KafkaCluster, manifest: Document, seen: Mapping[str, Any] | None) -> Document:
+        """Apply an object, unless one of its name is somebody else's. Raises ApiError, PlatformUnavailableError."""
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if seen is None:
+            seen = self.bridge.wait(self.api.find(kind, self.key[0], name))
+        if seen is not None and not manifests.is_ours(seen, cluster):
+            raise PlatformUnavailableError(
+                f'{kind} "{name}" is there and is not of this KafkaCluster; delete it, or give the cluster another name'
+            )
+        return self.bridge.wait(self.api.put(manifests.with_uid(manifest, seen)))
+
+    def _delete(self, document: Document) -> None:
+        """Delete an object as it was read last."""
+        self.bridge.wait(self.api.delete(document))
+
+    def _relist(self) -> None:
+        self._listed = None
+        self._list()
+
+    def _image(self, layout: Layout) -> str:
+        image = layout.cluster.spec.image or self.image
+        assert image is not None, "a cluster without an image is refused before"
+        return image
+
+    def _changes(self, layout: Layout) -> tuple[str, ...]:
+        """The settings in which a node runs with others than it is to have."""
+        number, image = layout.node.id, layout.cluster.spec.image
+        if number not in {*self._known.sets, *self._known.pods}:
+            return ()
+        found = changed(seeing.settings_of(self._known, number), properties(layout))
+        other = ("spec.image",) if image is not None and image != seeing.image_of(self._known, number) else ()
+        return (*found, *other)
+
+    def _volumes(self, layout: Layout) -> tuple[Any, ...]:
+        sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}
+        return seeing.seen_volumes(self._known, layout.node.id, sizes)
+
+    def _metrics(self, cluster: KafkaCluster, running: list[int]) -> dict[int, str]:
+        """The addresses of the metrics pages, by the addresses of pods: those need no name."""
+        if not cluster.spec.metrics.enabled:
+            return {}
+        pods = {number: seeing.address_of(self._known.pods[number]) for number in running}
+        return {number: f"{ip}:{cluster.spec.metrics.port}" for number, ip in pods.items() if ip}
+
+    def _is_broker(self, number: int) -> bool:
+        return number in self._layouts and self._layouts[number].node.is_broker
+
+    def _wanted(self, layout: Layout) -> WantedNode:
+        """A node as the reconcilers know it. A controller votes with the directory that its volume has now."""
+        node, mark = layout.node, fingerprint(layout)
+        claim = self._known.claims_of(node.id).get(layout.metadata)
+        place = None
+        if node.is_controller and claim is not None:
+            port = controller_port(layout.cluster)
+            place = ControllerPlace(annotation(claim, DIRECTORY_ID), layout.host, port, CONTROLLER)
+        return WantedNode(node.id, mark, node.rack, node.roles, layout.volumes, node.pool.name, place)

@@ -1,0 +1,189 @@
+"""The objects of a cluster as the operator applies them, and whether an object is as it is applied. Pure.
+
+All but volumes are owned by the KafkaCluster and go with it. Volumes stay, and with them the ids that were drawn: the
+same resource applied again finds its cluster on them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.pools import NODE_IDS_PER_POOL, Volume
+from kavka_operator.api.quantity import spell
+from kavka_operator.platform.kubernetes.names import (
+    CLUSTER,
+    CLUSTER_ID,
+    DIRECTORY_ID,
+    FIRST_NODE_ID,
+    HOLDS_METADATA,
+    INITIAL_CONTROLLERS,
+    MANAGED_BY,
+    OPERATOR,
+    ROLE,
+    VOLUME,
+    YES,
+    Document,
+    bootstrap_service,
+    claim_name,
+    label,
+    labels_of,
+    node_labels,
+    node_name,
+    nodes_service,
+    selector_of,
+    uid_of,
+)
+from kavka_operator.platform.kubernetes.settings import Layout, client_listeners, controller_port
+
+HISTORY = 1
+"""Former templates that a StatefulSet keeps: nobody goes back by them."""
+
+
+def stateful_set(layout: Layout, template: Mapping[str, Any]) -> Document:
+    """The StatefulSet of a node, which makes its one pod again whenever it is gone, as it was."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            **_owned(layout.cluster, node_name(layout.name, layout.node)),
+            "labels": node_labels(layout.name, layout.node),
+        },
+        "spec": {
+            "replicas": 1,
+            "serviceName": nodes_service(layout.name),
+            "selector": {"matchLabels": selector_of(layout.name, layout.node.id)},
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "OnDelete"},
+            "revisionHistoryLimit": HISTORY,
+            "template": dict(template),
+        },
+    }
+
+
+def claim(layout: Layout, volume: Volume, kept: Mapping[str, str], size: int) -> Document:
+    """The claim of a volume. `kept` are the annotations with what was drawn for it."""
+    labels = {**node_labels(layout.name, layout.node), VOLUME: volume.name}
+    first = layout.node.id - layout.node.id % NODE_IDS_PER_POOL
+    held = {HOLDS_METADATA: YES} if volume.name == layout.metadata else {}
+    asked = {"storageClassName": volume.storage_class_name} if volume.storage_class_name else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim_name(layout.name, layout.node, volume.name),
+            "namespace": layout.cluster.metadata.namespace,
+            "labels": labels,
+            "annotations": {**kept, **held, FIRST_NODE_ID: str(first)},
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": spell(size)}},
+            **asked,
+        },
+    }
+
+
+def kept_of(cluster_id: str, directory_id: str, initial: str) -> dict[str, str]:
+    """The annotations of a claim that keep what was drawn."""
+    return {CLUSTER_ID: cluster_id, DIRECTORY_ID: directory_id, **(formed(initial) if initial else {})}
+
+
+def formed(initial: str) -> dict[str, str]:
+    """The annotation of a claim that names the first controllers."""
+    return {INITIAL_CONTROLLERS: initial}
+
+
+def shared(cluster: KafkaCluster) -> list[Document]:
+    """What a cluster has once: host names of its nodes, an address to begin with, and a guard of its controllers."""
+    name, ports = cluster.metadata.name, [listener.port for listener in client_listeners(cluster)]
+    host_names = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {CLUSTER: name},
+        "ports": [_port("kafka", ports[0]), _port("controller", controller_port(cluster))],
+    }
+    bootstrap = {
+        "type": "ClusterIP",
+        "selector": {CLUSTER: name, f"{ROLE}broker": YES},
+        "ports": [_port("kafka", ports[0])],
+    }
+    return [
+        _service(cluster, nodes_service(name), host_names),
+        _service(cluster, bootstrap_service(name), bootstrap),
+        network_policy(cluster),
+    ]
+
+
+def network_policy(cluster: KafkaCluster) -> Document:
+    """Clients and scrapers may come from anywhere; to the controllers' port only nodes of the cluster."""
+    ports = [listener.port for listener in client_listeners(cluster)]
+    ports += [cluster.spec.metrics.port] if cluster.spec.metrics.enabled else []
+    name = cluster.metadata.name
+    inside = [{"podSelector": {"matchLabels": {CLUSTER: name}}}]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {**_owned(cluster, nodes_service(name)), "labels": labels_of(name)},
+        "spec": {
+            "podSelector": {"matchLabels": {CLUSTER: name}},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {"ports": [_open(port) for port in ports]},
+                {"from": inside, "ports": [_open(controller_port(cluster))]},
+            ],
+        },
+    }
+
+
+def owner_of(document: Mapping[str, Any]) -> str | None:
+    """The uid of the controller that owns an object; None where none does."""
+    owners = document.get("metadata", {}).get("ownerReferences") or ()
+    return next((str(owner.get("uid")) for owner in owners if owner.get("controller")), None)
+
+
+def is_ours(document: Mapping[str, Any], cluster: KafkaCluster) -> bool:
+    """Whether an object is the cluster's: it has its labels, and no other owner. A claim has no owner."""
+    marks = (label(document, MANAGED_BY), label(document, CLUSTER))
+    return marks == (OPERATOR, cluster.metadata.name) and owner_of(document) in {None, cluster.metadata.uid}
+
+
+def covers(seen: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted of it, whatever it has besides."""
+    if isinstance(wanted, Mapping):
+        return isinstance(seen, Mapping) and all(covers(seen.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, Sequence) and not isinstance(wanted, str):
+        is_list = isinstance(seen, Sequence) and not isinstance(seen, str) and len(seen) == len(wanted)
+        return is_list and all(covers(*pair) for pair in zip(seen, wanted, strict=True))
+    return bool(seen == wanted)
+
+
+def with_uid(manifest: Document, seen: Mapping[str, Any] | None) -> Document:
+    """The manifest for the very object that was seen: not for another that has its name by now."""
+    if seen is None:
+        return manifest
+    return {**manifest, "metadata": {**manifest["metadata"], "uid": uid_of(seen)}}
+
+
+def _owned(cluster: KafkaCluster, name: str) -> Document:
+    owner = {
+        "apiVersion": cluster.api_version,
+        "kind": cluster.kind,
+        "name": cluster.metadata.name,
+        "uid": cluster.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {"name": name, "namespace": cluster.metadata.namespace, "ownerReferences": [owner]}
+
+
+def _service(cluster: KafkaCluster, name: str, spec: Document) -> Document:
+    metadata = {**_owned(cluster, name), "labels": labels_of(cluster.metadata.name)}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def _port(name: str, port: int) -> Document:
+    return {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+
+
+def _open(port: int) -> Document:
+    return {"port": port, "protocol": "TCP"}

@@ -1,0 +1,240 @@
+"""What the objects of a cluster say about its nodes. Pure.
+
+A node is its StatefulSet and, while there is one, its pod. The pod tells what the node runs with: a template that was
+changed and whose pod was not deleted yet has changed nothing. A node whose volume is gone is stopped: its pod cannot
+run before there is another volume.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kavka_operator.api.quantity import parse
+from kavka_operator.api.stored import part
+from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
+from kavka_operator.platform.kubernetes.names import (
+    CLUSTER_ID,
+    DIRECTORY_ID,
+    FINGERPRINT,
+    FIRST_NODE_ID,
+    HOLDS_METADATA,
+    INITIAL_CONTROLLERS,
+    POOL,
+    ROLE,
+    SETTINGS,
+    VOLUME,
+    YES,
+    Document,
+    annotation,
+    label,
+    name_of,
+    number_of,
+    uid_of,
+)
+from kavka_operator.platform.kubernetes.settings import directory
+from kavka_operator.platform.kubernetes.template import BROKER, DIRECTORY_OPTION, claims_of
+
+ROLES = ("broker", "controller")
+WORDS_LENGTH_MAX = 500
+RESTARTS_MAX = 2
+HOPELESS = (
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+)
+"""Reasons why a container waits that do not go away by waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The objects of a cluster: by the ids of nodes, and claims by their names."""
+
+    sets: Mapping[int, Document] = field(default_factory=dict)
+    pods: Mapping[int, Document] = field(default_factory=dict)
+    claims: Mapping[str, Document] = field(default_factory=dict)
+    shared: Mapping[tuple[str, str], Document] = field(default_factory=dict)  # by kind and name
+
+    @property
+    def cluster_ids(self) -> set[str]:
+        """The ids of the cluster that its volumes name: one, unless somebody has mixed them."""
+        return {found for claim in self.claims.values() if (found := annotation(claim, CLUSTER_ID))}
+
+    @property
+    def initial(self) -> str:
+        """The first controllers, as they were written down; empty before."""
+        return next((found for claim in self.claims.values() if (found := annotation(claim, INITIAL_CONTROLLERS))), "")
+
+    @property
+    def pools(self) -> dict[str, int]:
+        """The first ids of the pools that have volumes."""
+        firsts = {label(claim, POOL): annotation(claim, FIRST_NODE_ID) for claim in self.claims.values()}
+        return {pool: int(first) for pool, first in firsts.items() if pool and first.isdecimal()}
+
+    def claims_of(self, number: int) -> dict[str, Document]:
+        """The claims of a node, by the names of its volumes."""
+        return {label(claim, VOLUME): claim for claim in self.claims.values() if number_of(claim) == number}
+
+    def metadata_volume(self, number: int) -> str | None:
+        """The volume that holds the metadata log of a node; None before it has one."""
+        found = (name for name, claim in self.claims_of(number).items() if annotation(claim, HOLDS_METADATA) == YES)
+        return next(found, None)
+
+
+def by_node(documents: Sequence[Document]) -> dict[int, Document]:
+    """Objects by the ids of their nodes."""
+    return {number: document for document in documents if (number := number_of(document)) is not None}
+
+
+def seen_nodes(known: Known, changes: Mapping[int, tuple[str, ...]]) -> dict[int, SeenNode]:
+    """Every node that was started. `changes` are the settings of each that are wanted otherwise now."""
+    return {number: _seen(number, known, changes.get(number, ())) for number in sorted({*known.sets, *known.pods})}
+
+
+def template_of(known: Known, number: int) -> Mapping[str, Any]:
+    """What a node runs with, or will be started with: a pod, or the template of one."""
+    return known.pods.get(number) or part(part(known.sets.get(number, {}), "spec"), "template")
+
+
+def settings_of(known: Known, number: int) -> str:
+    """The server.properties that a node runs with."""
+    return annotation(template_of(known, number), SETTINGS)
+
+
+def image_of(known: Known, number: int) -> str:
+    """The image that a node runs with."""
+    containers = part(template_of(known, number), "spec").get("containers") or ()
+    return next((str(one.get("image")) for one in containers if one.get("name") == BROKER), "")
+
+
+def lost_volumes(known: Known, number: int) -> list[str]:
+    """The volumes that a node's template mounts and that are gone."""
+    spec = part(part(part(known.sets.get(number, {}), "spec"), "template"), "spec")
+    return [volume for volume, claim in claims_of(spec).items() if claim not in known.claims]
+
+
+def _lost_directories(known: Known, number: int) -> tuple[str, ...]:
+    """The ids that the lost volumes of a node were formatted with."""
+    lost = {f"{DIRECTORY_OPTION}{directory(name)}" for name in lost_volumes(known, number)}
+    spec = part(part(part(known.sets[number], "spec"), "template"), "spec")
+    words = [word for container in spec.get("initContainers") or () for word in container.get("args") or ()]
+    return tuple(word.rpartition("=")[2] for word in words if word.rpartition("=")[0] in lost)
+
+
+def _seen(number: int, known: Known, changed: tuple[str, ...]) -> SeenNode:
+    state, message = _state(known, number)
+    mark = annotation(template_of(known, number), FINGERPRINT)
+    status = _broker_status(known.pods.get(number, {}))
+    lost = _lost_directories(known, number) if state == "Stopped" else ()
+    return SeenNode(number, state, mark, int(status.get("restartCount", 0)), message, changed, lost=lost)
+
+
+def _state(known: Known, number: int) -> tuple[NodeState, str]:
+    pod = known.pods.get(number)
+    if pod is not None and part(pod, "metadata").get("deletionTimestamp"):
+        return "Stopping", ""
+    if number not in known.sets:
+        return "Stopping", "its StatefulSet is gone"
+    if pod is not None and _broker_status(pod).get("started"):
+        return "Running", ""
+    if lost := lost_volumes(known, number):
+        return "Stopped", f"the volume {', '.join(lost)} is gone"
+    return ("Starting", "has no pod yet") if pod is None else _on_its_way(pod)
+
+
+def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
+    """The state of a node whose broker does not answer."""
+    status = part(pod, "status")
+    if status.get("phase") == "Failed":
+        return "Restarting", _shortened(f"{status.get('reason') or 'Failed'}: {status.get('message') or ''}")
+    for container in _containers(pod):
+        waits, words = part(part(container, "state"), "waiting"), last_words(container)
+        reason = str(waits.get("reason", ""))
+        if reason in HOPELESS:
+            return "Failed", _shortened(f"{reason}: {waits.get('message') or 'no more is known'}")
+        if reason == "CrashLoopBackOff" or (words and container.get("restartCount")):
+            is_lost = reason == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= RESTARTS_MAX
+            return ("Failed" if is_lost else "Restarting"), _shortened(words or "died without a word")
+    return "Starting", _shortened(_unscheduled(status))
+
+
+def last_words(container: Mapping[str, Any]) -> str:
+    """What a container said last before it died, and how; empty where it has not died."""
+    for name in ("state", "lastState"):
+        ended = part(part(container, name), "terminated")
+        if ended and ended.get("exitCode") != 0:
+            lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
+            said = lines[-1] if lines else str(ended.get("reason") or "no word")
+            return f"ended with code {ended.get('exitCode')}: {said}"
+    return ""
+
+
+def _unscheduled(status: Mapping[str, Any]) -> str:
+    """Why a pod has no machine yet, in the scheduler's words."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return f"{condition.get('reason')}: {condition.get('message', '')}"
+    return ""
+
+
+def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    status = part(pod, "status")
+    yield from status.get("initContainerStatuses") or ()
+    yield from status.get("containerStatuses") or ()
+
+
+def _broker_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    return next((status for status in _containers(pod) if status.get("name") == BROKER), {})
+
+
+def _shortened(words: str) -> str:
+    return " ".join(words.split())[:WORDS_LENGTH_MAX]
+
+
+def seen_volumes(known: Known, number: int, sizes: Mapping[str, int | None]) -> tuple[SeenVolume, ...]:
+    """The volumes of a node. What they hold is not known here, so that none is ever taken for empty."""
+    return tuple(
+        SeenVolume(
+            name=name,
+            place=name_of(claim),
+            logs=None,
+            has_metadata=annotation(claim, HOLDS_METADATA) == YES,
+            directory_id=annotation(claim, DIRECTORY_ID),
+            grows_to=size if (size := sizes.get(name)) is not None and size > size_of(claim) else None,
+        )
+        for name, claim in sorted(known.claims_of(number).items())
+    )
+
+
+def size_of(claim: Mapping[str, Any]) -> int:
+    """The bytes that a claim asks for; 0 where it says nothing that can be read."""
+    asked = part(part(part(claim, "spec"), "resources"), "requests").get("storage")
+    try:
+        return parse(asked)
+    except ValueError:
+        return 0
+
+
+def address_of(pod: Mapping[str, Any]) -> str:
+    """The address of a pod, as a URL has it; empty before it has one."""
+    ip = str(part(pod, "status").get("podIP") or "")
+    return f"[{ip}]" if ":" in ip else ip
+
+
+def former_node(known: Known, number: int) -> WantedNode:
+    """A node that is no longer wanted, as it was last started."""
+    found = known.sets.get(number) or known.pods[number]
+    roles = tuple(role for role in ROLES if label(found, f"{ROLE}{role}") == YES)
+    mark = annotation(template_of(known, number), FINGERPRINT)
+    return WantedNode(number, mark, None, roles, tuple(known.claims_of(number)), label(found, POOL))
+
+
+def stamp(known: Known, nodes: Mapping[int, SeenNode]) -> tuple[object, ...]:
+    """A value that changes with the state of any node, and with its pod."""
+    return tuple(
+        (node.id, node.state, node.fingerprint, node.restarts, uid_of(known.pods.get(node.id, {})))
+        for node in nodes.values()
+    )

@@ -1,0 +1,148 @@
+"""`server.properties` of a node that is a pod, and which part of it the resource asks for.
+
+Only that part is in the fingerprint. How this version of the operator writes the rest (where it listens, where volumes
+are mounted, whom it asks for the quorum) may change with the next version without a restart of anything: a pod gets the
+new rendering when it is restarted for another reason.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from kavka_broker.core.config.properties import format_properties, parse_properties
+from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
+from kavka_operator.platform.kubernetes.names import host_of
+from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties
+
+DATA = "/var/lib/kavka"
+RENDERED = (
+    "advertised.listeners",
+    "controller.quorum.bootstrap.servers",
+    "kavka.admin.listener",
+    "listeners",
+    "log.dirs",
+    "metadata.log.dir",
+)
+"""Settings that the operator writes in its own way; what they follow from is told by the fingerprint alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A node among all nodes of its cluster. `metadata` is the volume that holds the metadata log."""
+
+    cluster: KafkaCluster
+    nodes: Sequence[Node]
+    node: Node
+    metadata: str
+
+    @property
+    def name(self) -> str:
+        """The name of the cluster."""
+        return self.cluster.metadata.name
+
+    @property
+    def volumes(self) -> tuple[str, ...]:
+        """The names of the node's volumes."""
+        return tuple(volume.name for volume in self.node.pool.storage.volumes)
+
+    @property
+    def host(self) -> str:
+        """The host name of the node."""
+        return host_of(self.name, self.cluster.metadata.namespace, self.node)
+
+    @property
+    def clients(self) -> list[Listener]:
+        """The listeners for clients, if the node is a broker."""
+        return client_listeners(self.cluster) if self.node.is_broker else []
+
+    @property
+    def address(self) -> str:
+        """Where clients reach the node, or controllers each other."""
+        return told(self, self.clients[0]) if self.clients else f"{self.host}:{controller_port(self.cluster)}"
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the operator asks the node: the listener that nodes use among themselves."""
+        return f"{self.host}:{among_nodes(self.cluster).port}"
+
+
+def client_listeners(cluster: KafkaCluster) -> list[Listener]:
+    """The listeners that are not the controllers'."""
+    return [listener for listener in cluster.spec.listeners if listener.name != CONTROLLER]
+
+
+def among_nodes(cluster: KafkaCluster) -> Listener:
+    """The listener on which brokers talk to each other: the first that is not advertised under another address."""
+    clients = client_listeners(cluster)
+    return next((listener for listener in clients if listener.advertised is None), clients[0])
+
+
+def controller_port(cluster: KafkaCluster) -> int:
+    """The port that controllers use among themselves."""
+    declared = [listener.port for listener in cluster.spec.listeners if listener.name == CONTROLLER]
+    return declared[0] if declared else client_listeners(cluster)[0].port + CONTROLLER_PORT_STEP
+
+
+def told(layout: Layout, listener: Listener) -> str:
+    """What clients are told of a listener of a node."""
+    if listener.advertised is None:
+        return f"{layout.host}:{listener.port}"
+    return listener.advertised.replace("{id}", str(layout.node.id)).replace("{port}", str(listener.port))
+
+
+def asked(layout: Layout) -> dict[str, str]:
+    """The settings of a node that follow from the resource, by Kafka's names."""
+    cluster, node = layout.cluster, layout.node
+    protocols = {listener.name: listener.protocol for listener in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
+    return {
+        "process.roles": ",".join(sorted(node.roles)),
+        "node.id": str(node.id),
+        **({"broker.rack": node.rack} if node.rack else {}),
+        **({"inter.broker.listener.name": among_nodes(cluster).name} if node.is_broker else {}),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        "controller.listener.names": CONTROLLER,
+        **common_properties(cluster, layout.nodes),
+    }
+
+
+def properties(layout: Layout) -> str:
+    """The text of server.properties."""
+    cluster, port = layout.cluster, controller_port(layout.cluster)
+    listeners = [(listener.name, listener.port, told(layout, listener)) for listener in layout.clients]
+    if layout.node.is_controller:
+        listeners.append((CONTROLLER, port, f"{layout.host}:{port}"))
+    namespace = cluster.metadata.namespace
+    controllers = [host_of(layout.name, namespace, node) for node in layout.nodes if node.is_controller]
+    metrics = {"kavka.admin.listener": f":{cluster.spec.metrics.port}"} if cluster.spec.metrics.enabled else {}
+    return format_properties(
+        {
+            **asked(layout),
+            "listeners": ",".join(f"{name}://:{port}" for name, port, _ in listeners),
+            "advertised.listeners": ",".join(f"{name}://{address}" for name, _, address in listeners),
+            "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host in controllers),
+            "log.dirs": ",".join(directory(volume) for volume in layout.volumes),
+            "metadata.log.dir": directory(layout.metadata),
+            **metrics,
+        }
+    )
+
+
+def directory(volume: str) -> str:
+    """The log directory on a volume."""
+    return f"{DATA}/{volume}"
+
+
+def fingerprint(layout: Layout) -> str:
+    """A hash of what the resource asks for of the node's process and pod, however this version renders it."""
+    spec, pool = layout.cluster.spec, layout.node.pool
+    ports = [controller_port(layout.cluster), spec.metrics.port if spec.metrics.enabled else 0]
+    told_of = [(listener.name, listener.port, listener.advertised) for listener in layout.clients]
+    asks = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, pool.resources]
+    return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def changed(before: str, now: str) -> tuple[str, ...]:
+    """The settings in which two texts differ, without those that only this operator writes."""
+    old, new = parse_properties(before), parse_properties(now)
+    return tuple(sorted(key for key in old.keys() | new.keys() if key not in RENDERED and old.get(key) != new.get(key)))

@@ -1,0 +1,157 @@
+"""The pod of a node: a template that holds all that the node was started with.
+
+The settings travel in an annotation of the pod, which the downward API mounts as a file: no object beside the pod can
+change under it, and a pod that is evicted comes back with what it had. What a volume is formatted with stands in the
+arguments of the first container: its ids were drawn before, so the same template always formats the same.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kavka_operator.platform.kubernetes.names import (
+    CLUSTER,
+    FINGERPRINT,
+    SETTINGS,
+    Document,
+    claim_name,
+    node_labels,
+)
+from kavka_operator.platform.kubernetes.settings import (
+    Layout,
+    controller_port,
+    directory,
+    fingerprint,
+    properties,
+)
+
+USER = 10001  # as in the Dockerfile
+STOP_SECONDS_MAX = 120
+START_SECONDS_MAX = 1800
+CONFIG_DIRECTORY = "/etc/kavka"
+CONFIG = f"{CONFIG_DIRECTORY}/server.properties"
+SCRATCH = "/tmp"  # noqa: S108 - a directory of the pod alone
+DIRECTORY_OPTION = "--directory-id="
+FORMAT, BROKER = "format", "broker"
+SETTINGS_VOLUME, SCRATCH_VOLUME = "kavka-settings", "kavka-tmp"
+RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a node's volumes are formatted with. `initial` are the first controllers, where this node is one of them."""
+
+    cluster_id: str
+    directories: Mapping[str, str]  # the ids, by volume
+    initial: str = ""
+
+
+def format_arguments(identity: Identity) -> list[str]:
+    """The arguments of the container that formats what is new."""
+    ids = [f"{DIRECTORY_OPTION}{directory(name)}={found}" for name, found in sorted(identity.directories.items())]
+    first = [f"--initial-controllers={identity.initial}"] if identity.initial else ["--no-initial-controllers"]
+    return ["format", "--config", CONFIG, f"--cluster-id={identity.cluster_id}", "--ignore-formatted", *ids, *first]
+
+
+def template(layout: Layout, image: str, identity: Identity) -> Document:
+    """The template of a node's pod."""
+    return {
+        "metadata": {
+            "labels": node_labels(layout.name, layout.node),
+            "annotations": {FINGERPRINT: fingerprint(layout), SETTINGS: properties(layout)},
+        },
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": STOP_SECONDS_MAX,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "fsGroup": USER,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "affinity": {"podAntiAffinity": _apart(layout.name)},
+            "initContainers": [{"name": FORMAT, "args": format_arguments(identity), **_container(layout, image)}],
+            "containers": [_broker(layout, image)],
+            "volumes": _volumes(layout),
+        },
+    }
+
+
+def _apart(cluster: str) -> Document:
+    """Nodes of a cluster go to machines of their own, where there are enough."""
+    term = {"labelSelector": {"matchLabels": {CLUSTER: cluster}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+
+
+def _container(layout: Layout, image: str) -> Document:
+    """What both containers have in common. Both ask for the same, as a namespace may demand that each asks."""
+    mounts = [{"name": name, "mountPath": directory(name)} for name in layout.volumes]
+    mounts += [{"name": SETTINGS_VOLUME, "mountPath": CONFIG_DIRECTORY}, {"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
+    return {
+        "image": image,
+        "resources": layout.node.pool.resources,
+        "securityContext": RIGHTS,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def _broker(layout: Layout, image: str) -> Document:
+    metrics = layout.cluster.spec.metrics
+    ports = [(_port_name(listener.name), listener.port) for listener in layout.clients]
+    ports += [("controller", controller_port(layout.cluster))] if layout.node.is_controller else []
+    ports += [("metrics", metrics.port)] if metrics.enabled else []
+    return {
+        "name": BROKER,
+        "args": ["run", "--config", CONFIG],
+        **_container(layout, image),
+        "ports": [{"name": name, "containerPort": port} for name, port in ports],
+        **_probes(metrics.port if metrics.enabled else None, ports[0][1]),
+    }
+
+
+def _probes(metrics: int | None, port: int) -> Document:
+    """A start may take as long as a recovery of all logs does; after that a loop that hangs is ended."""
+
+    def asked(path: str) -> Document:
+        at: Document = (
+            {"tcpSocket": {"port": port}} if metrics is None else {"httpGet": {"path": path, "port": metrics}}
+        )
+        return at
+
+    return {
+        "startupProbe": {**asked("/healthz"), "periodSeconds": 1, "failureThreshold": START_SECONDS_MAX},
+        "readinessProbe": {**asked("/readyz"), "periodSeconds": 1, "timeoutSeconds": 2, "failureThreshold": 3},
+        "livenessProbe": {**asked("/healthz"), "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 6},
+    }
+
+
+def _port_name(listener: str) -> str:
+    """The name of a listener as the name of a port: 15 characters, without underscores."""
+    return f"l-{listener.lower().replace('_', '-')}"[:15].rstrip("-")
+
+
+def _volumes(layout: Layout) -> list[Document]:
+    claims: list[Document] = [
+        {"name": name, "persistentVolumeClaim": {"claimName": claim_name(layout.name, layout.node, name)}}
+        for name in layout.volumes
+    ]
+    field = {"fieldPath": f"metadata.annotations['{SETTINGS}']"}
+    settings = {"items": [{"path": "server.properties", "fieldRef": field}]}
+    return [
+        *claims,
+        {"name": SETTINGS_VOLUME, "downwardAPI": settings},
+        {"name": SCRATCH_VOLUME, "emptyDir": {}},
+    ]
+
+
+def claims_of(pod_spec: Mapping[str, Any]) -> dict[str, str]:
+    """The claims that a pod mounts, by the names of its volumes."""
+    found = {}
+    for volume in pod_spec.get("volumes") or ():
+        if claim := (volume.get("persistentVolumeClaim") or {}).get("claimName"):
+            found[str(volume["name"])] = str(claim)
+    return found

@@ -1,0 +1,170 @@
+"""Nodes as pods on a real API server: what is made there, and what a real StatefulSet controller makes of it.
+
+No kubelet runs here, so that the test says of a pod how it is; a real broker answers for the nodes that are said to run.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kube.cluster import Kubernetes
+from tests.kube.objects import cluster, pool, volumes
+from tests.kube.test_operator import Operated
+from tests.support.control_plane import Json
+from tests.support.servers import Server, start_server
+
+MERGE = "application/merge-patch+json"
+IMAGE = "kavka/broker:1"
+RUNS = {
+    "phase": "Running",
+    "podIP": "10.244.0.9",
+    "containerStatuses": [
+        {"name": "broker", "started": True, "ready": True, "image": IMAGE, "imageID": "", "restartCount": 0}
+    ],
+}
+CANNOT_PULL = {
+    "phase": "Pending",
+    "initContainerStatuses": [
+        {
+            "name": "format",
+            "ready": False,
+            "image": "kavka/broker:none",
+            "imageID": "",
+            "restartCount": 0,
+            "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
+        }
+    ],
+}
+
+
+def of_pods(replicas: int = 1, size: str = "1Gi", **spec: object) -> Json:
+    """A KafkaCluster that can run as pods."""
+    nodes = pool("nodes", replicas=replicas, storage=volumes({"name": "data", "size": size}))
+    return cluster("pods", nodePools=[nodes], image=IMAGE, **spec)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker that answers for all pods of this file."""
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    scene.start()
+    yield scene
+    scene.stop()
+
+
+def place(scene: Operated, kind: str, name: str = "") -> str:
+    """The path of objects that nodes are made of."""
+    prefix = {"statefulsets": "/apis/apps/v1", "networkpolicies": "/apis/networking.k8s.io/v1"}.get(kind, "/api/v1")
+    return "/".join(word for word in (f"{prefix}/namespaces/{scene.kubernetes.namespace}/{kind}", name) if word)
+
+
+def names(scene: Operated, kind: str) -> list[str]:
+    """The names of what there is of a kind."""
+    items = scene.kubernetes.api.call("GET", place(scene, kind)).body["items"]
+    return sorted(item["metadata"]["name"] for item in items)
+
+
+def find(scene: Operated, kind: str, name: str) -> Json:
+    """An object; empty where there is none."""
+    answer = scene.kubernetes.api.call("GET", place(scene, kind, name))
+    return answer.body if answer.is_well else {}
+
+
+def say(scene: Operated, pod: str, status: Json) -> None:
+    """Let a pod have a status."""
+    answer = scene.kubernetes.api.call(
+        "PATCH", f"{place(scene, 'pods', pod)}/status", {"status": status}, content=MERGE
+    )
+    assert answer.is_well, answer.message
+
+
+def begun(scene: Operated, resource: Json, pods: int = 1) -> None:
+    """Apply a cluster, and wait for its pods."""
+    assert scene.kubernetes.apply(resource).is_well
+    scene.until(lambda: len(names(scene, "pods")) == pods)
+
+
+def test_a_cluster_becomes_pods_of_its_own_and_rests(operated: Operated) -> None:
+    begun(operated, of_pods(3), pods=3)
+    assert names(operated, "statefulsets") == [f"pods-nodes-{number}" for number in range(3)]
+    assert names(operated, "persistentvolumeclaims") == [f"data-pods-nodes-{number}" for number in range(3)]
+    assert names(operated, "services") == ["pods-bootstrap", "pods-nodes"]
+    assert names(operated, "networkpolicies") == ["pods-nodes"]
+    operated.until(lambda: operated.status("KafkaCluster", "pods").get("nodes"))
+    before = operated.writes()
+    assert sum("StatefulSet" in words for words in before) == 3
+    operated.stop()
+    operated.start()
+    assert operated.kubernetes.apply(of_pods(3, rollout={"delaySeconds": 1})).is_well
+
+    def observed() -> int:
+        return int(operated.status("KafkaCluster", "pods").get("observedGeneration", 0))
+
+    operated.until(lambda: observed() == operated.kubernetes.get("KafkaCluster", "pods")["metadata"]["generation"])
+    assert set(operated.writes()[len(before) :]) <= {"KafkaCluster pods status"}
+    assert [words for words in before if "Service" in words] == ["Service pods-nodes", "Service pods-bootstrap"]
+
+
+def test_a_bad_image_is_told_in_the_words_of_the_machine_and_goes_with_a_better_one(operated: Operated) -> None:
+    begun(operated, of_pods())
+    say(operated, "pods-nodes-0-0", CANNOT_PULL)
+
+    def message() -> str:
+        conditions = operated.status("KafkaCluster", "pods").get("conditions", [])
+        return " ".join(condition["message"] for condition in conditions)
+
+    operated.until(lambda: "ErrImagePull: not found" in message())
+    former = find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"]
+    assert operated.kubernetes.apply({**of_pods(), "spec": {**of_pods()["spec"], "image": "kavka/broker:2"}}).is_well
+    operated.until(lambda: find(operated, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
+    pod = find(operated, "pods", "pods-nodes-0-0")
+    assert [container["image"] for container in pod["spec"]["containers"]] == ["kavka/broker:2"]
+    assert pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == "data-pods-nodes-0"
+
+
+def test_an_evicted_pod_comes_back_with_its_former_template_while_a_roll_is_held(operated: Operated) -> None:
+    begun(operated, of_pods())
+    say(operated, "pods-nodes-0-0", RUNS)
+    former = find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"]
+    assert operated.kubernetes.apply(of_pods(config={"num.io.threads": "4"}, rollout={"hold": True})).is_well
+    operated.until(lambda: operated.condition("KafkaCluster", "pods", "RolloutPending")[0] == "True")
+    answer = operated.kubernetes.api.call(
+        "DELETE", place(operated, "pods", "pods-nodes-0-0"), {"gracePeriodSeconds": 0}
+    )
+    assert answer.is_well
+    operated.until(lambda: find(operated, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
+    settings = find(operated, "pods", "pods-nodes-0-0")["metadata"]["annotations"]["kavka.dev/settings"]
+    assert "num.io.threads" not in settings
+
+
+def test_a_deleted_cluster_leaves_its_volumes_and_is_found_on_them_again(operated: Operated) -> None:
+    begun(operated, of_pods())
+    claim = find(operated, "persistentvolumeclaims", "data-pods-nodes-0")
+    kept = claim["metadata"]["annotations"]
+    assert "ownerReferences" not in claim["metadata"]
+    operated.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "pods")
+    operated.until(lambda: names(operated, "statefulsets") == [] and names(operated, "services") == [])
+    for pod in names(operated, "pods"):
+        operated.kubernetes.api.call("DELETE", place(operated, "pods", pod), {"gracePeriodSeconds": 0})
+    operated.until(lambda: names(operated, "pods") == [])
+    begun(operated, of_pods())
+    assert find(operated, "persistentvolumeclaims", "data-pods-nodes-0")["metadata"]["annotations"] == kept
+    (format_container,) = find(operated, "pods", "pods-nodes-0-0")["spec"]["initContainers"]
+    assert f"--cluster-id={kept['kavka.dev/cluster-id']}" in format_container["args"]
+
+
+def test_what_is_not_ours_is_not_taken_over(operated: Operated) -> None:
+    service = {"metadata": {"name": "pods-nodes"}, "spec": {"ports": [{"port": 80}]}}
+    assert operated.kubernetes.api.call("POST", place(operated, "services"), service).is_well
+    assert operated.kubernetes.apply(of_pods()).is_well
+    operated.until(lambda: operated.condition("KafkaCluster", "pods") == ("False", "Unsupported"))
+    assert find(operated, "services", "pods-nodes")["spec"]["ports"][0]["port"] == 80
+    assert names(operated, "statefulsets") == []

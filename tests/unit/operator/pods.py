@@ -1,0 +1,166 @@
+"""An API server in memory, with the controller that makes the pods of StatefulSets; nothing is scheduled or run there.
+
+Applied objects replace what was applied before, which is enough where one manager writes all.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from copy import deepcopy
+from itertools import count
+from typing import Any, cast
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.plan import NodeAction, StartNode
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
+from kavka_operator.platform.kubernetes.hosted import Hosted
+from tests.unit.operator.fakes import cluster
+
+RUNS = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": [{"name": "broker", "started": True}]}
+SIZED = {"volumes": [{"name": "data", "size": "1Gi"}]}
+
+
+class Died(Exception):
+    """The operator is gone."""
+
+
+class FakeApi:
+    """Objects by kind and name. `last` is the number of the last write before the operator dies."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Document] = {}
+        self.writes: list[str] = []
+        self.last: int | None = None
+        self.refuse: ApiError | None = None
+        self._numbers = count(1)
+
+    async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
+        found = [document for (there, _), document in self.objects.items() if there == kind]
+        return deepcopy([one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()])
+
+    async def find(self, kind: str, namespace: str, name: str) -> Document | None:
+        return deepcopy(self.objects.get((kind, name)))
+
+    async def put(self, manifest: Document) -> Document:
+        key = (manifest["kind"], manifest["metadata"]["name"])
+        self._note(f"put {' '.join(key)}")
+        before = self.objects.get(key)
+        uid = manifest["metadata"].get("uid")
+        if uid is not None and (before is None or before["metadata"]["uid"] != uid):
+            raise ApiError("uid mismatch", CONFLICT)
+        self.place({**deepcopy(manifest), "status": before.get("status", {}) if before else {}})
+        self.control()
+        return self.objects[key]
+
+    async def delete(self, document: Document) -> None:
+        key = (document["kind"], document["metadata"]["name"])
+        self._note(f"delete {' '.join(key)}")
+        if key not in self.objects:
+            raise ApiError("not found", GONE)
+        if self.objects[key]["metadata"]["resourceVersion"] != document["metadata"]["resourceVersion"]:
+            raise ApiError("changed", CONFLICT)
+        del self.objects[key]
+        self.control()
+
+    def place(self, document: Document) -> None:
+        """Put an object there, whoever does it."""
+        key = (document["kind"], document["metadata"]["name"])
+        before = self.objects.get(key)
+        number = str(next(self._numbers))
+        uid = before["metadata"]["uid"] if before else f"uid-{number}"
+        self.objects[key] = {**document, "metadata": {**document["metadata"], "uid": uid, "resourceVersion": number}}
+
+    def control(self) -> None:
+        """Make the pods that StatefulSets lack; those of a StatefulSet that is gone go."""
+        sets = {
+            f"{name}-0": one
+            for (kind, name), one in self.objects.items()
+            if kind == "StatefulSet" and "template" in one["spec"]
+        }
+        for name, owner in sets.items():
+            if ("Pod", name) not in self.objects:
+                template = deepcopy(owner["spec"]["template"])
+                metadata = {**template["metadata"], "name": name, "namespace": "default"}
+                self.place({"kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {}})
+        for kind, name in [key for key in self.objects if key[0] == "Pod" and key[1] not in sets]:
+            del self.objects[kind, name]
+
+    def say(self, name: str, **status: Any) -> None:
+        """Let a pod have a status."""
+        self.place({**self.objects["Pod", name], "status": status})
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(name for there, name in self.objects if there == kind)
+
+    def one(self, kind: str, name: str) -> Document:
+        return self.objects[kind, name]
+
+    def _note(self, write: str) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        if self.last is not None and len(self.writes) >= self.last:
+            raise Died
+        self.writes.append(write)
+
+
+class Here:
+    """A `Bridge` that runs each coroutine on the spot."""
+
+    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run(work)
+
+
+class Scene:
+    """A cluster on an API server in memory. Everything is heard of at once, and ids count up."""
+
+    def __init__(self, wanted: KafkaCluster | None = None) -> None:
+        self.api = FakeApi()
+        self.wanted = wanted or main()
+        self.drawn = count(1)
+        self.heard = count(1)
+        self.host = self.begin()
+
+    def begin(self, image: str | None = "kavka/broker:1") -> Hosted:
+        """An operator that knows nothing yet."""
+        self.host = Hosted(
+            ("default", "main"),
+            cast("Api", self.api),
+            cast("Bridge", Here()),
+            image,
+            lambda: next(self.heard),
+            lambda: 0.0,
+            lambda: f"id{next(self.drawn):020}",
+        )
+        return self.host
+
+    def look(self) -> View:
+        return self.host.look(self.wanted)
+
+    def do(self, *actions: NodeAction) -> None:
+        for action in actions:
+            self.host.perform(action)
+
+    def start(self) -> View:
+        """Start every node, and let its pod run."""
+        view = self.look()
+        self.do(*(StartNode(node.id) for node in view.wanted))
+        self.run()
+        return self.look()
+
+    def run(self) -> None:
+        """Let every pod run."""
+        for name in self.api.names("Pod"):
+            self.api.say(name, **RUNS)
+
+    def arguments(self, number: int) -> list[str]:
+        """What a node's volumes are formatted with."""
+        (container,) = self.api.one("StatefulSet", f"main-nodes-{number}")["spec"]["template"]["spec"]["initContainers"]
+        found: list[str] = container["args"]
+        return found
+
+
+def main(replicas: int = 3, uid: str = "u1", status: Mapping[str, Any] | None = None, **spec: Any) -> KafkaCluster:
+    """A KafkaCluster of three nodes that can run as pods."""
+    pools = spec.pop("nodePools", [{"name": "nodes", "replicas": replicas, "storage": SIZED}])
+    found = cluster(metadata={"uid": uid}, nodePools=pools, **spec)
+    return found if status is None else found.replaced({"status": found.status.replaced(dict(status))})

@@ -1,0 +1,367 @@
+"""Nodes as pods: what is made, in which order, and what is left alone."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode, StopNode
+from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.platform.kubernetes.api import ApiError
+from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
+
+
+def test_a_cluster_is_formed_by_ids_that_were_written_down_before() -> None:
+    scene = Scene()
+    view = scene.start()
+    assert scene.api.names("StatefulSet") == ["main-nodes-0", "main-nodes-1", "main-nodes-2"]
+    assert scene.api.names("PersistentVolumeClaim") == [f"data-main-nodes-{number}" for number in range(3)]
+    assert scene.api.names("Service") == ["main-bootstrap", "main-nodes"]
+    assert {node.state for node in view.seen.values()} == {"Running"}
+    hosts = [f"main-nodes-{number}-0.main-nodes.default.svc" for number in range(3)]
+    assert view.bootstrap == ",".join(f"{host}:9092" for host in hosts)
+    writes = scene.api.writes
+    claims = [place for place, words in enumerate(writes) if "PersistentVolumeClaim" in words]
+    sets = [place for place, words in enumerate(writes) if "StatefulSet" in words]
+    assert max(claims) < min(sets)
+    (initial,) = {word for number in range(3) for word in scene.arguments(number) if word.startswith("--initial")}
+    ids = [
+        scene.api.one("PersistentVolumeClaim", f"data-main-nodes-{number}")["metadata"]["annotations"][
+            "kavka.dev/directory-id"
+        ]
+        for number in range(3)
+    ]
+    assert initial == "--initial-controllers=" + ",".join(
+        f"{number}@{hosts[number]}:10092:{ids[number]}" for number in range(3)
+    )
+    for number in range(3):
+        assert f"--directory-id=/var/lib/kavka/data={ids[number]}" in scene.arguments(number)
+
+
+def test_at_rest_nothing_is_written() -> None:
+    scene = Scene()
+    scene.start()
+    before = len(scene.api.writes)
+    for _ in range(3):
+        scene.look()
+    scene.begin()
+    view = scene.look()
+    assert len(scene.api.writes) == before
+    assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)
+
+
+def test_an_operator_that_dies_after_any_write_is_followed_by_one_that_forms_the_same_cluster() -> None:
+    whole = Scene()
+    whole.start()
+    for last in range(len(whole.api.writes)):
+        scene = Scene()
+        scene.api.last = last
+        with pytest.raises(Died):
+            scene.start()
+        scene.api.last = None
+        scene.begin()
+        scene.start()
+        named = [word for number in range(3) for word in scene.arguments(number)]
+        assert len({word for word in named if word.startswith("--cluster-id")}) == 1
+        assert len({word for word in named if word.startswith("--initial-controllers")}) == 1
+        (initial,) = {word for word in named if word.startswith("--initial-controllers")}
+        for word in (word for word in named if word.startswith("--directory-id")):
+            assert word.rpartition("=")[2] in initial
+
+
+def test_a_deleted_cluster_that_is_applied_again_finds_what_its_volumes_keep() -> None:
+    scene = Scene()
+    scene.start()
+    before = [scene.arguments(number) for number in range(3)]
+    for kind in ("StatefulSet", "Service", "NetworkPolicy"):
+        for name in scene.api.names(kind):
+            del scene.api.objects[kind, name]
+    scene.api.control()
+    scene.wanted = main(uid="u2")
+    scene.begin()
+    scene.start()
+    assert [scene.arguments(number) for number in range(3)] == before
+
+
+def test_ids_of_pools_are_found_on_volumes() -> None:
+    pools = [{"name": name, "storage": SIZED} for name in ("front", "back")]
+    scene = Scene(main(nodePools=pools))
+    assert [node.id for node in scene.start().wanted] == [0, 100]
+    scene.begin()
+    scene.wanted = main(nodePools=[{"name": "new", "storage": SIZED}, *reversed(pools)])
+    view = scene.look()
+    assert [(node.pool, node.id) for node in view.wanted] == [("front", 0), ("back", 100), ("new", 200)]
+    assert view.pools == {"front": 0, "back": 100, "new": 200}
+
+
+def test_a_pod_that_is_evicted_comes_back_with_what_it_had() -> None:
+    scene = Scene()
+    scene.start()
+    before = scene.api.one("Pod", "main-nodes-1-0")["spec"]
+    scene.wanted = main(image="kavka/broker:2", config={"num.io.threads": "4"})
+    view = scene.look()
+    assert all(node.fingerprint != view.seen[node.id].fingerprint for node in view.wanted)
+    assert view.seen[1].changed == ("num.io.threads", "spec.image")
+    del scene.api.objects["Pod", "main-nodes-1-0"]
+    scene.api.control()
+    assert scene.api.one("Pod", "main-nodes-1-0")["spec"] == before
+
+
+def test_a_restart_changes_one_pod() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(image="kavka/broker:2")
+    scene.look()
+    before = len(scene.api.writes)
+    scene.do(RestartNode(1, "spec.image has changed"))
+    assert scene.api.writes[before:] == ["put StatefulSet main-nodes-1", "delete Pod main-nodes-1-0"]
+    scene.run()
+    view = scene.look()
+    assert [view.seen[node.id].fingerprint == node.fingerprint for node in view.wanted] == [False, True, False]
+    assert scene.api.one("Pod", "main-nodes-1-0")["spec"]["containers"][0]["image"] == "kavka/broker:2"
+
+
+def test_a_template_that_was_told_and_whose_pod_still_runs_as_before_has_changed_nothing() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(image="kavka/broker:2")
+    scene.look()
+    scene.api.last = len(scene.api.writes) + 1
+    with pytest.raises(Died):
+        scene.do(RestartNode(1, "spec.image has changed"))
+    scene.api.last = None
+    scene.begin()
+    view = scene.look()
+    assert view.seen[1].fingerprint != view.wanted[1].fingerprint
+
+
+def test_a_pod_that_was_made_again_since_the_look_is_left_alone() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(image="kavka/broker:2")
+    scene.look()
+    del scene.api.objects["Pod", "main-nodes-1-0"]
+    scene.api.control()
+    before = len(scene.api.writes)
+    scene.do(RestartNode(1, "spec.image has changed"))
+    assert scene.api.writes[before:] == []
+
+
+def test_a_new_rendering_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.start()
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.settings.DATA", "/data")
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.template.STOP_SECONDS_MAX", 60)
+    scene.begin(image="kavka/broker:next")
+    view = scene.look()
+    assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)
+
+
+def test_more_nodes_join_what_is_there() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(4)
+    scene.look()
+    scene.do(StartNode(3))
+    assert "--no-initial-controllers" in scene.arguments(3)
+    assert scene.arguments(3)[3] == scene.arguments(0)[3]
+
+
+def test_a_volume_that_is_gone_is_replaced_by_one_that_never_voted() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(config={"num.io.threads": "4"})
+    fingerprint = scene.look().seen[1].fingerprint
+    former = scene.arguments(1)
+    del scene.api.objects["PersistentVolumeClaim", "data-main-nodes-1"]
+    scene.api.say("main-nodes-1-0", phase="Pending")
+    node = scene.look().seen[1]
+    assert (node.state, node.message) == ("Stopped", "the volume data is gone")
+    assert all(found in "".join(former) for found in node.lost)
+    assert len(node.lost) == 1
+    before = len(scene.api.writes)
+    scene.do(StartNode(1))
+    assert scene.api.writes[before:] == [
+        "put StatefulSet main-nodes-1",
+        "delete Pod main-nodes-1-0",
+        "put PersistentVolumeClaim data-main-nodes-1",
+    ]
+    assert "--no-initial-controllers" in scene.arguments(1)
+    kept = scene.api.one("PersistentVolumeClaim", "data-main-nodes-1")["metadata"]["annotations"]
+    assert f"--directory-id=/var/lib/kavka/data={kept['kavka.dev/directory-id']}" in scene.arguments(1)
+    assert kept["kavka.dev/directory-id"] not in "".join(former)
+    assert scene.look().seen[1].fingerprint == fingerprint, "a lost volume brings no settings that nobody approved"
+
+
+def test_where_all_volumes_are_gone_no_cluster_is_begun_by_itself() -> None:
+    scene = Scene()
+    scene.start()
+    for name in scene.api.names("PersistentVolumeClaim"):
+        del scene.api.objects["PersistentVolumeClaim", name]
+        scene.api.say(f"{name.removeprefix('data-')}-0", phase="Pending")
+    scene.look()
+    with pytest.raises(PlatformUnavailableError, match="begins a new cluster"):
+        scene.do(StartNode(0))
+
+
+def test_a_node_that_is_not_wanted_goes_and_its_volume_stays() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(2)
+    view = scene.look()
+    assert [(node.id, node.pool, node.roles, node.volumes) for node in view.leaving] == [
+        (2, "nodes", ("broker", "controller"), ("data",))
+    ]
+    scene.do(StopNode(2))
+    assert scene.api.names("StatefulSet") == ["main-nodes-0", "main-nodes-1"]
+    assert "data-main-nodes-2" in scene.api.names("PersistentVolumeClaim")
+    assert 2 not in scene.look().seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("Service", "main-nodes"), ("StatefulSet", "main-nodes-0"), ("NetworkPolicy", "main-nodes")]
+)
+def test_what_belongs_to_somebody_else_is_not_taken_over(kind: str, name: str) -> None:
+    scene = Scene()
+    scene.api.place({"kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": {"theirs": True}})
+    try:
+        words = scene.start().refusal or ""
+    except PlatformUnavailableError as error:
+        words = str(error)
+    assert f'{kind} "{name}" is there and is not of this KafkaCluster' in words
+    assert scene.api.one(kind, name)["spec"] == {"theirs": True}
+
+
+def test_what_somebody_changes_of_a_service_is_put_back() -> None:
+    scene = Scene()
+    scene.start()
+    scene.api.one("Service", "main-nodes")["spec"]["publishNotReadyAddresses"] = False
+    scene.look()
+    assert scene.api.one("Service", "main-nodes")["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_volumes_grow_and_never_shrink() -> None:
+    scene = Scene()
+    scene.start()
+
+    def sized(size: str) -> None:
+        storage = {"volumes": [{"name": "data", "size": size}]}
+        scene.wanted = main(nodePools=[{"name": "nodes", "replicas": 3, "storage": storage}])
+
+    sized("2Gi")
+    grown = {number: [volume.grows_to for volume in found] for number, found in scene.look().volumes.items()}
+    assert grown == {number: [2 << 30] for number in range(3)}
+    scene.do(GrowVolume(0, "data", 2 << 30))
+    claim = scene.api.one("PersistentVolumeClaim", "data-main-nodes-0")
+    assert claim["spec"]["resources"]["requests"]["storage"] == "2Gi"
+    assert claim["metadata"]["annotations"]["kavka.dev/initial-controllers"]
+    claim["spec"]["resources"]["requests"]["storage"] = "5Gi"
+    assert [volume.grows_to for volume in scene.look().volumes[0]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"nodePools": [{"name": "nodes"}]}, 'volume "data" has no size'),
+        ({"nodePools": [{"name": "nodes", "storage": SIZED, "topologyKey": "zone"}]}, "topologyKey"),
+    ],
+)
+def test_what_cannot_be_run_names_the_field(spec: dict[str, Any], words: str) -> None:
+    view = Scene(main(**spec)).look()
+    assert words in (view.refusal or "")
+
+
+def test_a_cluster_needs_an_image() -> None:
+    scene = Scene()
+    scene.begin(image=None)
+    assert "spec.image" in (scene.look().refusal or "")
+    scene.wanted = main(image="kavka/broker:2")
+    assert scene.look().refusal is None
+
+
+def test_what_the_api_server_refuses_is_said_in_its_words() -> None:
+    scene = Scene()
+    scene.look()
+    scene.api.refuse = ApiError("exceeded quota: pods", 403)
+    with pytest.raises(PlatformUnavailableError, match="cannot start node 0: exceeded quota: pods"):
+        scene.do(StartNode(0))
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "words"),
+    [
+        ({}, "Starting", ""),
+        (
+            {
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+                ]
+            },
+            "Starting",
+            "Unschedulable: no room",
+        ),
+        (
+            {
+                "initContainerStatuses": [
+                    {"name": "format", "state": {"waiting": {"reason": "ErrImagePull", "message": "x"}}}
+                ]
+            },
+            "Failed",
+            "ErrImagePull: x",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "broker",
+                        "restartCount": 3,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 2, "message": "one\nkavka-broker: bad\n"}},
+                    }
+                ]
+            },
+            "Failed",
+            "ended with code 2: kavka-broker: bad",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    {
+                        "name": "broker",
+                        "restartCount": 1,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}},
+                    }
+                ]
+            },
+            "Restarting",
+            "ended with code 137: OOMKilled",
+        ),
+        ({"phase": "Failed", "reason": "Evicted", "message": "low on memory"}, "Restarting", "Evicted: low on memory"),
+        (RUNS, "Running", ""),
+    ],
+)
+def test_a_pod_tells_how_its_node_is(status: dict[str, object], state: str, words: str) -> None:
+    scene = Scene()
+    scene.start()
+    scene.api.say("main-nodes-0-0", **status)
+    node = scene.look().seen[0]
+    assert (node.state, node.message) == (state, words)
+
+
+def test_a_pod_on_its_way_out_is_stopping() -> None:
+    scene = Scene()
+    scene.start()
+    scene.api.one("Pod", "main-nodes-0-0")["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    assert scene.look().seen[0].state == "Stopping"
+
+
+def test_what_was_listed_is_believed_while_nothing_is_heard() -> None:
+    scene = Scene()
+    scene.start()
+    scene.heard = iter([7] * 10)  # type: ignore[assignment]
+    scene.look()
+    scene.api.say("main-nodes-0-0", phase="Pending")
+    assert scene.look().seen[0].state == "Running"
+    scene.heard = count(8)
+    assert scene.look().seen[0].state == "Starting"
