@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import (
     AGE_COLUMN,
     MESSAGE_COLUMN,
@@ -20,6 +21,7 @@ from kavka_operator.api.resource import (
     Correction,
     KafkaConfig,
     Metadata,
+    Moment,
     Resource,
     Status,
 )
@@ -33,6 +35,8 @@ INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metad
 
 DeletionPolicy = Literal["Retain", "Delete", "DeleteIfEmpty"]
 Permission = Literal["Refuse", "Allow"]
+THROTTLE_BYTES_PER_SECOND = 20 * 2**20
+THROTTLED_BROKERS_MAX = 10_000
 
 
 class Guards(Model):
@@ -46,6 +50,42 @@ class Guards(Model):
     retention_cut: Permission = field(
         default="Refuse",
         description="Lowering retention.ms or retention.bytes of a topic that holds records, which may delete some.",
+    )
+
+
+class Placement(Model):
+    """Where replicas are to be, beyond their number, and how fast they get there."""
+
+    racks: Literal["Keep", "Spread"] = field(
+        default="Keep",
+        description="Spread: replicas of a partition are moved until they are on as many racks as there can be, also"
+        " after brokers have changed their racks. Keep: they stay where they are.",
+    )
+    brokers: Literal["Keep", "Balance"] = field(
+        default="Keep",
+        description="Balance: each broker gets an equal part of the topic's replicas and preferred leaders, also one"
+        " that is added later. Keep: they stay where they are.",
+    )
+    throttle: Quantity | None = field(
+        default=None,
+        description="Bytes a second that each broker may send, and may receive, to copy replicas that this resource"
+        " moves. Where several topics are moved, the least holds; where somebody has set the rate of a broker by hand,"
+        f" that one. Left out: {THROTTLE_BYTES_PER_SECOND >> 20}Mi.",
+    )
+
+
+class Move(Model):
+    """Replicas on their way. It is written before anything is throttled or moved, and gone when nothing is left."""
+
+    since: Moment = field(description="When it was decided on.")
+    partitions: int = field(ge=0, description="Partitions that it concerns.")
+    partitions_done: int = field(default=0, ge=0, description="Partitions whose replicas are where they are to be.")
+    replicas_left: int = field(default=0, ge=0, description="Replicas that are still being copied.")
+    throttle: int = field(ge=1, schema={"format": "int64"}, description="Bytes a second for each throttled broker.")
+    throttled_brokers: tuple[int, ...] = field(
+        default=(),
+        max_length=THROTTLED_BROKERS_MAX,
+        description="Brokers whose rate of replication is set for it; the rate is taken away at the end.",
     )
 
 
@@ -112,6 +152,9 @@ class TopicSpec(Model):
         " its records, DeleteIfEmpty deletes it only when it holds none.",
     )
     guards: Guards = field(default_factory=Guards, description="What must be allowed by name before it is done.")
+    placement: Placement = field(
+        default_factory=Placement, description="On which racks and brokers replicas are, and how fast they move."
+    )
 
 
 class TopicStatus(Status):
@@ -139,6 +182,7 @@ class TopicStatus(Status):
         max_length=UNMANAGED_MAX,
         description="Settings of the topic in Kafka that this resource has not set, with their values.",
     )
+    move: Move | None = field(default=None, description="Replicas that this resource has on their way.")
     last_correction: Correction | None = field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )

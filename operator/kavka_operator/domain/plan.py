@@ -120,6 +120,33 @@ class MoveReplicas:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitReplicas:
+    """The lists of a topic's replicas whose copying is throttled, by Kafka's settings; without any, they go."""
+
+    name: str
+    lists: Mapping[str, str]
+
+    def __str__(self) -> str:
+        if not self.lists:
+            return f'list no replicas of topic "{self.name}" as throttled'
+        return f'list the replicas of topic "{self.name}" that are moved as throttled'
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBrokers:
+    """The bytes a second that brokers may send, and receive, for throttled replicas; None takes the rate away."""
+
+    brokers: tuple[int, ...]
+    rate: int | None
+
+    def __str__(self) -> str:
+        names = ", ".join(map(str, self.brokers))
+        if self.rate is None:
+            return f"take the rate of throttled replicas away from brokers {names}"
+        return f"throttle the replicas that are moved to {spell(self.rate)} a second on brokers {names}"
+
+
+@dataclass(frozen=True, slots=True)
 class AddVoter:
     """A controller that observes and is to vote, with one directory (KIP-853)."""
 
@@ -145,8 +172,8 @@ class RemoveVoter:
 
 
 VoterAction = AddVoter | RemoveVoter
-TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | MoveReplicas
-KafkaAction = TopicAction | AlterQuota | AlterBrokers | ElectLeaders | VoterAction
+TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | LimitReplicas | MoveReplicas
+KafkaAction = TopicAction | AlterQuota | AlterBrokers | LimitBrokers | ElectLeaders | VoterAction
 
 
 @dataclass(frozen=True, slots=True)

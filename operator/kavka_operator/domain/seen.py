@@ -14,7 +14,7 @@ class SeenTopic:
     """A topic as the cluster describes it.
 
     `overrides` are settings of its own, `values` all that apply; `moving` are the partitions whose replicas are on
-    their way to other brokers.
+    their way to other brokers, with `replicas_to_come` that are not in sync yet.
     """
 
     name: str
@@ -28,6 +28,7 @@ class SeenTopic:
     records: int | None = None  # only asked for where a decision needs it
     assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     moving: tuple[int, ...] = ()
+    replicas_to_come: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ class SeenCluster:
     quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
     usage: Mapping[str, tuple[SeenUsage, ...]] = field(default_factory=dict)  # by the entity's description
     config: Mapping[str, str] = field(default_factory=dict)  # settings of all brokers that were altered while they run
+    rates: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # of throttled replicas, by broker
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
     is_forming: bool = False  # not all of its brokers have joined yet, ever
 

@@ -1,6 +1,6 @@
 """What the operator asks of a Kafka cluster: look, and carry out an action. Reconcilers are tested without it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kavka_operator.domain.plan import KafkaAction
@@ -28,6 +28,10 @@ class Admin(Protocol):
 
     def records(self, topic: str) -> int:
         """The number of offsets between start and end of a topic's partitions."""
+        ...
+
+    def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
+        """The rates of throttled replicas that are set for brokers, each by itself; those that answer."""
         ...
 
     def perform(self, action: KafkaAction) -> None:

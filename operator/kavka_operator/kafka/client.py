@@ -42,11 +42,14 @@ from kavka_operator.domain.plan import (
     DeleteTopic,
     ElectLeaders,
     KafkaAction,
+    LimitBrokers,
+    LimitReplicas,
     MoveReplicas,
     RemoveVoter,
     TopicAction,
 )
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
+from kavka_operator.kafka import throttling
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import (
@@ -59,6 +62,7 @@ from kavka_operator.kafka.surveying import (
 )
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
 from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_request
+from kavka_operator.reconcile.moves import LISTS
 
 REQUEST_TIMEOUT_MS = 15_000
 VOTER_TIMEOUT_MS = 10_000
@@ -80,6 +84,7 @@ NOT_ELECTED = {
     kafka.errors.PreferredLeaderNotAvailableError.errno,
     kafka.errors.UnknownTopicOrPartitionError.errno,
 }
+Coming = tuple[tuple[int, ...], frozenset[int]]
 DONE_ALREADY = (kafka.errors.TopicAlreadyExistsError, kafka.errors.UnknownTopicOrPartitionError)
 
 
@@ -130,7 +135,7 @@ class KafkaClient:
             quorum = quorum_of(self._quorum())
         is_level = teller is not None and teller_of(quorum, [teller]) == teller
         doubt = "" if is_level else doubt_about(quorum) or "no broker that answers keeps up with the active controller"
-        moving = {(name, index): found for name, there in under_way.items() for index, found in there.items()}
+        moving = {(name, index): found for name, there in under_way.items() for index, (found, _) in there.items()}
         return Survey(partitions, quorum, doubt, moving)
 
     def records(self, topic: str) -> int:
@@ -148,6 +153,10 @@ class KafkaClient:
             latest = self._offsets(topic, by_leader, LATEST)
             return latest - self._offsets(topic, by_leader, EARLIEST)
 
+    def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
+        with in_words("read the rates of throttled replicas"):
+            return throttling.rates(self._send, brokers)
+
     def perform(self, action: KafkaAction) -> None:
         # Done already: another client was faster, or the answer to the first try was lost. The next look tells.
         with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
@@ -162,6 +171,8 @@ class KafkaClient:
                     self._change_voters(add_request(action, VOTER_TIMEOUT_MS))
                 case RemoveVoter():
                     self._change_voters(remove_request(action))
+                case LimitBrokers():
+                    throttling.limit(self._send, action)
                 case _:
                     self._perform_on_topic(action)
 
@@ -175,6 +186,10 @@ class KafkaClient:
                 self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
             case DeleteTopic():
                 self._delete(action)
+            case LimitReplicas():
+                self._alter(
+                    TOPIC_RESOURCE, action.name, action.lists, [key for key in LISTS if key not in action.lists]
+                )
             case MoveReplicas():
                 self._move(action)
 
@@ -191,7 +206,9 @@ class KafkaClient:
                     self._alter_quota(action, validate_only=True)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
-                case DeleteTopic() | MoveReplicas() | ElectLeaders() | AddVoter() | RemoveVoter():
+                case DeleteTopic() | MoveReplicas() | LimitReplicas() | LimitBrokers() | ElectLeaders():
+                    pass  # what limits a move is altered with it
+                case AddVoter() | RemoveVoter():
                     pass  # these requests have no field that asks for a check alone
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
@@ -337,13 +354,16 @@ class KafkaClient:
             for result in topic.partitions:
                 raise_for(result.error_code, result.error_message)
 
-    def _moving(self) -> dict[str, dict[int, tuple[int, ...]]]:
-        """The partitions under reassignment, with the replicas that they will have."""
+    def _moving(self) -> dict[str, dict[int, Coming]]:
+        """The partitions under reassignment, with the replicas that they will have and those that come."""
         response = self._send(ListPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=None))
         raise_for(response.error_code, response.error_message)
         return {
             topic.name: {
-                partition.partition_index: tuple(n for n in partition.replicas if n not in partition.removing_replicas)
+                partition.partition_index: (
+                    tuple(n for n in partition.replicas if n not in partition.removing_replicas),
+                    frozenset(partition.adding_replicas),
+                )
                 for partition in topic.partitions
             }
             for topic in response.topics
@@ -441,9 +461,11 @@ def brokers_of(described: Any, metadata: Any) -> dict[int, SeenBroker]:
     }
 
 
-def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]) -> SeenTopic:
+def _topic(topic: Any, configs: list[Any], moving: Mapping[int, Coming]) -> SeenTopic:
     partitions = topic.partitions
-    assignment = {partition.partition_index: tuple(partition.replica_nodes) for partition in partitions} | dict(moving)
+    assignment = {partition.partition_index: tuple(partition.replica_nodes) for partition in partitions}
+    assignment |= {index: replicas for index, (replicas, _) in moving.items()}
+    in_sync = {partition.partition_index: set(partition.isr_nodes) for partition in partitions}
     return SeenTopic(
         name=topic.name,
         topic_id=text_of(topic.topic_id),
@@ -457,4 +479,5 @@ def _topic(topic: Any, configs: list[Any], moving: Mapping[int, tuple[int, ...]]
         offline=sum(partition.leader_id < 0 for partition in partitions),
         assignment=assignment,
         moving=tuple(sorted(moving)),
+        replicas_to_come=sum(len(adding - in_sync.get(index, set())) for index, (_, adding) in moving.items()),
     )

@@ -409,4 +409,6 @@ def _has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadab
 
 def outlives(resource: Topic | ClientQuota) -> bool:
     """Whether something in Kafka has to go when the resource is deleted."""
-    return isinstance(resource, ClientQuota) or resource.spec.deletion_policy != "Retain"
+    if isinstance(resource, ClientQuota):
+        return True
+    return resource.spec.deletion_policy != "Retain" or resource.status.move is not None

@@ -30,7 +30,7 @@ from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import budgets, quotas, topics
+from kavka_operator.reconcile import budgets, moves, quotas, topics
 from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
@@ -79,9 +79,8 @@ def converge(
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
         known = {} if done else usage or {}
         look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming, usage=known)
-        seen = _count_records(managed.values(), look, admin, guard)
-        plans = plan_all(list(managed.values()), seen, now, guard)
-        open_plans = {key: plan for key, plan in plans.items() if plan.actions and key not in guard.failures}
+        seen, plans = _plans(list(managed.values()), look, now, guard, admin)
+        open_plans = _open(managed, plans, guard)
         if not open_plans:
             break
         for group in _groups(open_plans):
@@ -91,8 +90,8 @@ def converge(
                 with guard.over(managed[key]):
                     managed[key] = _remember(managed[key], plan, seen, now)
     else:
-        seen = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
-        plans = plan_all(list(managed.values()), seen, now, guard)
+        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
+        seen, plans = _plans(list(managed.values()), look, now, guard, admin)
     outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
     _tell_refused(everybody, refused, outcome, now)
     return outcome
@@ -112,8 +111,7 @@ def plan_once(
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     look = replace(admin.look(names), brokers_expected=brokers_expected)
-    seen = _count_records(resources, look, admin, guard)
-    plans = plan_all(resources, seen, now, guard)
+    seen, plans = _plans(resources, look, now, guard, admin)
     return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}
 
 
@@ -195,6 +193,34 @@ def plan_all(
                 else _plan_quota(resource, seen, others, now)
             )
     return plans
+
+
+def _plans(
+    resources: Sequence[Topic | ClientQuota], look: SeenCluster, now: datetime, guard: _Guard, admin: Admin
+) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
+    """A plan for each resource, and the look with what more they depend on: records, and rates of brokers."""
+    seen = _count_records(resources, look, admin, guard)
+    plans = plan_all(resources, seen, now, guard)
+    pairs = [(topic, plans[key_of(topic)]) for topic in resources if isinstance(topic, Topic)]
+    if not any(moves.needs_rates(topic, plan) for topic, plan in pairs):
+        return seen, plans
+    seen = replace(seen, rates=admin.rates(sorted(seen.brokers)))
+    with_limits = moves.throttled(pairs, seen)
+    return seen, plans | {key_of(topic): plan for (topic, _), plan in zip(pairs, with_limits, strict=True)}
+
+
+def _open(
+    managed: Mapping[Key, Topic | ClientQuota], plans: Mapping[Key, KafkaPlan], guard: _Guard
+) -> dict[Key, KafkaPlan]:
+    """The plans with something to do now; a move of replicas first has to stand in the status."""
+    found = {}
+    for key, plan in plans.items():
+        resource, actions = managed[key], plan.actions
+        if isinstance(resource, Topic) and not moves.may_begin(resource, plan):
+            actions = tuple(action for action in actions if not isinstance(action, moves.STEPS))
+        if actions and key not in guard.failures:
+            found[key] = replace(plan, actions=actions)
+    return found
 
 
 def _plan_topic(
@@ -323,7 +349,7 @@ def _outcome(
             continue
         words = guard.failures.get(key, plans[key].words)
         with guard.over(resource):
-            outcome.statuses[key] = _status(resource, seen, words, guard.now, near)
+            outcome.statuses[key] = _status(resource, seen, replace(plans[key], words=words), guard.now, near)
         if key not in outcome.statuses:
             outcome.statuses[key] = with_words(resource, guard.failures[key], guard.now)
     guard.forgive(resources)
@@ -331,8 +357,9 @@ def _outcome(
 
 
 def _status(
-    resource: Topic | ClientQuota, seen: SeenCluster, words: Sequence[Word], now: datetime, near: Neighbours
+    resource: Topic | ClientQuota, seen: SeenCluster, plan: KafkaPlan, now: datetime, near: Neighbours
 ) -> Status:
     if isinstance(resource, Topic):
-        return topic_status(resource, seen.topics.get(resource.topic_name), words, now)
-    return quota_status(resource, seen, words, now, near)
+        there = seen.topics.get(resource.topic_name)
+        return topic_status(resource, there, plan.words, now, moves.noted(resource, plan, seen, now))
+    return quota_status(resource, seen, plan.words, now, near)

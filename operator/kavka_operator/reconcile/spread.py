@@ -1,38 +1,113 @@
-"""Where replicas go when a topic is to have more or fewer of them.
+"""Where replicas go when a topic is to have more or fewer of them, or when racks and brokers have changed.
 
 What is there stays where it is, as far as that goes: moving records costs disks and networks something, and nobody
 asked for it. A further replica goes to a rack that the partition has none in yet, as long as there is one, and there to
 the broker with the fewest replicas of the topic. Of too many, the one goes whose rack has another, then the one on the
 broker with most. The preferred leader stays what it is, so that leaders remain as they were spread.
+
+Only who asks for it has a right number of replicas moved: over racks, until a partition is on as many as there can be;
+over brokers, until none has two replicas of the topic more than another, without a partition losing a rack by it.
+Each such step makes a sum smaller, so they end, and where they have ended they do nothing.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 Replicas = tuple[int, ...]
+Racks = Mapping[int, str | None]
 
 
-def spread(assignment: Mapping[int, Replicas], factor: int, racks: Mapping[int, str | None]) -> dict[int, Replicas]:
+def spread(
+    assignment: Mapping[int, Replicas],
+    factor: int,
+    racks: Racks,
+    *,
+    over_racks: bool = False,
+    over_brokers: bool = False,
+) -> dict[int, Replicas]:
     """The partitions that have to change, with their new replicas. `racks` are the brokers that there are."""
     assert 0 < factor <= len(racks), "the caller has counted the brokers"
-    load = Counter(broker for replicas in assignment.values() for broker in replicas)
-    changed = {}
-    for index, replicas in sorted(assignment.items()):
-        if len(replicas) == factor:
-            continue
-        wanted = list(replicas)
-        while len(wanted) < factor:
-            wanted.append(_best(wanted, index, load, racks))
-            load[wanted[-1]] += 1
-        while len(wanted) > factor:
-            gone = _most_dispensable(wanted, load, racks)
-            wanted.remove(gone)
-            load[gone] -= 1
-        changed[index] = tuple(wanted)
-    return changed
+    wanted = {index: list(replicas) for index, replicas in sorted(assignment.items())}
+    load = Counter(broker for replicas in wanted.values() for broker in replicas)
+    for index, replicas in wanted.items():
+        _count(replicas, factor, index, load, racks)
+        if over_racks:
+            _over_racks(replicas, index, load, racks)
+    if over_brokers:
+        _balance(wanted, load, racks)
+        _balance_leaders(wanted, racks)
+    return {index: tuple(replicas) for index, replicas in wanted.items() if tuple(replicas) != assignment[index]}
 
 
-def _best(there: Sequence[int], index: int, load: Counter[int], racks: Mapping[int, str | None]) -> int:
+def _count(wanted: list[int], factor: int, index: int, load: Counter[int], racks: Racks) -> None:
+    """Add or take replicas until there are `factor`."""
+    while len(wanted) < factor:
+        wanted.append(_best(wanted, index, load, racks))
+        load[wanted[-1]] += 1
+    while len(wanted) > factor:
+        gone = _most_dispensable(wanted, load, racks)
+        wanted.remove(gone)
+        load[gone] -= 1
+
+
+def _over_racks(wanted: list[int], index: int, load: Counter[int], racks: Racks) -> None:
+    """Move replicas until no rack has two while another has none."""
+    while len(_racks_of(wanted, racks)) < min(len(wanted), len(set(racks.values()))):
+        gone = _most_dispensable(wanted, load, racks)
+        rest = [broker for broker in wanted if broker != gone]
+        _put(wanted, gone, _best(rest, index, load, racks), load)
+
+
+def _balance(wanted: Mapping[int, list[int]], load: Counter[int], racks: Racks) -> None:
+    """Move replicas from brokers with many to brokers with few, as long as these have two fewer."""
+    while (step := next(_easing(wanted, load, racks), None)) is not None:
+        replicas, gone, new = step
+        _put(replicas, gone, new, load)
+
+
+def _easing(wanted: Mapping[int, list[int]], load: Counter[int], racks: Racks) -> Iterator[tuple[list[int], int, int]]:
+    """Moves that bring the numbers of two brokers nearer to each other, as replicas, from and to."""
+    for many in sorted(racks, key=lambda broker: (-load[broker], broker)):
+        for few in sorted(racks, key=lambda broker: (load[broker], broker)):
+            if load[many] - load[few] < 2:
+                break
+            for replicas in wanted.values():
+                if many in replicas and few not in replicas and _keeps_racks(replicas, many, few, racks):
+                    yield replicas, many, few
+
+
+def _keeps_racks(replicas: Sequence[int], gone: int, new: int, racks: Racks) -> bool:
+    after = [new if broker == gone else broker for broker in replicas]
+    return len(_racks_of(after, racks)) >= len(_racks_of(replicas, racks))
+
+
+def _balance_leaders(wanted: Mapping[int, list[int]], racks: Racks) -> None:
+    """Change the order of replicas until no broker is preferred by two partitions more than another that could lead."""
+    leads = Counter(replicas[0] for replicas in wanted.values() if replicas)
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for replicas in wanted.values():
+            first, least = replicas[0], min((broker for broker in replicas if broker in racks), key=lambda b: leads[b])
+            if leads[first] - leads[least] > 1:
+                place = replicas.index(least)
+                replicas[0], replicas[place] = least, first
+                leads[first] -= 1
+                leads[least] += 1
+                is_settled = False
+
+
+def _put(replicas: list[int], gone: int, new: int, load: Counter[int]) -> None:
+    replicas[replicas.index(gone)] = new
+    load[gone] -= 1
+    load[new] += 1
+
+
+def _racks_of(replicas: Sequence[int], racks: Racks) -> set[str | None]:
+    return {racks[broker] for broker in replicas if broker in racks}
+
+
+def _best(there: Sequence[int], index: int, load: Counter[int], racks: Racks) -> int:
     in_rack = Counter(racks.get(broker) for broker in there)
     ring = sorted(racks)
     turn = index % len(ring)  # brokers that are equal are taken in turn, each partition beginning one further
@@ -40,6 +115,6 @@ def _best(there: Sequence[int], index: int, load: Counter[int], racks: Mapping[i
     return min(rest, key=lambda broker: (in_rack[racks[broker]], load[broker]))
 
 
-def _most_dispensable(there: Sequence[int], load: Counter[int], racks: Mapping[int, str | None]) -> int:
+def _most_dispensable(there: Sequence[int], load: Counter[int], racks: Racks) -> int:
     in_rack = Counter(racks.get(broker) for broker in there)
-    return max(reversed(there[1:]), key=lambda broker: (in_rack[racks.get(broker)], load[broker]))
+    return max(reversed(there[1:] or there), key=lambda broker: (in_rack[racks.get(broker)], load[broker]))

@@ -14,7 +14,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus, LastRolloutStatus, NodeStatus, PoolStatus
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.stored import Unreadable, part
-from kavka_operator.api.topic import UNMANAGED_MAX, Topic, TopicStatus
+from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
@@ -24,6 +24,7 @@ from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shad
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
+from kavka_operator.reconcile.moves import LISTS
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.topics import FORGET
 
@@ -33,16 +34,18 @@ ANONYMOUS = "ANONYMOUS"
 """The user of every client, as listeners do not authenticate."""
 
 
-def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime) -> TopicStatus:
-    """The status of a topic."""
+def topic_status(
+    topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime, move: Move | None = None
+) -> TopicStatus:
+    """The status of a topic, with the move of its replicas, if there is one (`reconcile.moves`)."""
     common = _common(topic, words, now)
     known = topic.status.topic_id
     if known is not None and topic.metadata.annotations.get(FORGET) == known:
         known = None
     conflict = any(word.reason == "Conflict" for word in words)
     if seen is None or conflict:
-        return topic.status.replaced({**common, "topic_name": topic.topic_name, "topic_id": known})
-    owned = {*topic.status.managed_config, *topic.spec.config}
+        return topic.status.replaced({**common, "topic_name": topic.topic_name, "topic_id": known, "move": move})
+    owned = {*topic.status.managed_config, *topic.spec.config, *(LISTS if topic.status.move else ())}
     return TopicStatus(
         **common,
         topic_name=seen.name,
@@ -55,6 +58,7 @@ def topic_status(topic: Topic, seen: SeenTopic | None, words: Sequence[Word], no
         unmanaged_config=tuple(f"{key}={value}" for key, value in sorted(seen.overrides.items()) if key not in owned)[
             :UNMANAGED_MAX
         ],
+        move=move,
         last_correction=topic.status.last_correction,
     )
 

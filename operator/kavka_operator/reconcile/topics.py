@@ -29,6 +29,7 @@ from kavka_operator.reconcile.spread import spread
 
 FORGET = "kavka.dev/forget-topic-id"
 DEFAULT_REPLICAS_MAX = 3  # default.replication.factor where there are brokers enough
+MIN_ISR = "min.insync.replicas"
 RETENTION_KEYS = ("retention.ms", "retention.bytes")
 
 
@@ -167,19 +168,45 @@ def _refused_growth(wanted: Topic, seen: SeenTopic) -> Iterator[str]:
 
 
 def _move(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Iterator[TopicAction]:
-    """The action for another number of replicas; a reassignment under way ends first."""
-    factor = wanted.spec.replication_factor
-    if factor is None or factor > len(cluster.brokers) or seen.moving:
+    """The action for another number or other places of replicas; a reassignment under way ends first."""
+    factor, placement = wanted.spec.replication_factor or seen.replication_factor, wanted.spec.placement
+    if not 0 < factor <= len(cluster.brokers) or seen.moving or _is_below_min_isr(wanted, seen):
         return
     racks = {number: broker.rack for number, broker in cluster.brokers.items()}
-    if replicas := spread(seen.assignment, factor, racks):
-        yield MoveReplicas(seen.name, factor, replicas)
+    # A broker that is away for a while takes no part with it, as in a roll; nor is one filled that is to go.
+    is_whole = cluster.brokers_expected in {0, len(racks)} and all(
+        racks.keys() >= {*ids} for ids in seen.assignment.values()
+    )
+    over_racks, over_brokers = placement.racks == "Spread" and is_whole, placement.brokers == "Balance" and is_whole
+    if wanted.spec.replication_factor is None and not (over_racks or over_brokers):
+        return
+    if replicas := spread(seen.assignment, factor, racks, over_racks=over_racks, over_brokers=over_brokers):
+        is_more = any(len(seen.assignment[index]) != factor for index in replicas)
+        words = f'spread the replicas of {counted(len(replicas), "partition")} of topic "{seen.name}"'
+        yield MoveReplicas(seen.name, factor, replicas, "" if is_more else words)
+
+
+def _is_below_min_isr(wanted: Topic, seen: SeenTopic) -> bool:
+    """Whether fewer replicas are wanted than acks=all needs in sync, so that every write of it would be refused."""
+    factor, least = wanted.spec.replication_factor, _min_isr(wanted, seen)
+    return factor is not None and factor < seen.replication_factor and factor < least
+
+
+def _min_isr(wanted: Topic, seen: SeenTopic) -> int:
+    return int(wanted.spec.config.get(MIN_ISR, seen.values.get(MIN_ISR, "1")))
 
 
 def _refused_replicas(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> Iterator[str]:
     factor, brokers = wanted.spec.replication_factor, max(len(cluster.brokers), cluster.brokers_expected)
     if factor is not None and factor != seen.replication_factor and factor > brokers:
         yield f"{counted(factor, 'replica')} need {counted(factor, 'broker')} and there {_are(brokers)}"
+
+    if _is_below_min_isr(wanted, seen):
+        least = _min_isr(wanted, seen)
+        yield (
+            f"{seen.replication_factor} -> {counted(factor or 0, 'replica')} leaves fewer than {MIN_ISR}={least}, and"
+            f" writes with acks=all would be refused; set spec.config.{MIN_ISR} to {factor} or less first"
+        )
 
 
 def _are(count: int) -> str:

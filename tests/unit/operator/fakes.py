@@ -20,6 +20,8 @@ from kavka_operator.domain.plan import (
     DeleteTopic,
     ElectLeaders,
     KafkaAction,
+    LimitBrokers,
+    LimitReplicas,
     MoveReplicas,
     NodeAction,
     RemoveVoter,
@@ -39,6 +41,7 @@ from kavka_operator.domain.seen import (
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError, View
 from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.reconcile.moves import LISTS, RATES
 from kavka_operator.reconcile.status import Status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -53,10 +56,12 @@ class FakeKafka:
         self.topics: dict[str, SeenTopic] = {}
         self.quotas: dict[AnyEntity, dict[str, float]] = {}
         self.config: dict[str, str] = {}
+        self.rate_of: dict[int, dict[str, str]] = {}
         self.held: dict[str, int] = {}
         self.writes: list[KafkaAction] = []
         self.checked: list[KafkaAction] = []
         self.refuse: AdminError | None = None
+        self.is_slow = False  # a reassignment is on its way until its partitions `arrive`
         self._ids = count(1)
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
@@ -69,6 +74,9 @@ class FakeKafka:
 
     def records(self, topic: str) -> int:
         return self.held.get(topic, 0)
+
+    def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
+        return {broker: dict(self.rate_of.get(broker, {})) for broker in brokers}
 
     def close(self) -> None:
         pass
@@ -87,6 +95,8 @@ class FakeKafka:
                 self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
             case ElectLeaders() | AddVoter() | RemoveVoter():
                 pass
+            case LimitBrokers(brokers, rate):
+                self.rate_of |= {broker: dict.fromkeys(RATES, str(rate)) if rate else {} for broker in brokers}
             case _:
                 self._perform_on_topic(action)
 
@@ -112,14 +122,27 @@ class FakeKafka:
             case AddPartitions():
                 self._place(action.name, action.total, self.topics[action.name].replication_factor)
             case MoveReplicas():
-                assignment = {**self.topics[action.name].assignment, **action.replicas}
-                self._replace(action.name, assignment=assignment, replication_factor=action.replication_factor)
+                self._move(action)
+            case LimitReplicas():
+                kept = {k: v for k, v in self.topics[action.name].overrides.items() if k not in LISTS}
+                self._configure(action.name, {**kept, **action.lists})
             case AlterTopic():
                 kept = {k: v for k, v in self.topics[action.name].overrides.items() if k not in action.reset}
                 self._configure(action.name, {**kept, **action.set})
             case DeleteTopic():
                 assert self.topics[action.name].topic_id == action.topic_id
                 del self.topics[action.name]
+
+    def _move(self, action: MoveReplicas) -> None:
+        assignment = {**self.topics[action.name].assignment, **action.replicas}
+        moving = tuple(action.replicas) if self.is_slow else ()
+        changed = {"assignment": assignment, "moving": moving, "replicas_to_come": len(moving)}
+        self._replace(action.name, replication_factor=action.replication_factor, **changed)
+
+    def arrive(self, name: str, *indexes: int) -> None:
+        """Let partitions of a topic have their new replicas, where moving is slow."""
+        moving = tuple(index for index in self.topics[name].moving if index not in indexes)
+        self._replace(name, moving=moving, replicas_to_come=len(moving))
 
     def make(
         self, name: str, partitions: int = 1, replicas: int = 1, config: Mapping[str, str] | None = None

@@ -50,7 +50,7 @@ def test_all_faults_are_found_at_once() -> None:
         "spec.config.a": 'true is not text; write "true" in quotes',
         "spec.guards.retentionCut": '"Alow" is not one of Refuse, Allow; did you mean "Allow"?',
         "spec.x": "there is no such field; take it out, or use one of clusterRef, topicName, partitions,"
-        " replicationFactor, config, deletionPolicy, guards",
+        " replicationFactor, config, deletionPolicy, guards, placement",
     }
 
 
