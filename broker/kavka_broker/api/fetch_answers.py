@@ -26,7 +26,7 @@ MOVED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 TOLD_TOGETHER: Final = 25
 
 
-Topics = dict[bytes | str, list[PartitionData]]
+Topics = dict[bytes | str, FetchableTopicResponse]
 
 
 def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> FetchResponse:
@@ -36,7 +36,7 @@ def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Fetc
         return refusal
     topics: Topics = {}
     leaders = tell(reading.served, topics, poll, broker, client)
-    return told([fetched_topic(key, parts) for key, parts in topics.items()], leaders, poll, broker, client)
+    return told(topics, leaders, poll, broker, client)
 
 
 def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Work[FetchResponse]:
@@ -51,12 +51,7 @@ def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Clien
         leaders |= tell(reading.served[start : start + TOLD_TOGETHER], topics, poll, broker, client)
         if pace.spent(2 * TOLD_TOGETHER):
             yield
-    fetched = []
-    for key, parts in topics.items():
-        fetched.append(fetched_topic(key, parts))
-        if pace.spent(1):
-            yield
-    return told(fetched, leaders, poll, broker, client)
+    return told(topics, leaders, poll, broker, client)
 
 
 def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> FetchResponse | None:
@@ -81,25 +76,27 @@ def tell(
 ) -> dict[int, None]:
     """Add changed partitions to `topics`. Returns the leaders of partitions that have moved, each once."""
     leaders: dict[int, None] = {}
-    for key, data in poll.context.news(served):
+    for asked, data in served:
+        if not poll.context.tells(asked, data):
+            continue
+        key = asked.topic
         if data.error_code in MOVED and client.version >= NAMES_LEADER_FROM:
             data.current_leader = LeaderIdAndEpoch(*leader_of(key, data.partition_index, broker))
             leaders[data.current_leader.leader_id] = None
-        topics.setdefault(key, []).append(data)
+        topic = topics.get(key)
+        if topic is None:
+            topic = topics[key] = fetched_topic(key)
+        topic.partitions.append(data)
     return leaders
 
 
-def told(
-    topics: list[FetchableTopicResponse], leaders: Iterable[int], poll: Poll, broker: Broker, client: Client
-) -> FetchResponse:
-    response = FetchResponse(0, 0, poll.context.session_id, topics)
+def told(topics: Topics, leaders: Iterable[int], poll: Poll, broker: Broker, client: Client) -> FetchResponse:
+    response = FetchResponse(0, 0, poll.context.session_id, list(topics.values()))
     if client.version >= ADDRESSES_SINCE:
         for leader in leaders:
             response.node_endpoints += endpoint_of(leader, client.listener, broker, NodeEndpoint)
     return response
 
 
-def fetched_topic(key: bytes | str, partitions: list[PartitionData]) -> FetchableTopicResponse:
-    if isinstance(key, bytes):
-        return FetchableTopicResponse("", key, partitions)
-    return FetchableTopicResponse(key, ZERO, partitions)
+def fetched_topic(key: bytes | str) -> FetchableTopicResponse:
+    return FetchableTopicResponse("", key) if isinstance(key, bytes) else FetchableTopicResponse(key, ZERO)

@@ -239,7 +239,10 @@ class RealFile:
         return self._view[position:end]
 
     def _copy(self, position: int, size: int) -> memoryview:
-        data = os.pread(self._descriptor(), size, position)
+        fd = self._fd
+        if fd < 0:
+            fd = self._descriptor()
+        data = os.pread(fd, size, position)
         if len(data) != size:
             raise self._unreadable(f"{len(data)} of {size} bytes at {position}")
         return memoryview(data)

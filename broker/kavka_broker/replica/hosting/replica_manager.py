@@ -198,7 +198,7 @@ class ReplicaManager:
 
     def replica(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
         """Return the partition, whichever broker leads it (KIP-392). Raises as `leader` where no replica is here."""
-        partition = self.get(topic, index)
+        partition = self._topics.get(topic, {}).get(index)
         if partition is None or (not partition.is_leader and partition.state.leader < 0):
             raise self._not_leading(topic, index, partition)
         if leader_epoch != -1:

@@ -18,12 +18,12 @@ A session that would need more ends, and its client goes on without.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
-from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.feeds import Feed
@@ -77,7 +77,7 @@ class FetchSession:
                 there.ask_again(position)
             named.append(there)
         for forgotten in request.forgotten_topics_data:
-            key = forgotten.topic_id if forgotten.topic_id != ZERO else forgotten.topic
+            key = key_of(forgotten)
             for index in forgotten.partitions:
                 gone = partitions.pop((key, index), None)
                 if gone is not None and self.feed is not None:
@@ -122,19 +122,14 @@ class FetchContext:
     def session_id(self) -> int:
         return NO_SESSION if self.session is None else self.session.session_id
 
-    def news(
-        self, served: Iterable[tuple[SessionPartition, PartitionData]]
-    ) -> Iterator[tuple[TopicKey, PartitionData]]:
-        """Return the partitions that the client is told of; the session remembers that they were."""
-        session = self.session
-        for asked, data in served:
-            # A follower that is to cut its log first takes nothing else from the answer, and has to be told again.
-            is_new = asked.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
-            has_records = bool(data.records)
-            if session is not None and has_records and session.feed is None:
-                session.serve_last(asked)
-            if has_records or is_new or not self.is_incremental or says_more(data):
-                yield asked.topic, data
+    def tells(self, asked: SessionPartition, data: PartitionData) -> bool:
+        """Whether the client is told of the partition; then the session remembers what it was told."""
+        # A follower that is to cut its log first takes nothing else from the answer, and has to be told again.
+        is_new = asked.told(-1 if has_diverged(data) else data.high_watermark, data.log_start_offset)
+        has_records = bool(data.records)
+        if has_records and self.session is not None and self.session.feed is None:
+            self.session.serve_last(asked)
+        return has_records or is_new or not self.is_incremental or says_more(data)
 
 
 class FetchSessions:
@@ -164,12 +159,9 @@ class FetchSessions:
         """
         if request.session_epoch > EPOCH_NEW:
             return self._continue(request, uses_ids, now_ms, prepared)
-        self.drop(request.session_id)
-        wanted = prepared
-        if wanted is None:
-            wanted = {
-                (topic, position.partition): SessionPartition(topic, position) for topic, position in positions(request)
-            }
+        if request.session_id != NO_SESSION:
+            self.drop(request.session_id)
+        wanted = named_by(request) if prepared is None else prepared
         context = FetchContext(wanted.values(), None, is_incremental=False)
         if request.session_epoch == EPOCH_NEW and wanted:
             is_of_follower = request.replica_state.replica_id >= 0 or request.replica_id >= 0
@@ -243,8 +235,18 @@ class FetchSessions:
         return session_id
 
 
+def named_by(request: FetchRequest) -> Named:
+    """Return the partitions that the request names."""
+    named: Named = {}
+    for topic in request.topics:
+        key = key_of(topic)
+        for position in topic.partitions:
+            named[key, position.partition] = SessionPartition(key, position)
+    return named
+
+
 def prepare(request: FetchRequest) -> Work[Named]:
-    """Collect the partitions that the request names, in slices."""
+    """As `named_by`, in slices."""
     named: Named = {}
     pace = Pace()
     for topic, position in positions(request):
@@ -254,9 +256,14 @@ def prepare(request: FetchRequest) -> Work[Named]:
     return named
 
 
+def key_of(topic: FetchTopic | ForgottenTopic) -> TopicKey:
+    """Return the id that the request names, otherwise the name."""
+    return topic.topic_id if topic.topic_id != ZERO else topic.topic
+
+
 def positions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]]:
     """Return every partition that the request names, with the topic's id or name."""
     for topic in request.topics:
-        key: TopicKey = topic.topic_id if topic.topic_id != ZERO else topic.topic
+        key = key_of(topic)
         for partition in topic.partitions:
             yield key, partition

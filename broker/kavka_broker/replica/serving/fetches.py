@@ -66,7 +66,8 @@ class Fetches:
 
     def read(self, poll: Poll) -> Reading | None:
         """Return the answer's partitions; None where `poll.waiter` tells when to read again."""
-        reading = self._reader.read_all(poll)
+        reading = poll.begun()
+        self._reader.read(poll.partitions, poll, reading)
         missing_bytes = poll.needed_bytes - reading.size_bytes
         has_nobody = not reading.watched and poll.feed is None
         if missing_bytes <= 0 or reading.is_due or poll.wait_ms <= 0 or has_nobody:
@@ -81,7 +82,9 @@ class Fetches:
     def read_again(self, poll: Poll) -> Reading:
         """Read again after the wait."""
         poll.look_again()
-        return self._reader.read_all(poll)
+        reading = poll.begun()
+        self._reader.read(poll.partitions, poll, reading)
+        return reading
 
     def read_wide(self, poll: Poll, slices: Slices) -> Awaitable[Reading]:
         """Read as `read` and `read_again` do, in slices. News counts from now on."""

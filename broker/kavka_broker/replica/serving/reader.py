@@ -31,18 +31,12 @@ class Reader:
         self._replicas = replicas
         self._metadata = metadata
 
-    def read_all(self, poll: Poll) -> Reading:
-        """Read all partitions of the poll in one pass."""
-        reading = poll.begun()
-        self._read_some(poll, poll.partitions, reading)
-        return reading
-
     def read_in_slices(self, poll: Poll, *, watches: bool) -> Work[Reading]:
-        """Read as `read_all` does, in slices. With `watches` the poll's waiter watches each partition."""
+        """Read all partitions of the poll in slices. With `watches` the poll's waiter watches each partition."""
         reading, pace, partitions = poll.begun(), Pace(), list(poll.partitions)
         for start in range(0, len(partitions), READ_TOGETHER):
             size_bytes, served = reading.size_bytes, len(reading.served)
-            self._read_some(poll, partitions[start : start + READ_TOGETHER], reading)
+            self.read(partitions[start : start + READ_TOGETHER], poll, reading)
             if watches and poll.waiter is not None:
                 for partition in reading.watched:
                     poll.waiter.watch(partition.watched(stable_only=poll.is_committed_only))
@@ -52,11 +46,13 @@ class Reader:
                 yield
         return reading
 
-    def _read_some(self, poll: Poll, partitions: Iterable[SessionPartition], reading: Reading) -> None:
+    def read(self, partitions: Iterable[SessionPartition], poll: Poll, reading: Reading) -> None:
+        """Add these partitions of the poll to what was read."""
+        read = self._read_as_consumer if poll.follower is None else self._read_as_follower
         for asked in partitions:
             try:
                 partition = self._find(asked, poll.reads_followers)
-                data = self._read(partition, asked, poll, reading)
+                data = read(partition, asked, poll, reading)
             except BrokerError as error:
                 # librdkafka cannot read records that are null instead of empty: it would never see the error.
                 data = PartitionData(asked.index, error.code, -1, records=b"")
@@ -76,13 +72,14 @@ class Reader:
         look_up = self._replicas.replica if reads_followers else self._replicas.leader
         return look_up(topic, asked.index, asked.position.current_leader_epoch)
 
-    def _read(self, partition: Partition, asked: SessionPartition, poll: Poll, reading: Reading) -> PartitionData:
-        if poll.follower is None:
-            return self._read_as_consumer(partition, asked, poll, reading)
+    def _read_as_follower(
+        self, partition: Partition, asked: SessionPartition, poll: Poll, reading: Reading
+    ) -> PartitionData:
+        assert poll.follower is not None
         bytes_max, at_least_one = poll.bytes_max - reading.size_bytes, not reading.size_bytes
         data = self._feed(partition, asked, poll.follower, bytes_max, at_least_one, has_waited=poll.has_waited)
         # DeleteRecords waits until followers have heard of the log's start.
-        reading.is_due = reading.is_due or -1 < asked.log_start_offset < data.log_start_offset
+        reading.is_due |= has_diverged(data) or -1 < asked.log_start_offset < data.log_start_offset
         return data
 
     def _feed(
@@ -122,12 +119,12 @@ class Reader:
             brokers = self._metadata.brokers
             elsewhere = preferred_replica(partition, position.fetch_offset, poll.rack, brokers, self._node_id)
             if elsewhere is not None:
-                data.preferred_read_replica = elsewhere
+                data.preferred_read_replica, reading.is_due = elsewhere, True
                 return data
         if position.last_fetched_epoch >= 0:
             diverging = diverging_epoch(partition, position.last_fetched_epoch, position.fetch_offset)
             if diverging is not None:
-                data.diverging_epoch = diverging
+                data.diverging_epoch, reading.is_due = diverging, True
                 return data
         upper_offset = last_stable_offset if is_committed_only else high_watermark
         if position.fetch_offset == upper_offset:
@@ -172,7 +169,6 @@ def _take_note(
     if poll.follower is None:
         partition.traffic.bytes_out += size_bytes
     reading.size_bytes += size_bytes
-    reading.is_due = reading.is_due or has_diverged(data) or data.preferred_read_replica >= 0
 
 
 def _aborted_in(partition: Partition, offset: int, chunk: Chunk) -> list[AbortedTransaction]:
