@@ -115,6 +115,10 @@ def decided(events: list[Json], decision: str) -> set[Right]:
     }
 
 
+OF_OWNERS: Right = ("kavka.dev", "kafkaclusters/finalizers", "update")
+"""Asked by the API server itself, which writes that down nowhere, before it takes an object that holds its owner up."""
+
+
 def granted() -> set[Right]:
     """Every right that the chart gives the operator."""
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
@@ -165,7 +169,7 @@ def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined
     play(confined, namespaces)
     events = requests(confined)
     assert decided(events, "forbid") == set()
-    assert decided(events, "allow") == granted()
+    assert decided(events, "allow") | {OF_OWNERS} == granted()
     assert "forbidden" not in confined.log.read_text().lower()
 
 

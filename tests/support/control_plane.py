@@ -207,6 +207,7 @@ class ControlPlane:
             *("--service-account-issuer", "https://kubernetes.default.svc"),
             *("--service-account-key-file", str(self.certificate), "--service-account-signing-key-file", key),
             *("--service-cluster-ip-range", "10.96.0.0/16", "--disable-admission-plugins", "ServiceAccount"),
+            *("--enable-admission-plugins", "OwnerReferencesPermissionEnforcement"),  # as on OpenShift
             *("--audit-policy-file", str(self.directory / "audit.yaml"), "--audit-log-path", str(self.audit)),
         )
 
