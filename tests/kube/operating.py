@@ -43,7 +43,7 @@ class Writes:
 class CountedApi(Api):
     """Tells of each write to the API server."""
 
-    writes: Writes
+    writes: Writes = field(default_factory=lambda: Writes(None))
 
     async def apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
         answer = await Api.apply(self, key, uid, parts, subresource)
@@ -125,7 +125,7 @@ def main(bootstrap: str, last: int | None) -> None:
         options,
         lambda key, ground: platform_of(key, ground, bootstrap),
         CountedKafka,
-        lambda client: CountedApi(client, writes),
+        lambda client: CountedApi(client, writes=writes),
     )
     asyncio.run(work)
 

@@ -14,11 +14,13 @@ from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, OVERRIDE, PREFIX
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from kavka_broker.runtime.metric_table import FAMILIES, Family
 from kavka_broker.runtime.metrics import names_of, process_families
+from kavka_operator.handlers.metric_table import OPERATOR_FAMILIES
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
 MONITORING = ROOT / "examples/monitoring"
-RULES = sorted((MONITORING / "rules").glob("*.yaml"))
-DASHBOARDS = sorted((MONITORING / "dashboards").glob("*.json"))
+RULES = [*sorted((MONITORING / "rules").glob("*.yaml")), MONITORING / "operator/rules.yaml"]
+OF_OPERATOR = MONITORING / "operator/dashboard.json"
+DASHBOARDS = [*sorted((MONITORING / "dashboards").glob("*.json")), OF_OPERATOR]
 RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 METRIC = re.compile(r"(?<![\w:./-])(?:kavka|kafka|process)_[a-z0-9_]+(?![\w:*/.({-]|\*)")
 IN_QUERY = re.compile(r"[a-z_]+:[a-z_]+:\w+|\b(?:kavka|kafka|process)_\w+")
@@ -40,7 +42,7 @@ ALERTS = {rule["alert"]: rule for rule in rules() if "alert" in rule}
 
 def known() -> set[str]:
     """Every name that /metrics or a rule gives."""
-    families: tuple[Family, ...] = (*FAMILIES, *DASHBOARD_FAMILIES)
+    families: tuple[Family, ...] = (*FAMILIES, *DASHBOARD_FAMILIES, *OPERATOR_FAMILIES)
     served = {name for family in families for name in (family.name, *names_of(family))}
     of_process = {sample.name for metric in process_families() for sample in metric.samples}
     return served | of_process | RECORDED | {"up"}
@@ -128,7 +130,8 @@ def test_each_panel_is_explained_and_asks_the_chosen_source(path: Path) -> None:
 @pytest.mark.parametrize("path", DASHBOARDS, ids=relative)
 def test_each_query_looks_at_the_chosen_cluster_and_takes_the_rate_of_counters(path: Path) -> None:
     for title, query in queries(path):
-        assert all('cluster="$cluster"' in selected for _, selected in SELECTED.findall(query)), title
+        is_of_operator = path == OF_OPERATOR  # whose labels are those of a resource
+        assert is_of_operator or all('cluster="$cluster"' in selected for _, selected in SELECTED.findall(query)), title
         for window in re.findall(r"\[([^\]]+)\]", query):
             assert window in {"$__rate_interval", "$__range"}, title
         counters = [name for name in COUNTER.findall(query) if not name.startswith("kavka_assertions_failed")]
@@ -137,7 +140,7 @@ def test_each_query_looks_at_the_chosen_cluster_and_takes_the_rate_of_counters(p
 
 def test_dashboards_have_ids_of_their_own() -> None:
     uids = [json.loads(path.read_text())["uid"] for path in DASHBOARDS]
-    assert len(set(uids)) == len(uids) == 2
+    assert len(set(uids)) == len(uids) == 3
 
 
 def test_grafana_finds_the_source_and_the_dashboards() -> None:

@@ -1,5 +1,5 @@
 """Grafana's dashboards of examples/monitoring, written from a short description of each.
 
-python -m tools.dashboards            rewrites examples/monitoring/dashboards
+python -m tools.dashboards            rewrites examples/monitoring
 python -m tools.dashboards --check    says what has drifted
 """

@@ -6,11 +6,16 @@ from pathlib import Path
 from typing import Final
 
 from tools.dashboards.broker import BROKER
+from tools.dashboards.operator import OPERATOR
 from tools.dashboards.panels import Dashboard, dashboard_json
 from tools.dashboards.quota import QUOTA_AND_THROTTLE
 
-FOLDER: Final = Path(__file__).parents[2] / "examples/monitoring/dashboards"
-DASHBOARDS: Final = {"quota-and-throttle.json": QUOTA_AND_THROTTLE, "broker.json": BROKER}
+FOLDER: Final = Path(__file__).parents[2] / "examples/monitoring"
+DASHBOARDS: Final = {
+    "dashboards/quota-and-throttle.json": QUOTA_AND_THROTTLE,
+    "dashboards/broker.json": BROKER,
+    "operator/dashboard.json": OPERATOR,
+}
 
 
 def text_of(dashboard: Dashboard) -> str:
@@ -26,7 +31,7 @@ def main() -> int:
         if not is_check:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            print(f"examples/monitoring/dashboards/{name} has drifted from tools/dashboards: run `make generate`")
+            print(f"examples/monitoring/{name} has drifted from tools/dashboards: run `make generate`")
             drifted += 1
     return min(1, drifted)
 

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import kopf
@@ -19,8 +19,11 @@ from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.handlers import logs, watching
+from kavka_operator.handlers.figures import Figures
+from kavka_operator.handlers.port import LISTEN, Address, AddressError, opened
 from kavka_operator.kafka.admin import Admin
 from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
@@ -48,7 +51,7 @@ class LeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the process is told by its environment: the namespaces to watch (none: all) and where the lease lies.
+    """What the process is told by its environment: namespaces to watch (none: all), where the lease lies, its port.
 
     `image` is that of brokers whose KafkaCluster names none.
     """
@@ -57,13 +60,19 @@ class Options:
     lease_namespace: str | None = None
     identity: str = ""
     image: str | None = None
+    listen: Address | None = None
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
-        """The options in environment variables. Without POD_NAMESPACE nobody else is asked before acting."""
+        """The options in environment variables. Without POD_NAMESPACE nobody else is asked before acting.
+
+        Raises AddressError.
+        """
         names = environment.get("KAVKA_WATCH_NAMESPACES", "").replace(",", " ").split()
         identity = environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
-        return Options(tuple(names), environment.get("POD_NAMESPACE") or None, identity, environment.get(IMAGE) or None)
+        listen = Address.of(environment[LISTEN]) if environment.get(LISTEN) else None
+        lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
+        return Options(tuple(names), lease, identity, image, listen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,7 @@ class Operator:
     options: Options
     platform_of: PlatformOf
     connect: Callable[[str], Admin]
+    figures: Figures
 
     async def run(self) -> None:
         """Look after every cluster until cancelled."""
@@ -120,7 +130,8 @@ class Operator:
 
             return ClusterLoop(resources, platform, self.connect, tell, lambda: tell("ready"), time.monotonic, _now)
 
-        lanes = Lanes(loop_of, objects.has_cluster, _warn)
+        lanes = Lanes(loop_of, objects.has_cluster, _warn, self.figures)
+        self.figures.is_active, self.figures.lanes, self.figures.documents = True, lanes, objects.every
         await self._fill(objects)
         relist = asyncio.create_task(self._relist(objects))
         try:
@@ -157,6 +168,7 @@ class Operator:
                 for document in found:
                     objects.take({**document, "kind": kind})
                 objects.keep_only(kind, namespace, [str(document["metadata"]["uid"]) for document in found], version)
+        self.figures.listed_at = time.time()
         if objects.omitted:
             log.error(
                 "objects.omitted",
@@ -189,14 +201,21 @@ async def operate(
     api_of: Callable[[ApiClient], Api] = Api,
 ) -> None:
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
+    figures = Figures()
     await config.load_config()  # type: ignore[no-untyped-call]
-    async with ApiClient() as client:
-        operator = Operator(api_of(client), options, platform_of, connect)
+    async with ApiClient() as client, opened(options.listen, figures):
+        api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
+        operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:
             await operator.run()
         else:
             lease = Lease(operator.api, options.lease_namespace, LEASE, options.identity, time.monotonic)
             await lead(lease, operator.run)
+
+
+def _counted(connect: Callable[[str], Admin], figures: Figures) -> Callable[[str], Admin]:
+    """The same connections, of which each action that is carried out is counted."""
+    return lambda bootstrap: CountedAdmin(connect(bootstrap), lambda what: figures.wrote("kafka", what))
 
 
 async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
@@ -233,7 +252,11 @@ def _now() -> datetime:
 def main() -> None:
     """Run until a signal ends it, or the lease is lost."""
     logs.to_stderr()
-    asyncio.run(operate(Options.of(dict(os.environ)), hosted, KafkaClient))
+    try:
+        options = Options.of(dict(os.environ))
+    except AddressError as error:
+        raise SystemExit(f"error: {error}") from None
+    asyncio.run(operate(options, hosted, KafkaClient))
 
 
 if __name__ == "__main__":

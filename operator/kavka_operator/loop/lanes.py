@@ -9,8 +9,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
+from kavka_operator.loop.looking import LookResult, Question
 from kavka_operator.loop.mishaps import describe
 
 LANES_MAX = 500
@@ -21,6 +23,26 @@ NEWS_SECONDS = 0.05  # what is applied together comes as many pieces of news
 ClusterKey = tuple[str, str]
 
 
+class Watch(Protocol):
+    """Is told how the turns of lanes go, by the thread of each."""
+
+    def looked(self, cluster: ClusterKey, seconds: float, result: LookResult) -> None:
+        """A look has been taken."""
+        ...
+
+    def acted(self, seconds: float) -> None:
+        """What follows from a look is done."""
+        ...
+
+    def failed(self, cluster: ClusterKey) -> None:
+        """A turn came to nothing."""
+        ...
+
+    def ended(self, cluster: ClusterKey) -> None:
+        """The cluster is looked after no more."""
+        ...
+
+
 @dataclass(slots=True)
 class Lanes:
     """The lanes of all clusters. `loop_of` makes the loop of one; `is_there` tells whether it has a KafkaCluster."""
@@ -28,6 +50,7 @@ class Lanes:
     loop_of: Callable[[ClusterKey], ClusterLoop]
     is_there: Callable[[ClusterKey], bool]
     tell: Callable[[str], None]
+    watch: Watch | None = None
     _lanes: dict[ClusterKey, "_Lane"] = field(default_factory=dict)
     _waiting: dict[ClusterKey, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -55,8 +78,26 @@ class Lanes:
             lane.loop.hurry()
             lane.news.set()
 
+    @property
+    def count(self) -> int:
+        """How many clusters are looked after."""
+        return len(self._lanes)
+
+    @property
+    def waiting(self) -> int:
+        """How many clusters wait for a lane."""
+        return len(self._waiting)
+
+    def busy_seconds(self) -> dict[ClusterKey, float]:
+        """The age of each turn that is under way."""
+        now = time.monotonic()
+        with self._lock:
+            began = {cluster: lane.began for cluster, lane in self._lanes.items()}
+        return {cluster: now - at for cluster, at in began.items() if at is not None}
+
     def _begin(self, cluster: ClusterKey) -> None:
-        lane = self._lanes[cluster] = _Lane(self.loop_of(cluster), lambda: self._is_over(cluster), self.tell)
+        over, tell = (lambda: self._is_over(cluster)), self.tell
+        lane = self._lanes[cluster] = _Lane(cluster, self.loop_of(cluster), over, tell, self.watch)
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)
         lane.thread.start()
 
@@ -79,6 +120,8 @@ class Lanes:
             if self._is_closed or self.is_there(cluster) or self._lanes[cluster].news.is_set():
                 return self._is_closed
             del self._lanes[cluster]
+            if self.watch is not None:
+                self.watch.ended(cluster)
             for following in list(self._waiting)[:1]:
                 del self._waiting[following]
                 self._begin(following)
@@ -87,12 +130,15 @@ class Lanes:
 
 @dataclass(slots=True)
 class _Lane:
+    cluster: ClusterKey
     loop: ClusterLoop
     is_over: Callable[[], bool]
     tell: Callable[[str], None]
+    watch: Watch | None
     news: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
     is_closed: bool = False
+    began: float | None = None  # of the turn under way
 
     def run(self) -> None:
         """Look whenever a look is due, until nothing is left to look after."""
@@ -109,14 +155,31 @@ class _Lane:
 
     def _turn(self) -> float:
         """Look if a look is due; the seconds until the next."""
+        self.began = time.monotonic()
         try:
             question = self.loop.due()
             if question is not None:
-                self.loop.follow(self.loop.look(question))
+                self._look(question)
         except HopelessError as error:
-            self.tell(str(error))
-            return PAUSE_SECONDS
+            return self._fail(str(error))
         except Exception as error:  # noqa: BLE001 - a fault costs this cluster a pause, and no other anything
-            self.tell(describe(error))
-            return PAUSE_SECONDS
+            return self._fail(describe(error))
+        finally:
+            self.began = None
         return self.loop.seconds_left
+
+    def _look(self, question: Question) -> None:
+        began = time.monotonic()
+        result = self.loop.look(question)
+        looked = time.monotonic()
+        if self.watch is not None:
+            self.watch.looked(self.cluster, looked - began, result)
+        self.loop.follow(result)
+        if self.watch is not None:
+            self.watch.acted(time.monotonic() - looked)
+
+    def _fail(self, words: str) -> float:
+        self.tell(words)
+        if self.watch is not None:
+            self.watch.failed(self.cluster)
+        return PAUSE_SECONDS

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.conformance.observability.watching import MONITORING, RULES, alerts
+from tests.conformance.observability.watching import MONITORING, OF_OPERATOR, RULES, alerts
 from tests.support.programs import promtool
 
 pytestmark = pytest.mark.promtool
@@ -162,6 +162,37 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
     ),
 }
 
+#: The operator's, which speaks of resources of Kubernetes.
+NAMED: Final = 'namespace="n", name="c"'
+CASES_OF_OPERATOR: Final[Mapping[str, tuple[Series, int, Series]]] = {
+    "KavkaOperatorInactive": ({"kavka_operator_active": "0x9"}, 6, {"kavka_operator_active": "1x9"}),
+    "KavkaOperatorLookFails": (
+        {f"kavka_operator_look_failures_total{{{NAMED}}}": "0+1x30"},
+        25,
+        {f"kavka_operator_look_failures_total{{{NAMED}}}": "9x30"},
+    ),
+    "KavkaOperatorNeverRests": (
+        {'kavka_operator_writes_total{to="kafka", what="AlterTopic"}': "0+90x90"},
+        70,
+        {'kavka_operator_writes_total{to="kafka", what="AlterTopic"}': "0+30x90"},
+    ),
+    "KavkaResourceNotReady": (
+        {f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="Offline"}}': "0x40"},
+        31,
+        {f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="Offline"}}': "1200x40"},
+    ),
+    "KavkaRollBlocked": (
+        {f"kavka_operator_roll_blocked_timestamp_seconds{{{NAMED}}}": "0x40"},
+        31,
+        {f"kavka_operator_roll_blocked_timestamp_seconds{{{NAMED}}}": "1200x40"},
+    ),
+    "KavkaClustersWaiting": (
+        {"kavka_operator_clusters_waiting": "1x20"},
+        16,
+        {"kavka_operator_clusters_waiting": "0x20"},
+    ),
+}
+
 #: The same, with values an hour.
 HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
     "KavkaQuotaUnused": (
@@ -173,24 +204,24 @@ HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
 
 
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
-    for path in RULES:
+    for path in (*RULES, OF_OPERATOR):
         assert "SUCCESS" in promtool("check", "rules", str(path))
 
 
 def test_promtool_takes_the_configuration_with_its_rules() -> None:
-    assert "SUCCESS: 2 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
+    assert "SUCCESS: 3 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
 
 
 def test_each_alert_is_played() -> None:
-    assert {*CASES, *HOURLY} == set(alerts())
+    assert {*CASES, *CASES_OF_OPERATOR, *HOURLY} == set(alerts((*RULES, OF_OPERATOR)))
 
 
-@pytest.mark.parametrize(("cases", "unit"), [(CASES, "m"), (HOURLY, "h")], ids=["minutes", "hours"])
+@pytest.mark.parametrize(("cases", "unit"), [(CASES, "m"), (CASES_OF_OPERATOR, "m"), (HOURLY, "h")])
 def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(
     tmp_path: Path, cases: Mapping[str, tuple[Series, int, Series]], unit: str
 ) -> None:
     played = [play for alert, (bad, moment, good) in cases.items() for play in plays(alert, bad, good, moment, unit)]
-    path, files = tmp_path / "played.yaml", [str(file) for file in RULES]
+    path, files = tmp_path / "played.yaml", [str(file) for file in (*RULES, OF_OPERATOR)]
     path.write_text(yaml.safe_dump({"rule_files": files, "evaluation_interval": f"1{unit}", "tests": played}))
 
     assert "SUCCESS" in promtool("test", "rules", str(path))
@@ -198,7 +229,7 @@ def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(
 
 def plays(alert: str, bad: Series, good: Series, moment: int, unit: str) -> list[dict[str, Any]]:
     """What makes it fire, at that moment and not while it is pending; and what does not."""
-    early = [expected(alert, "0m", fires=False)] if "for" in alerts()[alert] else []
+    early = [expected(alert, "0m", fires=False)] if "for" in alerts((*RULES, OF_OPERATOR))[alert] else []
     when = f"{moment}{unit}"
     return [
         play(bad, unit, [expected(alert, when, fires=True), *early]),

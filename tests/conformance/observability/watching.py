@@ -20,6 +20,7 @@ from tests.support.servers import free_port
 
 MONITORING: Final = Path(__file__).parents[3] / "examples/monitoring"
 RULES: Final = tuple(sorted((MONITORING / "rules").glob("*.yaml")))
+OF_OPERATOR: Final = MONITORING / "operator/rules.yaml"
 DASHBOARDS: Final = tuple(sorted((MONITORING / "dashboards").glob("*.json")))
 CLUSTER: Final = "watched"
 VALUES: Final = {"cluster": CLUSTER, "__rate_interval": "1m", "__range": "1m"}
@@ -99,9 +100,9 @@ def wait(what: str, left: Any) -> None:
         time.sleep(0.2)
 
 
-def rules() -> Iterator[Mapping[str, Any]]:
+def rules(files: Sequence[Path] = RULES) -> Iterator[Mapping[str, Any]]:
     """Yield every rule of every file."""
-    for path in RULES:
+    for path in files:
         for group in yaml.safe_load(path.read_text())["groups"]:
             yield from group["rules"]
 
@@ -111,8 +112,9 @@ def recorded() -> dict[str, str]:
     return {rule["record"]: rule["expr"] for rule in rules() if "record" in rule}
 
 
-def alerts() -> dict[str, Mapping[str, Any]]:
-    return {rule["alert"]: rule for rule in rules() if "alert" in rule}
+def alerts(files: Sequence[Path] = RULES) -> dict[str, Mapping[str, Any]]:
+    """The rules of these files that are alerts, by name."""
+    return {rule["alert"]: rule for rule in rules(files) if "alert" in rule}
 
 
 def panels(path: Path) -> list[Mapping[str, Any]]:

@@ -101,13 +101,14 @@ def test_no_fault_ends_a_lane(error: Exception, monkeypatch: pytest.MonkeyPatch)
 def test_no_more_clusters_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes_module, "LANES_MAX", 1)
     loops = Loops()
+    loops.gates[ONE] = threading.Event()
     loops.lanes.wake(ONE)
     loops.lanes.wake(TWO)
     loops.lanes.wake(TWO)
     assert loops.told == ["KafkaCluster default/two waits: 1 clusters are looked after"]
-    assert loops.next() == ONE
+    assert loops.begun.get(timeout=SECONDS_MAX) == ONE
     loops.wanted.remove(ONE)
-    loops.lanes.wake(ONE)
+    loops.gates[ONE].set()
     assert [loops.next(), loops.next()] == [ONE, TWO], "the place of the one that is over"
     loops.lanes.close(SECONDS_MAX)
 

@@ -7,7 +7,7 @@ write, so that an object that was made again under the same name gets nothing th
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -50,6 +50,8 @@ class Api:
     """Requests about the custom resources, the lease, and the objects that nodes are made of."""
 
     client: ApiClient
+    wrote: Callable[[str], None] | None = None
+    """Is told of each write but those of the Lease, what it was about: `topics/status`."""
 
     async def all_of(self, kind: str, namespace: str | None) -> tuple[list[Document], str]:
         """Every object of a kind, in one namespace or in all, and the version of the list. Raises ApiError."""
@@ -144,6 +146,8 @@ class Api:
             raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
         if not 200 <= answer.status < 300:
             raise ApiError(_message(data), answer.status)
+        if method != "GET" and self.wrote is not None and (subject := _subject(path)) != "leases":
+            self.wrote(subject)
         try:
             document: Document = json.loads(data)
         except ValueError as error:
@@ -165,6 +169,13 @@ class Bridge:
         except TimeoutError as error:
             future.cancel()
             raise ApiError("the API server does not answer") from error
+
+
+def _subject(path: str) -> str:
+    """The plural of what a path is about, and the part of it: `topics/status`."""
+    _, _, inside = path.partition("/namespaces/")
+    words = inside.split("/")[1:]
+    return "/".join([*words[:1], *words[2:3]])
 
 
 def _leases(namespace: str) -> str:

@@ -109,6 +109,11 @@ class Objects:
         with self._lock:
             return [self._known[key] for key in sorted(self._keys.get(cluster, ()), key=_order)]
 
+    def every(self) -> list[Document]:
+        """All objects, in no order."""
+        with self._lock:
+            return list(self._known.values())
+
     def version(self, key: Key) -> int:
         """The version of an object that is known; 0 where none is."""
         with self._lock:
