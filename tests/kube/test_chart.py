@@ -37,6 +37,7 @@ EVERYTHING: Json = {
     "extraEnv": [{"name": "TZ", "value": "UTC"}],
     "podDisruptionBudget": {"enabled": True, "maxUnavailable": "50%"},
     "networkPolicy": {"enabled": True},
+    "metrics": {"port": 9000, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
     "extraObjects": [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-map"}},
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-text\n",
@@ -68,6 +69,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "yes as text": ({"crds": {"keep": "yes"}}, "keep"),
     "an annotation that is no text": ({"podAnnotations": {"note": True}}, "podAnnotations"),
     "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "extraEnv"),
+    "a port that needs rights": ({"metrics": {"port": 80}}, "port"),
     "a budget of words": ({"podDisruptionBudget": {"maxUnavailable": "some"}}, "maxUnavailable"),
     "an upper-case name": ({"fullnameOverride": "Kavka"}, "fullnameOverride"),
 }
@@ -157,6 +159,24 @@ def test_warnings_are_there_where_kubernetes_has_them(version: str, policies: in
     ran = helm("template", "kavka", str(CHART), "--kube-version", version)
     documents = [document for document in yaml.safe_load_all(ran.stdout) if document]
     assert len(of_kind(documents, "ValidatingAdmissionPolicy")) == policies
+
+
+def test_the_probes_and_prometheus_ask_the_port_that_the_operator_opens() -> None:
+    documents = rendered({"metrics": {"port": 9000}})
+    assert environment(documents)["KAVKA_LISTEN"] == ":9000"
+    assert container(documents)["ports"] == [{"name": "metrics", "containerPort": 9000}]
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert container(documents)[probe]["httpGet"] == {"path": path, "port": "metrics"}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "monitors"), [((), 0), (("--api-versions", "monitoring.coreos.com/v1/PodMonitor"), 1)]
+)
+def test_a_pod_monitor_is_there_where_its_kind_is_known(kinds: tuple[str, ...], monitors: int) -> None:
+    ran = helm("template", "kavka", str(CHART), *kinds, values=EVERYTHING)
+    assert ran.returncode == 0, ran.stderr
+    documents = [document for document in yaml.safe_load_all(ran.stdout) if document]
+    assert len(of_kind(documents, "PodMonitor")) == monitors
 
 
 def test_an_image_is_named_by_digest_or_by_tag() -> None:

@@ -5,8 +5,10 @@ die after any write, and that nothing hangs when everything goes.
 """
 
 import os
+import re
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +21,11 @@ from tests.kube.cluster import Kubernetes, verdict
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.operating import DIED
 from tests.support.control_plane import Json
-from tests.support.servers import Server, start_server
+from tests.support.servers import Server, free_port, start_server
 from tests.support.waiting import until_outside
 
 SECONDS_MAX = 60.0
+MONITORING = Path(__file__).parents[2] / "examples/monitoring/operator"
 LONG_AGO = "2026-11-01T00:00:00Z"
 CLUSTER = cluster("main", nodePools=[pool("nodes", replicas=1)])
 
@@ -139,6 +142,36 @@ def test_resources_become_topics_and_quotas_and_their_statuses_rest(operated: Op
     assert operated.kubernetes.create(own_topic(operated, "other", partitions=1)).is_well
     operated.until_ready(("Topic", "other"))
     assert [words for words in operated.writes()[len(before) :] if "other" not in words] == []
+
+
+def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: Operated) -> None:
+    port = free_port()
+    assert operated.kubernetes.create(own_topic(operated, "orders", partitions=3)).is_well
+    assert operated.kubernetes.create(own_topic(operated, "many", replicationFactor=3)).is_well
+    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}")
+    operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
+    operated.until(lambda: operated.condition("Topic", "many")[0] == "False")
+    operated.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
+    page = answered(port, "/metrics")
+    stuck = rf'kavka_operator_not_ready_timestamp_seconds{{kind="Topic",name="many",namespace="{operated.kubernetes.namespace}"'
+    assert stuck in page, page
+    assert 'kavka_operator_writes_total{to="kafka",what="CreateTopic"} 1.0' in page
+    assert 'kavka_operator_writes_total{to="kubernetes",what="topics/status"}' in page
+    assert "kavka_operator_active 1.0" in page
+    named = {name for path in MONITORING.iterdir() for name in re.findall(r"kavka_operator_\w+", path.read_text())}
+    only_when = {"look_failures_total", "roll_nodes", "roll_nodes_done", "roll_blocked_timestamp_seconds"}
+    assert {name for name in named if f"{name}{{" not in page and f"{name} " not in page} <= {
+        f"kavka_operator_{name}" for name in only_when
+    }
+
+
+def answered(port: int, path: str) -> str:
+    """What the operator's port answers; nothing before it is open."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS_MAX) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 def test_a_deleted_topic_goes_from_kafka_and_then_from_kubernetes(operated: Operated) -> None:
