@@ -173,7 +173,7 @@ def test_the_probes_and_prometheus_ask_the_port_that_the_operator_opens() -> Non
     ("kinds", "monitors"), [((), 0), (("--api-versions", "monitoring.coreos.com/v1/PodMonitor"), 1)]
 )
 def test_a_pod_monitor_is_there_where_its_kind_is_known(kinds: tuple[str, ...], monitors: int) -> None:
-    ran = helm("template", "kavka", str(CHART), *kinds, values=EVERYTHING)
+    ran = helm("template", "kavka", str(CHART), "--kube-version", "1.34.0", *kinds, values=EVERYTHING)
     assert ran.returncode == 0, ran.stderr
     documents = [document for document in yaml.safe_load_all(ran.stdout) if document]
     assert len(of_kind(documents, "PodMonitor")) == monitors
