@@ -153,8 +153,7 @@ def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: O
     operated.until(lambda: operated.condition("Topic", "many")[0] == "False")
     operated.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
     page = answered(port, "/metrics")
-    stuck = rf'kavka_operator_not_ready_timestamp_seconds{{kind="Topic",name="many",namespace="{operated.kubernetes.namespace}"'
-    assert stuck in page, page
+    assert 'kavka_operator_not_ready_timestamp_seconds{kind="Topic",name="many",' in page, page
     assert 'kavka_operator_writes_total{to="kafka",what="CreateTopic"} 1.0' in page
     assert 'kavka_operator_writes_total{to="kubernetes",what="topics/status"}' in page
     assert "kavka_operator_active 1.0" in page

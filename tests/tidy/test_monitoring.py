@@ -42,10 +42,11 @@ ALERTS = {rule["alert"]: rule for rule in rules() if "alert" in rule}
 
 def known() -> set[str]:
     """Every name that /metrics or a rule gives."""
-    families: tuple[Family, ...] = (*FAMILIES, *DASHBOARD_FAMILIES, *OPERATOR_FAMILIES)
+    families: tuple[Family, ...] = (*FAMILIES, *DASHBOARD_FAMILIES)
     served = {name for family in families for name in (family.name, *names_of(family))}
     of_process = {sample.name for metric in process_families() for sample in metric.samples}
-    return served | of_process | RECORDED | {"up"}
+    of_operator = {name for family in OPERATOR_FAMILIES for name in (family.name, *family.samples)}
+    return served | of_process | of_operator | RECORDED | {"up"}
 
 
 def panels(path: Path) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kavka_broker.runtime.metric_table import Family
 from kavka_operator.handlers import metric_table as table
+from kavka_operator.handlers.metric_table import Family
 from kavka_operator.handlers.standing import Standing, standing
 from kavka_operator.loop.lanes import ClusterKey, Lanes
 from kavka_operator.loop.looking import LookResult

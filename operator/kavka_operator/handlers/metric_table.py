@@ -3,7 +3,33 @@
 Names follow Prometheus' rules: base units, counters that can be summed, moments in seconds since 1970.
 """
 
-from kavka_broker.runtime.metric_table import Family, Kind
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Prometheus' types of metrics."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A metric with all its series."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The names of its samples."""
+        endings = ("_bucket", "_sum", "_count") if self.kind is Kind.HISTOGRAM else ("",)
+        return tuple(self.name + ending for ending in endings)
+
 
 CLUSTER = ("namespace", "name")
 RESOURCE = ("kind", *CLUSTER)

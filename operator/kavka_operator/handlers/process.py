@@ -250,7 +250,7 @@ def _now() -> datetime:
 
 
 def main() -> None:
-    """Run until a signal ends it, or the lease is lost."""
+    """Run until a signal ends it, or the lease is lost. Raises SystemExit for an environment that it cannot read."""
     logs.to_stderr()
     try:
         options = Options.of(dict(os.environ))

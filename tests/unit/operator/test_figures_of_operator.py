@@ -9,7 +9,6 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
-from kavka_broker.runtime.metrics import names_of
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
 from kavka_operator.handlers import standing as standing_module
 from kavka_operator.handlers.figures import Figures
@@ -84,7 +83,7 @@ def test_the_page_has_every_family_of_the_table_and_no_other() -> None:
     figures.acted(0.1)
     figures.wrote("kafka", "CreateTopic")
     served = {name for name, _ in samples(figures) if name.startswith("kavka_") and not name.endswith("_created")}
-    assert served == {name for family in OPERATOR_FAMILIES for name in names_of(family)}
+    assert served == {name for family in OPERATOR_FAMILIES for name in family.samples}
 
 
 def test_looks_that_failed_are_counted_until_their_cluster_goes() -> None:
