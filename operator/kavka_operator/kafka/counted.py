@@ -1,6 +1,6 @@
 """An admin client that tells of each action it carries out, so that nobody has to take quiescence on trust."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_operator.domain.plan import KafkaAction
@@ -26,6 +26,10 @@ class CountedAdmin:
     def records(self, topic: str) -> int:
         """As `Admin.records`. Raises AdminError."""
         return self.admin.records(topic)
+
+    def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
+        """As `Admin.rates`. Raises AdminError."""
+        return self.admin.rates(brokers)
 
     def perform(self, action: KafkaAction) -> None:
         """As `Admin.perform`. Raises AdminError."""
