@@ -1,4 +1,4 @@
-"""A KafkaCluster as pods: applied to Ready, and a client that loses nothing whatever becomes of the pods and volumes."""
+"""A KafkaCluster as pods: applied to Ready, and a client that loses nothing whatever becomes of pods and volumes."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 """Nodes as pods on a real API server: what is made there, and what a real StatefulSet controller makes of it.
 
-No kubelet runs here, so that the test says of a pod how it is; a real broker answers for the nodes that are said to run.
+No kubelet runs here, so that the test says of a pod how it is; a real broker answers for nodes that are said to run.
 """
 
 from collections.abc import Iterator

@@ -107,7 +107,7 @@ def right_of(event: Json) -> Right:
 
 
 def decided(events: list[Json], decision: str) -> set[Right]:
-    """The rights that were asked for; to apply what is not there yet takes that to create it too, which has no event."""
+    """The rights that were asked for; to apply what is not there takes that to create it too, which has no event."""
     found = [event for event in events if event["annotations"]["authorization.k8s.io/decision"] == decision]
     made = [right_of(event) for event in found if event.get("responseStatus", {}).get("code") == CREATED]
     return {right_of(event) for event in found} | {

@@ -14,8 +14,8 @@ with one id. One that knows of nobody else begins alone.
 
 A directory that belongs to a cluster is never formatted again: its records would be read as another cluster's.
 
-The id of a directory is drawn, unless `--directory-id` gives it: whoever keeps volumes knows each of them by its id before
-anything is on it, and finds out that a volume was replaced by another.
+The id of a directory is drawn, unless `--directory-id` gives it: whoever keeps volumes knows each of them by its id
+before anything is on it, and finds out that a volume was replaced by another.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -164,8 +164,8 @@ class SeenNode:
     """A node as the platform sees it.
 
     `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now,
-    `obstacles` what it says itself about why it does not serve. `lost` are the ids of directories that are gone, and that
-    empty ones will take the place of at its next start.
+    `obstacles` what it says itself about why it does not serve. `lost` are the ids of directories that are gone, and
+    that empty ones will take the place of at its next start.
     """
 
     id: int
@@ -183,8 +183,8 @@ class SeenVolume:
     """A log directory of a node as the platform sees it.
 
     `logs` are the names of what it holds, None where it cannot be read. One that `was_used` was formatted for the node
-    at some time, and had this `directory_id`; one that `is_there` is so now. `grows_to` is the size that is wanted of it,
-    where it is smaller and can grow.
+    at some time, and had this `directory_id`; one that `is_there` is so now. `grows_to` is the size that is wanted of
+    it, where it is smaller and can grow.
     """
 
     name: str

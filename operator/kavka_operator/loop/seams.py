@@ -28,11 +28,11 @@ class NotWrittenError(Exception):
 class View:
     """The nodes of a cluster at one moment, wanted and seen.
 
-    `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted; `metrics` are the addresses
-    of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as
-    it is wanted now. `stamp` changes with the state of any node: what was decided before is then out of date. `pools`
-    are the first ids of pools, where the platform keeps them itself. `asked` are the nodes whose machine is to be
-    emptied.
+    `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted;
+    `metrics` are the addresses of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says
+    why the cluster cannot be run as it is wanted now. `stamp` changes with the state of any node: what was decided
+    before is then out of date. `pools` are the first ids of pools, where the platform keeps them itself. `asked`
+    are the nodes whose machine is to be emptied.
     """
 
     wanted: Sequence[WantedNode] = ()

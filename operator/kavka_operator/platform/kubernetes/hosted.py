@@ -231,7 +231,7 @@ class Hosted:
             self._relist()
 
     def _claim(self, layout: Layout, name: str, kept: Mapping[str, str]) -> None:
-        """Write the claim of a volume: as large as is asked for, or as somebody else has made it."""
+        """Write the claim of a volume: as large as is asked for, or as another has made it."""
         volume = next(found for found in layout.node.pool.storage.volumes if found.name == name)
         seen = self._known.claims_of(layout.node.id).get(name)
         size = max(volume.size or 0, seeing.size_of(seen) if seen is not None else 0)
@@ -244,7 +244,7 @@ class Hosted:
         return manifests.kept_of(cluster_id, annotation(claim, DIRECTORY_ID), self._known.initial)
 
     def _identity(self, layout: Layout) -> Identity:
-        """What a node's volumes are formatted with: as a first controller only where its directory is still the same."""
+        """What volumes are formatted with: as a first controller only where its directory is still the same."""
         claims = self._known.claims_of(layout.node.id)
         ids = {name: annotation(claim, DIRECTORY_ID) for name, claim in claims.items() if name in layout.volumes}
         own = ids.get(layout.metadata, "")
@@ -253,7 +253,7 @@ class Hosted:
         return Identity(cluster_id, ids, self._known.initial if is_first else "")
 
     def _put(self, cluster: KafkaCluster, manifest: Document, seen: Mapping[str, Any] | None) -> Document:
-        """Apply an object, unless one of its name is somebody else's. Raises ApiError, PlatformUnavailableError."""
+        """Apply an object, unless one of its name belongs to another. Raises ApiError, PlatformUnavailableError."""
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         if seen is None:
             seen = self.bridge.wait(self.api.find(kind, self.key[0], name))

@@ -1,4 +1,4 @@
-"""News of the objects that nodes are made of: which cluster is to be looked at again. What they say is read by the look.
+"""News of the objects that nodes are made of: which cluster is to be looked at again. A look reads what they say.
 
 Kept as numbers, one a cluster that has nodes, so that a look knows whether anything was heard since its list.
 """
@@ -27,7 +27,7 @@ class News:
         cluster = (str(document["metadata"].get("namespace")), label(document, CLUSTER))
         with self._lock:
             if cluster not in self._counts and len(self._counts) >= CLUSTERS_MAX:
-                del self._counts[next(iter(self._counts))]  # its next look lists anew, which costs one list
+                del self._counts[next(iter(self._counts))]  # its next look lists again, which costs one list
             self._counts[cluster] = self._counts.get(cluster, 0) + 1
         self.hurry(cluster)
 

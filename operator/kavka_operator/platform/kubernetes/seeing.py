@@ -60,7 +60,7 @@ class Known:
 
     @property
     def cluster_ids(self) -> set[str]:
-        """The ids of the cluster that its volumes name: one, unless somebody has mixed them."""
+        """The ids of the cluster that its volumes name: one, unless claims of two clusters are mixed."""
         return {found for claim in self.claims.values() if (found := annotation(claim, CLUSTER_ID))}
 
     @property
@@ -107,7 +107,7 @@ def settings_of(known: Known, number: int) -> str:
 def image_of(known: Known, number: int) -> str:
     """The image that a node runs with."""
     containers = part(template_of(known, number), "spec").get("containers") or ()
-    return next((str(one.get("image")) for one in containers if one.get("name") == BROKER), "")
+    return next((str(container.get("image")) for container in containers if container.get("name") == BROKER), "")
 
 
 def lost_volumes(known: Known, number: int) -> list[str]:
