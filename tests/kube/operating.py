@@ -65,6 +65,10 @@ class CountedKafka(KafkaClient):
 
     writes: Writes
 
+    def _send(self, request: Any, node: int | None = None) -> Any:
+        print(f"asked {type(request).__name__}", flush=True)
+        return super()._send(request, node)
+
     def perform(self, action: KafkaAction) -> None:
         super().perform(action)
         self.writes.note(action)

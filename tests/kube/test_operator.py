@@ -11,10 +11,12 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 
 from tests.kube.cluster import Kubernetes, verdict
@@ -26,6 +28,7 @@ from tests.support.waiting import until_outside
 
 SECONDS_MAX = 60.0
 MONITORING = Path(__file__).parents[2] / "examples/monitoring/operator"
+OVERRIDE_SECONDS = 25
 LONG_AGO = "2026-11-01T00:00:00Z"
 CLUSTER = cluster("main", nodePools=[pool("nodes", replicas=1)])
 
@@ -240,6 +243,33 @@ def test_it_may_die_after_any_write(operated: Operated) -> None:
     assert total > 5
     for last in range(1, total + 1):
         played(operated, f"dies-{last}", last)
+
+
+def test_an_override_ends_though_the_operator_is_away(operated: Operated) -> None:
+    name = f"{operated.kubernetes.namespace}-spike"
+    until = (datetime.now(UTC) + timedelta(seconds=OVERRIDE_SECONDS)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    override = {"until": until, "limits": {"producerByteRate": "1Gi"}, "reason": "a backfill"}
+    override["from"] = "2026-01-01T00:00:00Z"
+    usual = {"entity": {"clientId": {"name": name}}, "limits": {"producerByteRate": "10Ki"}}
+    assert operated.kubernetes.create(quota("spike", **usual, overrides=[override])).is_well
+    operated.start()
+    operated.until(lambda: operated.condition("ClientQuota", "spike") == ("True", "Overridden"))
+    operated.stop()
+    written = len(operated.writes())
+    assert not is_held(operated, name), "by the override"
+    until_outside(lambda: is_held(operated, name), SECONDS_MAX)
+    assert len(operated.writes()) == written, "nobody was there to end it"
+
+
+def is_held(scene: Operated, client_id: str) -> bool:
+    """Whether the broker throttles a producer with this client id that sends twenty times what the usual limit allows."""
+    told: list[float] = []
+    options = {"bootstrap.servers": scene.broker.bootstrap, "client.id": client_id, "linger.ms": 0}
+    producer = Producer({**options, "throttle_cb": lambda event: told.append(event.throttle_time)})
+    producer.produce("limited", b"x" * 200_000)
+    assert producer.flush(SECONDS_MAX) == 0
+    producer.poll(0.5)
+    return max(told, default=0.0) > 0
 
 
 def test_one_operator_acts_and_the_next_when_it_has_gone(operated: Operated, tmp_path: Path) -> None:
