@@ -124,7 +124,7 @@ def granted() -> set[Right]:
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
     return {
         (group, resource, verb)
-        for rule in (*rules["watched"], *rules["own"])
+        for rule in (*rules["watched"], *rules["machines"], *rules["own"])
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]

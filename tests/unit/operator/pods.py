@@ -28,6 +28,8 @@ class FakeApi:
     """Objects by kind and name. `last` is the number of the last write before the operator dies."""
 
     def __init__(self) -> None:
+        self.empties: set[str] = set()
+        self.refuse_machines: ApiError | None = None
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
         self.last: int | None = None
@@ -51,6 +53,11 @@ class FakeApi:
         self.place({**deepcopy(manifest), "status": before.get("status", {}) if before else {}})
         self.control()
         return self.objects[key]
+
+    async def cordoned(self) -> set[str]:
+        if self.refuse_machines is not None:
+            raise self.refuse_machines
+        return self.empties
 
     async def delete(self, document: Document) -> None:
         key = (document["kind"], document["metadata"]["name"])

@@ -365,3 +365,35 @@ def test_what_was_listed_is_believed_while_nothing_is_heard() -> None:
     assert scene.look().seen[0].state == "Running"
     scene.heard = count(8)
     assert scene.look().seen[0].state == "Starting"
+
+
+def put_on(scene: Scene, pod: str, machine: str) -> None:
+    """Let a pod be on a machine."""
+    found = scene.api.objects["Pod", pod]
+    scene.api.place({**found, "spec": {**found["spec"], "nodeName": machine}})
+
+
+def test_the_nodes_of_a_cordoned_machine_are_asked_for() -> None:
+    scene = Scene()
+    assert scene.start().asked == frozenset()
+    for number in range(3):
+        put_on(scene, f"main-nodes-{number}-0", f"machine-{number}")
+    scene.api.empties = {"machine-2"}
+    assert scene.look().asked == {2}
+    scene.api.refuse_machines = ApiError("nodes is forbidden", 403)
+    assert scene.look().asked == frozenset(), "without the right, none is known"
+
+
+def test_a_budget_for_each_node_is_open_for_those_that_may_go() -> None:
+    scene = Scene()
+    scene.start()
+    assert scene.host.allow(scene.wanted, frozenset({1}))
+    found = [scene.api.one("PodDisruptionBudget", f"main-nodes-{number}")["spec"] for number in range(3)]
+    assert [spec["maxUnavailable"] for spec in found] == [0, 1, 0]
+    before = len(scene.api.writes)
+    assert not scene.host.allow(scene.wanted, frozenset({1}))
+    assert len(scene.api.writes) == before
+    assert scene.host.allow(scene.wanted, frozenset({0}))
+    order = [scene.api.one("PodDisruptionBudget", name)["spec"]["maxUnavailable"] for name in ("main-nodes-0",)]
+    assert (len(scene.api.writes) - before, order) == (2, [1])
+    assert "main-nodes-1" in scene.api.writes[before], "what closes is written first"

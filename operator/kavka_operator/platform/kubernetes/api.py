@@ -22,12 +22,13 @@ from kavka_operator.loop.seams import NotWrittenError
 MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
 PAGE_MAX = 500
-GONE, CONFLICT = 404, 409
+FORBIDDEN, GONE, CONFLICT = 403, 404, 409
 PLACES = {
     "Pod": ("/api/v1", "pods"),
     "Service": ("/api/v1", "services"),
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims"),
     "StatefulSet": ("/apis/apps/v1", "statefulsets"),
+    "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies"),
 }
 """Where the API server has the kinds that nodes are made of."""
@@ -88,6 +89,11 @@ class Api:
             ]  # lists leave it out
             rest = page["metadata"].get("continue") or None
         return found
+
+    async def cordoned(self) -> set[str]:
+        """The names of the machines that take no new pods, as those that are being emptied. Raises ApiError."""
+        page = await self._request("GET", "/api/v1/nodes", query=[("fieldSelector", "spec.unschedulable=true")])
+        return {str(item["metadata"]["name"]) for item in page["items"]}
 
     async def find(self, kind: str, namespace: str, name: str) -> Document | None:
         """An object that nodes are made of as it is now; None where there is none. Raises ApiError."""

@@ -21,7 +21,8 @@ from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, Star
 from kavka_operator.domain.seen import ControllerPlace, WantedNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import manifests, seeing
-from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.api import CONFLICT, FORBIDDEN, GONE, Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
 from kavka_operator.platform.kubernetes.objects import ClusterKey
@@ -54,6 +55,11 @@ class Hosted:
     _known: Known = field(default_factory=Known)
     _layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
+    _cordoned: set[str] = field(default_factory=set)
+    _budgets: Budgets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -81,6 +87,7 @@ class Hosted:
             bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
             pools=pools,
             stamp=marks,
+            asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
         )
 
     def perform(self, action: NodeAction) -> None:
@@ -104,8 +111,8 @@ class Hosted:
             self._listed = None
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
-        """Change nothing: who evicts pods is not held back yet."""
-        return False
+        """Open the budgets of these nodes, and close the others'; whether any was written."""
+        return self._budgets.allow(cluster, self._known.sets, nodes)
 
     def _list(self) -> None:
         """List the cluster's objects, where something was heard of them since, or a while ago."""
@@ -120,7 +127,17 @@ class Hosted:
             {name_of(claim): claim for claim in found["PersistentVolumeClaim"]},
             {(kind, name_of(document)): document for kind in SHARED for document in found[kind]},
         )
+        self._cordoned = self._ask_cordoned()
         self._listed = (heard, now)
+
+    def _ask_cordoned(self) -> set[str]:
+        """The machines that are being emptied; none where the operator may not ask."""
+        try:
+            return self.bridge.wait(self.api.cordoned())
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return set()
 
     def _labelled(self, kind: str) -> list[Document]:
         namespace, name = self.key

@@ -224,6 +224,11 @@ def address_of(pod: Mapping[str, Any]) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
+def machine_of(pod: Mapping[str, Any]) -> str:
+    """The name of the machine that a pod runs on; empty before it has one."""
+    return str(part(pod, "spec").get("nodeName") or "")
+
+
 def former_node(known: Known, number: int) -> WantedNode:
     """A node that is no longer wanted, as it was last started."""
     found = known.sets.get(number) or known.pods[number]
