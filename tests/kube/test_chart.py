@@ -137,6 +137,14 @@ def test_one_role_for_all_namespaces_or_one_in_each() -> None:
     assert "KAVKA_WATCH_NAMESPACES" not in environment(wide)
 
 
+def test_machines_are_asked_for_by_a_role_of_their_own_where_single_namespaces_are_watched() -> None:
+    narrow = rendered({"watchNamespaces": ["first"], "rbac": {"machines": True}})
+    (role,) = [role for role in of_kind(narrow, "ClusterRole") if role["metadata"]["name"] == "kavka-kavka"]
+    assert [rule["resources"] for rule in role["rules"]] == [["nodes"]]
+    assert environment(narrow)["KAVKA_SEE_MACHINES"] == "true"
+    assert "KAVKA_SEE_MACHINES" not in environment(rendered({"rbac": {"machines": True}}))
+
+
 def test_what_a_role_holds_is_named_and_has_no_secrets() -> None:
     for role in (*of_kind(rendered(), "ClusterRole"), *of_kind(rendered(), "Role")):
         for rule in role["rules"]:

@@ -262,7 +262,7 @@ def test_an_override_ends_though_the_operator_is_away(operated: Operated) -> Non
 
 
 def is_held(scene: Operated, client_id: str) -> bool:
-    """Whether the broker throttles a producer with this client id that sends twenty times what the usual limit allows."""
+    """Whether the broker throttles a producer with this client id that sends twenty times what the limit allows."""
     told: list[float] = []
     options = {"bootstrap.servers": scene.broker.bootstrap, "client.id": client_id, "linger.ms": 0}
     producer = Producer({**options, "throttle_cb": lambda event: told.append(event.throttle_time)})

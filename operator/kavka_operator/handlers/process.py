@@ -53,7 +53,7 @@ class LeaseLostError(Exception):
 class Options:
     """What the process is told by its environment: namespaces to watch (none: all), where the lease lies, its port.
 
-    `image` is that of brokers whose KafkaCluster names none.
+    `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -61,6 +61,7 @@ class Options:
     identity: str = ""
     image: str | None = None
     listen: Address | None = None
+    sees_machines: bool = False
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
@@ -72,7 +73,8 @@ class Options:
         identity = environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
         listen = Address.of(environment[LISTEN]) if environment.get(LISTEN) else None
         lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
-        return Options(tuple(names), lease, identity, image, listen)
+        sees_machines = not names or environment.get("KAVKA_SEE_MACHINES") == "true"
+        return Options(tuple(names), lease, identity, image, listen, sees_machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def hosted(cluster: ClusterKey, ground: Ground) -> Platform:
         lambda: ground.news.count(cluster),
         time.monotonic,
         draw_id,
+        sees_machines=ground.options.sees_machines,
     )
 
 

@@ -29,7 +29,6 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.empties: set[str] = set()
-        self.refuse_machines: ApiError | None = None
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
         self.last: int | None = None
@@ -55,8 +54,6 @@ class FakeApi:
         return self.objects[key]
 
     async def cordoned(self) -> set[str]:
-        if self.refuse_machines is not None:
-            raise self.refuse_machines
         return self.empties
 
     async def delete(self, document: Document) -> None:
@@ -125,6 +122,7 @@ class Scene:
         self.wanted = wanted or main()
         self.drawn = count(1)
         self.heard = count(1)
+        self.sees_machines = True
         self.host = self.begin()
 
     def begin(self, image: str | None = "kavka/broker:1") -> Hosted:
@@ -137,6 +135,7 @@ class Scene:
             lambda: next(self.heard),
             lambda: 0.0,
             lambda: f"id{next(self.drawn):020}",
+            sees_machines=self.sees_machines,
         )
         return self.host
 

@@ -380,8 +380,9 @@ def test_the_nodes_of_a_cordoned_machine_are_asked_for() -> None:
         put_on(scene, f"main-nodes-{number}-0", f"machine-{number}")
     scene.api.empties = {"machine-2"}
     assert scene.look().asked == {2}
-    scene.api.refuse_machines = ApiError("nodes is forbidden", 403)
-    assert scene.look().asked == frozenset(), "without the right, none is known"
+    scene.sees_machines = False
+    scene.begin()
+    assert scene.look().asked == frozenset(), "without the right nobody asks"
 
 
 def test_a_budget_for_each_node_is_open_for_those_that_may_go() -> None:

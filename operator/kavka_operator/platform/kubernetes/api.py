@@ -22,7 +22,7 @@ from kavka_operator.loop.seams import NotWrittenError
 MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
 PAGE_MAX = 500
-FORBIDDEN, GONE, CONFLICT = 403, 404, 409
+GONE, CONFLICT = 404, 409
 PLACES = {
     "Pod": ("/api/v1", "pods"),
     "Service": ("/api/v1", "services"),

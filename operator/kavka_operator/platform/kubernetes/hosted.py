@@ -21,7 +21,7 @@ from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, Star
 from kavka_operator.domain.seen import ControllerPlace, WantedNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import manifests, seeing
-from kavka_operator.platform.kubernetes.api import CONFLICT, FORBIDDEN, GONE, Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
@@ -52,6 +52,8 @@ class Hosted:
     news: Callable[[], int]
     clock: Callable[[], float]
     draw: Callable[[], str]
+    sees_machines: bool = False
+    """Whether it may ask which machines are cordoned: only where it may see the whole Kubernetes."""
     _known: Known = field(default_factory=Known)
     _layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
@@ -127,17 +129,8 @@ class Hosted:
             {name_of(claim): claim for claim in found["PersistentVolumeClaim"]},
             {(kind, name_of(document)): document for kind in SHARED for document in found[kind]},
         )
-        self._cordoned = self._ask_cordoned()
+        self._cordoned = self.bridge.wait(self.api.cordoned()) if self.sees_machines else set()
         self._listed = (heard, now)
-
-    def _ask_cordoned(self) -> set[str]:
-        """The machines that are being emptied; none where the operator may not ask."""
-        try:
-            return self.bridge.wait(self.api.cordoned())
-        except ApiError as error:
-            if error.status != FORBIDDEN:
-                raise
-            return set()
 
     def _labelled(self, kind: str) -> list[Document]:
         namespace, name = self.key
