@@ -115,6 +115,7 @@ def test_a_client_loses_nothing_whatever_becomes_of_pods_and_volumes() -> None:
     apply(topic("flights", partitions=3, replicationFactor=3, config={"min.insync.replicas": "2"}))
     until_ready("topics.kavka.dev", "flights")
     apply(client("producer", "produce", BOOTSTRAP))
+    ask("wait", "--for=condition=Ready", "pod/producer", f"--timeout={SECONDS_MAX}s")
     until_outside(lambda: acknowledged() > 0, SECONDS_MAX)
 
     former = uid("pod", POD)
