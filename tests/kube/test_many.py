@@ -1,4 +1,4 @@
-"""A thousand Topics and a thousand ClientQuotas of one cluster, on a real API server: what they cost, and at rest."""
+"""A thousand Topics and a thousand ClientQuotas of one cluster, on a real API server: what they cost, and at rest.
 
 Requests are counted, not seconds, which depend on the machine.
 """

@@ -34,6 +34,8 @@ EXPIRE_STAGGER_MS = 10
 """The pause between two partitions, so that expiry never holds the loop for all of them at once."""
 
 BETWEEN_SLICES_MS = 1
+LOAD_AGAIN_MS = 1000
+"""Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 """The pause between two slices of background work: the next tick of the timers."""
 
 
@@ -180,6 +182,7 @@ class GroupCoordinator:
             log.error("groups.not_loaded", partition=index, reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
             if isinstance(error, BrokerError | ProtocolViolation):
+                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard)
                 return
             raise
         finally:
@@ -195,6 +198,13 @@ class GroupCoordinator:
             passed_over=loaded.passed_over,
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
+
+    def _load_again(self, shard: Shard) -> None:
+        """Read a log again that could not be read, if this broker leads it still: nobody else would serve its groups."""
+        partition = shard.partition
+        if self._shards.get(partition.index) is shard:
+            assert shard.is_unreadable, f"the groups of partition {partition.index} are served already"
+            self._elect(partition)
 
     async def _forget_missed(self, shard: Shard) -> None:
         """Forget the offsets of topics that were deleted while the log was read, before members commit more."""

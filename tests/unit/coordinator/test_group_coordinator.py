@@ -11,7 +11,7 @@ import pytest
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import removals as removals_module
 from kavka_broker.coordinator import shard as shard_module
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
 from kavka_broker.coordinator.shard import framed
 from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
@@ -403,6 +403,30 @@ def test_an_unreadable_log_is_not_served() -> None:
         await settled(groups)
         assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert list(groups.shards()) == []
+
+    play(scenario)
+
+
+def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else serves its groups: it stays their leader's as long as that has the partition."""
+    load, refusals = coordinator_module.load, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)] * 2
+
+    async def failing(*read: Any) -> object:
+        if refusals:
+            raise refusals.pop()
+        return await load(*read)
+
+    monkeypatch.setattr(coordinator_module, "load", failing)
+
+    async def scenario(groups: GroupCoordinator) -> None:
+        groups.leadership(with_log(committed(5)), True)
+        for _ in range(2):
+            await settled(groups)
+            assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            cast(Clock, groups._clock).ms += LOAD_AGAIN_MS + TICK_MS
+            groups._timers._fire()
+        await settled(groups)
+        assert list(groups.shards()) == [groups.shard("g")]
 
     play(scenario)
 
