@@ -200,7 +200,7 @@ class GroupCoordinator:
         )
 
     def _load_again(self, shard: Shard) -> None:
-        """Read a log again that could not be read, if this broker leads it still: nobody else would serve its groups."""
+        """Read a log again that could not be read, if this broker leads it still: no other would serve its groups."""
         partition = shard.partition
         if self._shards.get(partition.index) is shard:
             assert shard.is_unreadable, f"the groups of partition {partition.index} are served already"
