@@ -153,6 +153,7 @@ class FairQueue(Generic[W]):
 
     def _push(self, flow: Flow[W]) -> None:
         assert flow.waiting, f"{flow.name} is queued, and nobody waits"
+        assert not flow.is_queued, f"{flow.name} would be queued twice"
         flow.is_queued = True
         self._numbers += 1
         heappush(self._heap, (flow.used_ns, self._numbers, flow))

@@ -57,12 +57,16 @@ def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
     if not data and path.endswith(CLEANED_OFFSETS):
         return {}
     try:
-        return {PartitionName(topic, int(partition)): int(offset) for topic, partition, offset in _lines(path, data)}
+        offsets = {PartitionName(topic, int(partition)): int(offset) for topic, partition, offset in _lines(path, data)}
     except ValueError as problem:
         raise MalformedCheckpoint(f"{path}: {problem}") from None
+    if min(offsets.values(), default=0) < 0:
+        raise MalformedCheckpoint(f"{path}: a number below 0: {min(offsets.values())}")
+    return offsets
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[PartitionName, int]) -> None:
+    assert min(offsets.values(), default=0) >= 0, f"{path}: a number below 0: {min(offsets.values())}"
     lines = [f"{name.topic} {name.partition} {offset}" for name, offset in sorted(offsets.items())]
     disk.write_file(path, _text(lines))
 

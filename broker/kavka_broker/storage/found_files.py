@@ -17,6 +17,7 @@ def clean_up(disk: Disk, directory: str) -> list[str]:
     if any(name.endswith(SWAP) for name in names):
         finish(disk, directory)
         names = disk.names(directory)
+        assert not any(name.endswith(SWAP) for name in names), f"{directory}: a replacement is not finished: {names}"
     unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES)]
     for name in unfinished:
         disk.remove(os.path.join(directory, name))

@@ -73,6 +73,8 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
 
 
 def write_meta_properties(disk: Disk, directory: str, meta: MetaProperties) -> None:
+    assert meta.directory_id != ZERO, f"{directory} would have the id that stands for none"
+    assert meta.node_id >= 0, f"{directory} would be of node {meta.node_id}"
     fields = {
         "version": str(META_VERSION),
         "cluster.id": meta.cluster_id,
@@ -142,6 +144,7 @@ class LogDirectory:
 
     def unmark_clean(self) -> None:
         """Take the mark of a clean stop away: logs may change from now on. Raises OSError."""
+        assert self._lock is not None, f"{self.path} is not locked"
         try:
             self._disk.remove(os.path.join(self.path, CLEAN_SHUTDOWN))
         except FileNotFoundError:

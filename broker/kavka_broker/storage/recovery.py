@@ -455,6 +455,7 @@ def _go_on_at(opening: _Opening, offset: int, *, is_missed: bool) -> None:
 
 def _set_aside(opening: _Opening, offset: int) -> None:
     """All of the log lies below its start. It goes out of the way, and is kept: the start may not be true."""
+    assert all(segment.base_offset < offset for segment in opening.segments), f"{opening.name} goes on at {offset}"
     kept = [segment for segment in opening.segments if segment.size_bytes]
     base = aside_directory(opening.name, f"{offset:032x}", STRAY_DIRECTORY)
     path = os.path.join(os.path.dirname(opening.directory), base)
@@ -472,6 +473,7 @@ def _set_aside(opening: _Opening, offset: int) -> None:
 
 
 def _drop(opening: _Opening, segment: Segment) -> None:
+    assert segment.directory == opening.directory, f"{segment.file.path} is of another log than {opening.name}"
     segment.close()
     for path in segment.paths():
         opening.disk.remove(path)

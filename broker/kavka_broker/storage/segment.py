@@ -130,6 +130,7 @@ class Segment:
         """Write one batch. Raises OSError, and then nothing has changed."""
         position = self.file.size
         self.file.append(batch)
+        assert self.file.size == position + len(batch), f"{self.file.path}: {self.file.size} behind {position}"
         if not position:
             self.first_timestamp_ms = max_timestamp_ms
         self.note(position, len(batch), last_offset, max_timestamp_ms)

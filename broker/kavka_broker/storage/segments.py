@@ -174,6 +174,7 @@ class Segments:
         """A start would take what is left of a segment that could not be made for the end of the log."""
         if base_offset in self._bases:
             return
+        assert base_offset > self._bases[-1], f"{self._directory}: {base_offset} lies within the log"
         for suffix in SEGMENT_FILES:
             with suppress(OSError):
                 self._disk.remove(os.path.join(self._directory, offset_file(base_offset, suffix)))

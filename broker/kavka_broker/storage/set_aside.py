@@ -181,6 +181,8 @@ class SetAside:
         aside.since_ms = self._since(aside, now_ms) if aside.suffix == STRAY_DIRECTORY else now_ms
 
     def _since(self, aside: Aside, now_ms: int) -> int:
+        assert aside.suffix == STRAY_DIRECTORY, f"{aside.path} goes, however old it is"
+        assert aside.is_renamed, f"{aside.path} is the name of a log"
         path = os.path.join(aside.path, SINCE)
         try:
             return min(now_ms, int(self._disk.read_file(path)))

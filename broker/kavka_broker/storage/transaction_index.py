@@ -140,6 +140,7 @@ class TransactionIndex(EntryFile):
             self.last_offset = -1
             if self._file is not None:
                 self._file.truncate(0)
+        assert not len(self), f"{self.path} has {len(self)} entries still"
 
     # --- opening --------------------------------------------------------------------------------------------------
 

@@ -90,6 +90,7 @@ def test_offset_checkpoints_are_kafkas_text() -> None:
         b"\xff\xfe",
         bytes(9),
         b"0\n1\nt 0 12",
+        b"0\n1\nt 0 -1\n",
     ],
 )
 def test_a_malformed_checkpoint(text: bytes) -> None:
@@ -192,15 +193,15 @@ def test_none_is_touched_where_one_is_not_ours() -> None:
     disk = new_disk()
     disk.make_directory("/other")
     write_meta_properties(disk, "/data", META)
-    write_meta_properties(disk, "/other", MetaProperties("another", 1, bytes(16)))
+    write_meta_properties(disk, "/other", MetaProperties("another", 1, META.directory_id))
     with pytest.raises(UnusableDirectory, match="/other"):
-        open_directories(disk, ["/data", "/other"], cluster_id=None, node_id=1, new_id=lambda: bytes(16))
+        open_directories(disk, ["/data", "/other"], cluster_id=None, node_id=1, new_id=lambda: META.directory_id)
     assert disk.names("/data") == ["meta.properties"]
 
 
 def test_an_unformatted_directory_says_what_to_do() -> None:
     with pytest.raises(UnusableDirectory, match="kavka-broker format"):
-        open_directories(new_disk(), ["/data"], cluster_id=None, node_id=1, new_id=lambda: bytes(16))
+        open_directories(new_disk(), ["/data"], cluster_id=None, node_id=1, new_id=lambda: META.directory_id)
 
 
 def test_a_directory_that_was_added_becomes_ours() -> None:

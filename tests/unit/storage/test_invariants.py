@@ -1,19 +1,26 @@
 """What the parts of a log assert of themselves: a defect of ours ends the process before it reaches the disk."""
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.partition.producer_state import ProducerStates
-from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage import checkpoints, partition_metadata
+from kavka_broker.protocol.uuids import ONE, ZERO
+from kavka_broker.storage import checkpoints, partition_metadata, recovery
+from kavka_broker.storage.cleaning import replacing
+from kavka_broker.storage.disk import File
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_state import LogState
+from kavka_broker.storage.names import CLEANED, DELETE_DIRECTORY, LOG, OFFSET_INDEX, PartitionName
 from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.producer_files import ProducerFiles
+from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments
+from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, fill, new_disk, open_log
 from tests.unit.storage.test_log_manager import formatted, start
 
@@ -57,6 +64,35 @@ def write_beyond_reach(log: Log) -> None:
     append(log)
 
 
+class Deaf:
+    """A file that takes nothing."""
+
+    def __init__(self, file: File) -> None:
+        self.path, self.size = file.path, file.size
+
+    def append(self, piece: bytes) -> None:
+        """Lose it."""
+
+
+def write_nowhere(log: Log) -> None:
+    active = log.segments.active
+    active.file = cast(File, Deaf(active.file))
+    active.append(bytes(70), log.log_end_offset, NOW_MS)
+
+
+def half_opened(log: Log, *segments: Segment) -> recovery._Opening:
+    disk = log.disk
+    opening = recovery._Opening(disk, "/data/other-0", PartitionName("other", 0), log.config, NOW_MS, LeaderEpochs())
+    opening.segments = list(segments)
+    return opening
+
+
+def measure_what_goes(log: Log) -> None:
+    aside = SetAside(log.disk, bytes, lambda *_: None)
+    [directory] = start(formatted()).directories
+    aside._since(Aside(directory, "/data/a", "/data/b", DELETE_DIRECTORY, is_renamed=True), NOW_MS)
+
+
 DEFECTS: dict[str, Callable[[Log], object]] = {
     "a log that begins behind its end": lambda log: LogState(log.name, 1, 0, has_begun=True),
     "a recovery point behind the end": durability,
@@ -85,6 +121,16 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "a batch beyond a segment's reach": write_beyond_reach,
     "a reader that stopped at its first byte": lambda log: log.reader._remember(5, log.segments.active, 0),
     "a reader that stopped behind the end": lambda log: log.reader._remember(5, log.segments.active, 10**6),
+    "a checkpoint below 0": lambda log: checkpoints.write_offsets(log.disk, "/data/ends", {log.name: -1}),
+    "a directory without an id": lambda log: write_meta_properties(log.disk, "/data", MetaProperties("c", 1, ZERO)),
+    "a directory of no node": lambda log: write_meta_properties(log.disk, "/data", MetaProperties("c", -1, ONE)),
+    "a batch that the file has not taken": write_nowhere,
+    "a segment that is not unborn": lambda log: log.segments._remove_unborn(log.segments.active_base - 1),
+    "a cleaned file that counts at once": lambda log: replacing.rename_all(log.disk, DIRECTORY, 0, CLEANED, ""),
+    "a log that goes first": lambda log: replacing._remove(log.disk, DIRECTORY, 0, LOG, OFFSET_INDEX),
+    "a segment of another log": lambda log: recovery._drop(half_opened(log), log.segments[0]),
+    "a segment in front of the start": lambda log: recovery._set_aside(half_opened(log, log.segments.active), 1),
+    "a log that goes and is given a date": measure_what_goes,
     "a log of no topic": lambda log: partition_metadata.write(log.disk, DIRECTORY, ZERO),
 }
 
@@ -103,6 +149,11 @@ def test_a_directory_of_another_broker_does_not_fail_here() -> None:
     manager, other = start(formatted()), start(formatted())
     with pytest.raises(AssertionError):
         manager._fail(other.directories[0])
+
+
+def test_a_directory_that_is_not_locked_is_not_written() -> None:
+    with pytest.raises(AssertionError):
+        LogDirectory(new_disk(), "/data", None, is_online=False).unmark_clean()
 
 
 @pytest.mark.parametrize(("last_offset", "position"), [(6, 100), (5, 300), (4, 300), (-1, 300)])

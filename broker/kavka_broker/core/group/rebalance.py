@@ -138,6 +138,7 @@ def sync_timer_expired(group: ClassicGroup, settings: GroupSettings, now_ms: int
 
 def drop(group: ClassicGroup, member: Member, effects: Effects) -> None:
     """Take a member out; its waiting requests are answered with UNKNOWN_MEMBER_ID."""
+    assert group.members.get(member.member_id) is member, f"{member.member_id} is another member of {group.group_id}"
     refuse_waiting(group, member, ErrorCode.UNKNOWN_MEMBER_ID, effects)
     effects.stop(TimerKind.SESSION, member.member_id)
     group.remove(member.member_id)
@@ -149,6 +150,8 @@ def refuse_waiting(group: ClassicGroup, member: Member, error: ErrorCode, effect
         token, member.join = member.join, None
         effects.answer(token, JoinGroupResponse(error_code=error, member_id=member.member_id))
     answer_sync(group, member, error, effects)
+    assert member.join is None, f"{member.member_id} waits for a join that was refused"
+    assert member.sync is None, f"{member.member_id} waits for a sync that was refused"
 
 
 def keep_alive(member: Member, effects: Effects) -> None:

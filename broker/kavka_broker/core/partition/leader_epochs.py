@@ -107,6 +107,7 @@ class LeaderEpochs:
 
     def take_over(self, other: "LeaderEpochs") -> None:
         """Replace the epochs by those of `other`."""
+        assert other.begun <= other.latest, f"epoch {other.begun} has records, and {other.latest} is the newest"
         self._entries, self.latest, self.begun = list(other.entries), other.latest, other.begun
 
     def _keep(self, entries: list[EpochStart]) -> None:

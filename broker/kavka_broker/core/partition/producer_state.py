@@ -229,6 +229,7 @@ class ProducerStates:
         ]
         for producer_id in silent:
             del self._producers[producer_id]
+        assert len(self.transactions) <= len(self._producers), "a transaction is open, and nobody knows its producer"
         return len(silent)
 
     def replace(self, producers: Iterable[tuple[int, Producer]]) -> None:
@@ -239,6 +240,7 @@ class ProducerStates:
             for producer_id, producer in self
             if producer.transaction_first_offset != NO_OFFSET
         )
+        assert len(self.transactions) <= len(self._producers), "a transaction is open, and nobody knows its producer"
 
     def _admit(self, producer_id: int, epoch: int, timestamp_ms: int) -> Producer:
         assert producer_id not in self._producers, f"producer {producer_id} is known"
@@ -257,3 +259,4 @@ class ProducerStates:
         idle.sort()
         for _, producer_id in idle[: max(1, self.producers_max // 10)]:
             del self._producers[producer_id]
+        assert len(self.transactions) <= len(self._producers), "a transaction is open, and nobody knows its producer"

@@ -32,11 +32,13 @@ class Allowance:
 
     def advance(self, now_ms: int, limit: float) -> None:
         """Add what has come in until now; call it before the limit changes."""
+        assert limit >= 0, limit
         self._accrued += int(limit) * max(now_ms - self._updated_ms, 0)
         self._updated_ms = max(now_ms, self._updated_ms)
 
     def spend(self, size_bytes: int, now_ms: int, limit: float) -> int:
         """Take bytes off; returns the milliseconds until they have come in, 0 while there are some left."""
+        assert size_bytes >= 0, f"{-size_bytes} bytes would be given back"
         self.advance(now_ms, limit)
         saved = self._accrued - int(limit) * self._burst_ms
         self._spent = size_bytes * 1000 + (saved if self._spent is None else max(self._spent, saved))
@@ -44,6 +46,7 @@ class Allowance:
 
     def forgive(self, owed_ms_max: int, now_ms: int, limit: float) -> None:
         """Owe no more than comes in within so long."""
+        assert owed_ms_max >= 0, owed_ms_max
         self.advance(now_ms, limit)
         if self._spent is not None:
             self._spent = min(self._spent, self._accrued + int(limit) * owed_ms_max)

@@ -122,6 +122,7 @@ class SampledRate:
         return throttle_ms(rate, limit, window_ms) if rate > limit else 0
 
     def _catch_up(self, now_ms: int) -> int:
+        assert now_ms < self._now_ms, f"{now_ms} is not in front of {self._now_ms}"
         if self._now_ms - now_ms <= self.window.span_ms:
             return self._now_ms
         for ring in (self._starts_ms, self._last_ms, self._values):
@@ -137,6 +138,7 @@ class SampledRate:
         else:
             self._empty(following, now_ms)
         self._current = following
+        assert len(self._starts_ms) == len(self._last_ms) == len(self._values), "a ring is longer than the others"
         assert len(self._values) <= self.window.count + 1, f"{len(self._values)} samples of {self.window}"
         self._derive()
 

@@ -91,6 +91,7 @@ def _turn_ms(node: NodeState, successors: list[int]) -> int:
 
 def lose_leader(node: NodeState, role: Follower, *, delay_ms: int | None = None) -> None:
     """Lose the leader: other voters may now have this node's pre-vote, and soon this node asks for theirs."""
+    assert node.role is role, f"node {node.node_id} loses the leader of a former role"
     role.has_fetched = False
     if role.lost_at_ms is None:
         node.note("raft.leader.lost", leader=role.leader.node_id, epoch=node.epoch)
@@ -156,6 +157,7 @@ def _refused(node: NodeState, role: Follower, send: Send, error: ErrorCode) -> N
 
 
 def _heard(node: NodeState, role: Follower) -> None:
+    assert node.role is role, f"node {node.node_id} hears the leader of a former role"
     role.has_fetched = True
     role.lost_at_ms = None
     role.timeout_at_ms = node.after(role.patience_ms)
@@ -163,6 +165,7 @@ def _heard(node: NodeState, role: Follower) -> None:
 
 
 def _take(node: NodeState, role: Follower, answer: Fetched) -> None:
+    assert role.leader.node_id != node.node_id, f"node {node.node_id} follows itself"
     if answer.diverging_epoch.epoch >= 0:
         _truncate(node, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
     elif answer.snapshot_id.end_offset >= 0 and answer.snapshot_id.epoch >= 0:

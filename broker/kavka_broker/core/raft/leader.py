@@ -161,6 +161,7 @@ def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSn
     key = (request.replica_id, asked.replica_directory_id)
     replica = role.replicas.heard(key, node.now_ms, votes=node.has_vote(*key))
     if replica is not None:
+        assert replica.fetched_ms <= node.now_ms, f"{key} was heard of at {replica.fetched_ms}, it is {node.now_ms}"
         replica.fetched_ms = node.now_ms
     return wire.snapshot_answer(
         node, ErrorCode.NONE, snapshot=snapshot, size_bytes=size_bytes, position=asked.position, records=records

@@ -55,6 +55,9 @@ class VoterHistory:
 
     def add_version(self, offset: int, kraft_version: int) -> None:
         """Add a record at `offset` that sets the level of kraft.version."""
+        assert not self.versions or offset >= self.versions[-1][0], (
+            f"the level of {offset} comes after {self.versions[-1]}"
+        )
         self.versions = [entry for entry in self.versions if entry[0] < offset]
         self.versions.append((offset, kraft_version))
 

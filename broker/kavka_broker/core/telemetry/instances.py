@@ -110,6 +110,7 @@ class Instances:
         instance = yield from self._heard_of(instance_id, attributes, now_ms)
         if not instance.take_ask(now_ms()) and instance.last_error not in MAY_ASK_AGAIN:
             raise _too_early(instance_id)
+        assert instance.instance_id == instance_id, f"{instance_id.hex()} is taken for {instance.instance_id.hex()}"
         instance.last_error = ErrorCode.NONE
         return instance
 
@@ -127,6 +128,7 @@ class Instances:
             raise
         finally:
             instance.is_ending = push.is_last
+        assert instance.instance_id == instance_id, f"{instance_id.hex()} is taken for {instance.instance_id.hex()}"
         instance.last_error = ErrorCode.NONE
         return instance
 

@@ -114,6 +114,7 @@ class Compiler:
                 return self._repeat(node, to)
 
     def _repeat(self, node: Repeat, to: int) -> int:
+        assert node.high is None or 0 <= node.low <= node.high, f"a repeat from {node.low} to {node.high}"
         if node.high is None:
             loop = self._add(Fork((to,)))
             self.states[loop] = Fork((self.emit(node.item, loop), to))

@@ -37,6 +37,7 @@ def discard_unfinished(disk: Disk, directory: str, base_offset: int) -> None:
 
 def rename_all(disk: Disk, directory: str, base_offset: int, source: str, target: str) -> None:
     """Rename the files of a segment from one suffix to another, the log last. Raises OSError."""
+    assert (source, target) in ((CLEANED, SWAP), (SWAP, "")), f"{directory}: {source} does not become {target}"
     for suffix in reversed(SEGMENT_FILES):
         path = os.path.join(directory, offset_file(base_offset, suffix))
         if disk.exists(path + source):
@@ -111,6 +112,7 @@ def _finish(disk: Disk, directory: str, base_offset: int, end_offset: int) -> No
 
 
 def _remove(disk: Disk, directory: str, base_offset: int, *suffixes: str) -> None:
+    assert LOG not in suffixes[:-1], f"{suffixes}: an index without its log would count as lost by the disk"
     for suffix in suffixes:
         path = os.path.join(directory, offset_file(base_offset, suffix))
         if disk.exists(path):

@@ -43,6 +43,7 @@ def assign_directories(
         results.append(code)
         if code is ErrorCode.NONE and last[command.topic_id, command.partition] is command:
             records += _assign(metadata, broker_id, command, policy)
+    assert len(results) == len(commands), f"{len(results)} answers to {len(commands)} assignments"
     return Decision(records, results)
 
 

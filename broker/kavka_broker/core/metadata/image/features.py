@@ -135,6 +135,7 @@ class Features:
         return copy
 
     def replay(self, record: FeatureLevelRecord | KRaftVersionRecord, offset: int) -> None:
+        assert offset >= self.epoch, f"the features of {offset} come after those of {self.epoch}"
         self.epoch = offset
         if isinstance(record, KRaftVersionRecord):
             self._finalize(KRAFT_VERSION, record.k_raft_version)

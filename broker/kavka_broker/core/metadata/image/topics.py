@@ -217,6 +217,7 @@ class Topics:
     def _to_change(self, topic_id: bytes) -> Topic:
         """The topic as no other image has it, to be changed."""
         topic = self._topic(topic_id)
+        assert self._by_name[topic.name] is topic, f"{topic} is another by its name"
         if topic_id not in self._own:
             topic = self._by_name[topic.name] = self._by_id[topic_id] = topic.copy()
             self._own.add(topic_id)
