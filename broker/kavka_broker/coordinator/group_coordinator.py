@@ -136,7 +136,9 @@ class GroupCoordinator:
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._open_when_secured(shard, partition)
             return
-        task = asyncio.get_running_loop().create_task(self._load(shard), name=f"load groups {partition.index}")
+        task = asyncio.get_running_loop().create_task(
+            self._load(shard, partition), name=f"load groups {partition.index}"
+        )
         task.add_done_callback(raise_failure)
         self._loads[partition.index] = task
 
@@ -169,7 +171,7 @@ class GroupCoordinator:
         if next(work, work) is None:
             self._timers.after(BETWEEN_SLICES_MS, self._go_on, work)
 
-    async def _load(self, shard: Shard) -> None:
+    async def _load(self, shard: Shard, partition: Partition) -> None:
         index = shard.partition.index
         started_ms = self._clock.monotonic_ms()
         try:
@@ -182,7 +184,7 @@ class GroupCoordinator:
             log.error("groups.not_loaded", partition=index, reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
             if isinstance(error, BrokerError | ProtocolViolation):
-                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard)
+                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard, partition)
                 return
             raise
         finally:
@@ -199,9 +201,8 @@ class GroupCoordinator:
             took_ms=round(self._clock.monotonic_ms() - started_ms),
         )
 
-    def _load_again(self, shard: Shard) -> None:
+    def _load_again(self, shard: Shard, partition: Partition) -> None:
         """Read a log again that could not be read, if this broker leads it still: no other would serve its groups."""
-        partition = shard.partition
         if self._shards.get(partition.index) is shard:
             assert shard.is_unreadable, f"the groups of partition {partition.index} are served already"
             self._elect(partition)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.coordinator import group_coordinator as coordinator_module
+from kavka_broker.coordinator import loading as loading_module
 from kavka_broker.coordinator import removals as removals_module
 from kavka_broker.coordinator import shard as shard_module
 from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
@@ -409,7 +410,7 @@ def test_an_unreadable_log_is_not_served() -> None:
 
 def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody else serves its groups: it stays their leader's as long as that has the partition."""
-    load, refusals = coordinator_module.load, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)] * 2
+    load, refusals = loading_module.load, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)] * 2
 
     async def failing(*read: Any) -> object:
         if refusals:
