@@ -19,6 +19,7 @@ from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
 from kavka_broker.slices import at_once
+from kavka_broker.turns import Flow, Turns, Waiter
 
 LIMIT = 10_000
 WINDOW = SampleWindow()
@@ -155,12 +156,19 @@ class BrokerOfTopic(Broker):
             self.taken.told.setdefault(exchange.number, []).append((self.world.now_ms, self.world.now_ms + delay_ms))
 
 
+class AtOnce(Turns):
+    """Turns of no loop: whoever waits for one has it."""
+
+    def wait(self, flow: Flow, waiter: Waiter) -> None:
+        waiter()
+
+
 class Socket:
     """The client's end: what it has sent waits here until the broker reads it."""
 
     def __init__(self, world: World, broker: Broker, number: int) -> None:
-        limits = Limits()
-        limits.turns.quantum_ns = DAY_NS  # there is no loop whose turns it could wait for
+        limits = Limits(turns=AtOnce())
+        limits.turns.quantum_ns = DAY_NS
         listener = SimpleNamespace(
             dispatcher=broker, limits=limits, clock=world, timers=world, name="PLAINTEXT", received_bytes=0,
             opened=lambda _: None,

@@ -22,6 +22,7 @@ def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
         async with running(tmp_path / "a", settings) as inside:
             await inside.create("t", PARTITIONS)
             replicas = inside.broker.replicas
+            await until(lambda: sum(partition.is_leader for partition in replicas) == PARTITIONS)
             homes = {}
             for index in range(PARTITIONS):
                 home = replicas.directory_of(replicas.leader("t", index))
