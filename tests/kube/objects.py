@@ -38,6 +38,11 @@ def cluster(name: str = "main", /, **spec: Any) -> Json:
     return resource("KafkaCluster", name, {"nodePools": [pool()], **spec})
 
 
+def external(**asked: object) -> Json:
+    """A KafkaCluster that somebody else runs."""
+    return resource("KafkaCluster", "main", {"external": asked})
+
+
 def pool(name: str = "nodes", /, **fields: Any) -> Json:
     """A node pool."""
     return {"name": name, "replicas": 3, **fields}

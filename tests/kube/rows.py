@@ -1,6 +1,19 @@
 """One table of objects for both halves of the rules: the API server's (schema and CEL) and the models'."""
 
-from tests.kube.objects import Change, Row, address, cluster, limited, listener, pool, quota, topic, volumes
+from tests.kube.objects import (
+    Change,
+    Row,
+    address,
+    cluster,
+    external,
+    limited,
+    listener,
+    pool,
+    quota,
+    resource,
+    topic,
+    volumes,
+)
 
 GOOD, BAD = True, False
 LONG = "n" * 63
@@ -99,6 +112,34 @@ CLUSTERS = (
         {"days": ["Sat"], "startTime": "24:00", "durationMinutes": 120}]}), BAD),
 )  # fmt: skip
 
+SECURED = {
+    "bootstrapServers": "a.example.com:9093,b.example.com:9093",
+    "tls": {"caSecret": {"name": "ca"}, "clientSecret": {"name": "me"}},
+    "sasl": {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": "user"}},
+}
+EXTERNAL = (
+    Row("somebody else's Kafka", external(bootstrapServers="a:9092"), GOOD),
+    Row("somebody else's Kafka with secrets", external(**SECURED), GOOD),
+    Row("somebody else's Kafka, with TLS as the machine has it", external(bootstrapServers="a:9092", tls={}), GOOD),
+    Row("somebody else's Kafka without a port", external(bootstrapServers="a"), BAD),
+    Row("somebody else's Kafka with a space", external(bootstrapServers="a:1, b:1"), BAD),
+    Row("somebody else's Kafka with Kerberos", external(
+        bootstrapServers="a:1", sasl={"mechanism": "GSSAPI", "secretRef": {"name": "user"}}), BAD),
+    Row("somebody else's Kafka without a user", external(bootstrapServers="a:1", sasl={"mechanism": "PLAIN"}), BAD),
+    Row("somebody else's Kafka and nodes", cluster(external=SECURED), BAD),
+    Row("neither nodes nor somebody else's", resource("KafkaCluster", "main", {}), BAD),
+    Row("somebody else's Kafka and no pools", resource("KafkaCluster", "main", {
+        "external": SECURED, "nodePools": []}), GOOD),
+    Row("somebody else's Kafka with settings", resource("KafkaCluster", "main", {
+        "external": SECURED, "config": {"log.retention.ms": 5}}), BAD),
+    Row("somebody else's Kafka with a roll", resource("KafkaCluster", "main", {
+        "external": SECURED, "rollout": {"hold": True}}), BAD),
+    Row("somebody else's Kafka with a listener", resource("KafkaCluster", "main", {
+        "external": SECURED, "listeners": [listener(9093)]}), BAD),
+    Row("somebody else's Kafka with metrics", resource("KafkaCluster", "main", {
+        "external": SECURED, "metrics": {"enabled": False}}), BAD),
+)  # fmt: skip
+
 TOPICS = (
     Row("a topic", topic(partitions=6, replicationFactor=3, config={"retention.ms": 1000}), GOOD),
     Row("a topic in Kafka's spelling", topic(topicName="Orders_EU.v1"), GOOD),
@@ -110,7 +151,7 @@ TOPICS = (
     Row("a quota", quota(), GOOD),
 )
 
-ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *TOPICS)
+ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *TOPICS)
 
 SIX = {"partitions": 6, "replicationFactor": 3}
 RUNS = {"nodes": [{"id": 0, "state": "Running"}]}
@@ -139,4 +180,7 @@ CHANGES = (
     Change("a volume taken out of what never ran", cluster(
         nodePools=[pool(storage=volumes({"name": "a"}, {"name": "b"}))]),
            cluster(nodePools=[pool(storage=volumes({"name": "a"}))]), GOOD),
+    Change("nodes given to somebody else", cluster(), external(bootstrapServers="a:1"), BAD),
+    Change("nodes taken from somebody else", external(bootstrapServers="a:1"), cluster(), BAD),
+    Change("somebody else's at other addresses", external(bootstrapServers="a:1"), external(**SECURED), GOOD),
 )  # fmt: skip

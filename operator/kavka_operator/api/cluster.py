@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster_status import KafkaClusterStatus
+from kavka_operator.api.external import External
 from kavka_operator.api.grants import GRANTS_MAX, Grant
 from kavka_operator.api.model import Model, Rule, Transition, field
 from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, NodePool, Role
@@ -143,11 +144,29 @@ class Metrics(Model):
 
 def _has_role(role: Role) -> "Rule":
     return Rule(
-        cel=f"self.nodePools.exists(pool, '{role}' in pool.roles && pool.replicas > 0)",
+        cel="!has(self.nodePools) || size(self.nodePools) == 0"
+        f" || self.nodePools.exists(pool, '{role}' in pool.roles && pool.replicas > 0)",
         message=f"has no {role}; give one pool the role {role}",
-        holds=lambda spec: any(role in pool.roles and pool.replicas for pool in spec.node_pools),
+        holds=lambda spec: not spec.node_pools or any(role in pool.roles and pool.replicas for pool in spec.node_pools),
         path="nodePools",
     )
+
+
+NOTHING_OF_NODES = (
+    "!has(self.image) && (!has(self.config) || size(self.config) == 0)"
+    " && size(self.listeners) == 1 && self.listeners[0].name == 'PLAINTEXT' && self.listeners[0].port == 9092"
+    " && !has(self.listeners[0].host) && !has(self.listeners[0].advertised)"
+    " && self.metrics.enabled && self.metrics.port == 9644 && self.rollout.approval == 'Auto'"
+    " && self.rollout.maxConcurrent == 1 && self.rollout.delaySeconds == 0 && !self.rollout.hold"
+    " && (!has(self.rollout.windows) || size(self.rollout.windows) == 0)"
+)
+"""Whether the fields that are about nodes are as they are when nobody writes them."""
+
+
+def _says_nothing_of_nodes(spec: "KafkaClusterSpec") -> bool:
+    """Whether the fields that are about nodes are as they are when nobody writes them."""
+    about = (spec.image, spec.config, spec.listeners, spec.metrics, spec.rollout)
+    return about == (None, {}, LISTENERS, Metrics(), Rollout())
 
 
 def _has_port_for_controllers(spec: "KafkaClusterSpec") -> bool:
@@ -175,10 +194,26 @@ def _volumes_stay(new: "KafkaCluster", old: "KafkaCluster") -> bool:
     return not old.status.nodes or gone <= set(old.status.empty_volumes)
 
 
+LISTENERS = (Listener(name="PLAINTEXT", port=9092),)
+
+
 class KafkaClusterSpec(Model):
     """What is wanted of a cluster."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.external) != (has(self.nodePools) && size(self.nodePools) > 0)",
+            message="has either nodePools, whose nodes are run, or external, where somebody else runs them; write one",
+            holds=lambda spec: (spec.external is None) == bool(spec.node_pools),
+            path="nodePools",
+        ),
+        Rule(
+            cel=f"!has(self.external) || ({NOTHING_OF_NODES})",
+            message="is of a Kafka that somebody else runs, whose nodes are left alone; take out config, image,"
+            " listeners, metrics and rollout",
+            holds=lambda spec: spec.external is None or _says_nothing_of_nodes(spec),
+            path="external",
+        ),
         _has_role("broker"),
         _has_role("controller"),
         Rule(
@@ -224,7 +259,14 @@ class KafkaClusterSpec(Model):
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="oldSelf.nodePools.all(a, self.nodePools.all(b, a.name != b.name || a.roles == b.roles))",
+            cel="has(self.external) == has(oldSelf.external)",
+            message="a cluster stays external, or with nodes of its own; make another KafkaCluster",
+            holds=lambda new, old: (new.external is None) == (old.external is None),
+            path="external",
+        ),
+        Transition(
+            cel="!has(oldSelf.nodePools) || !has(self.nodePools) || oldSelf.nodePools.all(a,"
+            " self.nodePools.all(b, a.name != b.name || a.roles == b.roles))",
             message="a pool keeps its roles; add another pool beside it",
             holds=lambda new, old: all(
                 frozenset(a.roles) == frozenset(b.roles)
@@ -235,7 +277,8 @@ class KafkaClusterSpec(Model):
             path="nodePools",
         ),
         Transition(
-            cel="oldSelf.nodePools.all(a, self.nodePools.all(b, a.name != b.name || a.storage.volumes.all(v,"
+            cel="!has(oldSelf.nodePools) || !has(self.nodePools) || oldSelf.nodePools.all(a,"
+            " self.nodePools.all(b, a.name != b.name || a.storage.volumes.all(v,"
             " b.storage.volumes.all(w, v.name != w.name || !has(v.size) || !has(w.size)"
             " || quantity(string(w.size)).compareTo(quantity(string(v.size))) >= 0))))",
             message="a volume may only grow; add a larger or a smaller one beside it, under another name",
@@ -244,8 +287,13 @@ class KafkaClusterSpec(Model):
         ),
     )
 
+    external: External | None = field(
+        default=None,
+        description="A Kafka that somebody else runs, in place of nodePools: its topics and quotas are looked after,"
+        " and nothing else of it is touched.",
+    )
     node_pools: tuple[NodePool, ...] = field(
-        min_length=1,
+        default=(),
         max_length=POOLS_MAX,
         description=f"The nodes. The ids of each pool begin at the multiple of {NODE_IDS_PER_POOL} that status.pools"
         " names; neither the order of the pools nor what becomes of others changes them. The nodes of a pool that is"
@@ -253,7 +301,7 @@ class KafkaClusterSpec(Model):
         schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     listeners: tuple[Listener, ...] = field(
-        default=(Listener(name="PLAINTEXT", port=9092),),
+        default=LISTENERS,
         min_length=1,
         max_length=LISTENERS_MAX,
         description="Where clients connect. CONTROLLER, which controllers use among themselves, has a port 1000 above"
@@ -289,7 +337,8 @@ class KafkaCluster(Resource):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel=f"self.spec.nodePools.all(pool, size(self.metadata.name) + size(pool.name) <= {NODE_NAME_LENGTH_MAX})",
+            cel="!has(self.spec.nodePools) || self.spec.nodePools.all(pool, size(self.metadata.name) + size(pool.name)"
+            f" <= {NODE_NAME_LENGTH_MAX})",
             message=f"the names of the cluster and of a pool have more than {NODE_NAME_LENGTH_MAX} characters together,"
             " too many for the host names of nodes; shorten one of them",
             holds=lambda cluster: all(
@@ -300,7 +349,8 @@ class KafkaCluster(Resource):
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
-            cel="!has(oldSelf.status) || !has(oldSelf.status.nodes) || oldSelf.spec.nodePools.all(a,"
+            cel="!has(oldSelf.status) || !has(oldSelf.status.nodes) || !has(oldSelf.spec.nodePools)"
+            " || !has(self.spec.nodePools) || oldSelf.spec.nodePools.all(a,"
             " a.storage.volumes.all(v, self.spec.nodePools.all(b, b.name != a.name"
             " || b.storage.volumes.exists(w, w.name == v.name)) || (has(oldSelf.status.emptyVolumes)"
             " && (a.name + '/' + v.name) in oldSelf.status.emptyVolumes)))",

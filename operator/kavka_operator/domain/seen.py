@@ -149,6 +149,7 @@ class SeenCluster:
     rates: Mapping[int, Mapping[str, str]] = field(default_factory=dict)  # of throttled replicas, by broker
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
     is_forming: bool = False  # not all of its brokers have joined yet, ever
+    is_external: bool = False  # not run by us: which of Kafka's settings act there is not known
 
     @property
     def brokers_to_be(self) -> int:

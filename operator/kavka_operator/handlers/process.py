@@ -18,22 +18,25 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api.kinds import KINDS
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.handlers import logs, watching
 from kavka_operator.handlers.figures import Figures
 from kavka_operator.handlers.port import LISTEN, Address, AddressError, opened
-from kavka_operator.kafka.admin import Admin
+from kavka_operator.kafka.admin import Connect
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.drawing import draw_id
+from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.hosted import Hosted
 from kavka_operator.platform.kubernetes.lease import Lease
 from kavka_operator.platform.kubernetes.news import News
 from kavka_operator.platform.kubernetes.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_operator.platform.kubernetes.resources import KubernetesResources
+from kavka_operator.platform.kubernetes.secrets import read_secret
 
 log = logging.getLogger("kavka.operator")
 
@@ -114,7 +117,7 @@ class Operator:
     api: Api
     options: Options
     platform_of: PlatformOf
-    connect: Callable[[str], Admin]
+    connect: Connect
     figures: Figures
 
     async def run(self) -> None:
@@ -126,7 +129,12 @@ class Operator:
 
         def loop_of(cluster: ClusterKey) -> ClusterLoop:
             resources = KubernetesResources(cluster, objects, self.api, bridge)
-            platform, name = self.platform_of(cluster, ground), "/".join(cluster)
+            name = "/".join(cluster)
+
+            def secret(secret_name: str) -> dict[str, str]:
+                return read_secret(self.api, bridge, cluster[0], secret_name)
+
+            platform = ExternalPlatform(self.platform_of(cluster, ground), secret, time.monotonic)
 
             def tell(words: str) -> None:
                 log.info("cluster.noted", extra={"cluster": name, "words": words})
@@ -200,7 +208,7 @@ class Operator:
 async def operate(
     options: Options,
     platform_of: PlatformOf,
-    connect: Callable[[str], Admin],
+    connect: Connect,
     api_of: Callable[[ApiClient], Api] = Api,
 ) -> None:
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
@@ -216,9 +224,13 @@ async def operate(
             await lead(lease, operator.run)
 
 
-def _counted(connect: Callable[[str], Admin], figures: Figures) -> Callable[[str], Admin]:
+def _counted(connect: Connect, figures: Figures) -> Connect:
     """The same connections, of which each action that is carried out is counted."""
-    return lambda bootstrap: CountedAdmin(connect(bootstrap), lambda what: figures.wrote("kafka", what))
+
+    def counted(bootstrap: str, security: Security = OPEN) -> CountedAdmin:
+        return CountedAdmin(connect(bootstrap, security), lambda what: figures.wrote("kafka", what))
+
+    return counted
 
 
 async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:

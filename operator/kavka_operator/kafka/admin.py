@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import KafkaAction
 from kavka_operator.domain.seen import SeenCluster, Survey
 
@@ -13,6 +14,14 @@ class AdminError(Exception):
     def __init__(self, message: str, *, retriable: bool = False) -> None:
         super().__init__(message)
         self.retriable = retriable
+
+
+class BarredError(AdminError):
+    """The cluster must not be touched, or does not let us in, until a person does something. `reason` is one word."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Admin(Protocol):
@@ -48,4 +57,12 @@ class Admin(Protocol):
 
     def close(self) -> None:
         """Let go of the connections."""
+        ...
+
+
+class Connect(Protocol):
+    """Makes an admin client."""
+
+    def __call__(self, bootstrap_servers: str, security: Security = OPEN, /) -> Admin:
+        """An admin client of the cluster at these addresses. Raises AdminError."""
         ...

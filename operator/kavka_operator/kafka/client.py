@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import kafka.errors
-from kafka.admin import KafkaAdminClient
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
     AlterPartitionReassignmentsRequest,
@@ -31,6 +30,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.entities import from_wire, to_wire
 from kavka_operator.domain.plan import (
     AddPartitions,
@@ -51,6 +51,7 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
 from kavka_operator.kafka import throttling
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import (
     IN_SYNC_MIN,
@@ -64,13 +65,9 @@ from kavka_operator.kafka.topic_ids import text_of, uuid_of
 from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_request
 from kavka_operator.reconcile.moves import LISTS
 
-REQUEST_TIMEOUT_MS = 15_000
 VOTER_TIMEOUT_MS = 10_000
-BOOTSTRAP_TIMEOUT_MS = 10_000
-RECONNECT_BACKOFF_MS_MAX = 500
 NOT_SENT_SECONDS_MAX = 2.0
 POLL_SECONDS = 0.05
-CLIENT_ID = "kavka-operator"
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 EVERY_BROKER = ""
@@ -91,15 +88,8 @@ DONE_ALREADY = (kafka.errors.TopicAlreadyExistsError, kafka.errors.UnknownTopicO
 class KafkaClient:
     """An `Admin` over the network."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        with in_words("connect"):
-            self._client = KafkaAdminClient(
-                bootstrap_servers=bootstrap_servers,
-                client_id=CLIENT_ID,
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-                bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
-                reconnect_backoff_max_ms=RECONNECT_BACKOFF_MS_MAX,
-            )
+    def __init__(self, bootstrap_servers: str, security: Security = OPEN) -> None:
+        self._client = connected(bootstrap_servers, security)
 
     def close(self) -> None:
         self._client.close()

@@ -34,16 +34,16 @@ from kavka_operator.domain.plan import (
     unknown,
 )
 from kavka_operator.domain.seen import SeenNode
-from kavka_operator.kafka.admin import Admin
+from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile import quotas
+from kavka_operator.reconcile import external, quotas
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
-from kavka_operator.reconcile.status import Status, cluster_status, unreadable_status, with_words
+from kavka_operator.reconcile.status import Status, cluster_status, external_status, unreadable_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
 DRIFT_SECONDS = 5.0
@@ -82,7 +82,7 @@ class ClusterLoop:
 
     resources: Resources
     platform: Platform
-    connect: Callable[[str], Admin]
+    connect: Connect
     tell: Callable[[str], None]
     on_ready: Callable[[], None]
     clock: Callable[[], float]
@@ -172,9 +172,10 @@ class ClusterLoop:
             bootstrap=self._view.bootstrap,
             nodes=self._view.metrics,
             brokers_expected=self._view.brokers_expected,
-            is_forming=not self._is_ready,
+            is_forming=not self._is_ready and cluster.spec.external is None,
             now=self.now(),
             claimed=claims(cluster, unreadable),
+            security=self._view.security,
         )
 
     def _held(self, resources: Sequence[AnyResource]) -> list[Topic | ClientQuota]:
@@ -233,14 +234,27 @@ class ClusterLoop:
         result: LookResult,
     ) -> None:
         """Bring the nodes one step on, and say how the cluster stands."""
-        now = self.now()
         if view.refusal is not None:
             self._refuse(cluster, view.refusal, view)
             return
-        seen_nodes = _with_obstacles(view, result)
+        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
+        if cluster.spec.external is None:
+            plan, status = self._steer(cluster, limited, view, result)
+        else:
+            plan, status = self._regard(cluster, resources, view, result)
+        if not any(unread.key == key_of(cluster) for unread in unreadable):
+            self._set_status(cluster, status)
+        self.mishaps.clear(TURN)
+        self._note_readiness(cluster, status, plan)
+        self._next_look_at = min(self._next_look_at, self.clock() + self._pause(cluster, result, plan, limited))
+
+    def _steer(
+        self, cluster: KafkaCluster, limited: list[ClientQuota], view: View, result: LookResult
+    ) -> tuple[ClusterPlan, KafkaClusterStatus]:
+        """Bring the nodes one step on; what is planned, and how the cluster stands then."""
+        now, seen_nodes = self.now(), _with_obstacles(view, result)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
-        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
         after = self.platform.look(cluster)
         status = cluster_status(
             cluster,
@@ -255,11 +269,23 @@ class ClusterLoop:
             empty=empty_volumes(cluster, view.wanted, view.volumes),
             pools=after.pools,
         )
-        if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self._set_status(cluster, status)
-        self.mishaps.clear(TURN)
-        self._note_readiness(status, plan)
-        self._next_look_at = min(self._next_look_at, self.clock() + self._pause(result, plan, limited))
+        return plan, status
+
+    def _regard(
+        self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult
+    ) -> tuple[ClusterPlan, KafkaClusterStatus]:
+        """How an external cluster stands; its topics and quotas are unknown where it may not be asked."""
+        barred = (result.barred.reason, str(result.barred)) if result.barred is not None else None
+        plan = external.reconcile(result.seen, result.survey, view.lacking, barred, result.error)
+        plan = self._told(plan, result)
+        if view.lacking is not None or barred is not None:
+            words = unknown("ClusterUnavailable", f"{cluster.identity} cannot be asked; see its condition")
+            for resource in resources:
+                if isinstance(resource, Topic | ClientQuota):
+                    self._set_status(resource, with_words(resource, words, self.now(), is_external=True))
+        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
+        unmanaged = quotas.unmanaged(result.seen.quotas, limited) if result.seen else ()
+        return plan, external_status(cluster, result.seen, result.survey, plan, self.now(), unmanaged)
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -270,10 +296,14 @@ class ClusterLoop:
             return Plan(words=stalled("Rejected", result.refused))
         return plan
 
-    def _pause(self, result: LookResult, plan: ClusterPlan, limited: Sequence[ClientQuota]) -> float:
-        """The seconds until the next look."""
+    def _pause(
+        self, cluster: KafkaCluster, result: LookResult, plan: ClusterPlan, limited: Sequence[ClientQuota]
+    ) -> float:
+        """The seconds until the next look. An external cluster that cannot be asked is not asked again at once."""
         if result.fault is not None:
             return self.mishaps.pause_seconds(LOOK)
+        if cluster.spec.external is not None and result.seen is None:
+            return DRIFT_SECONDS
         is_rolling = plan.rollout is not None and not plan.is_at_rest
         if is_rolling or plan.actions or not (self._is_ready or plan.is_at_rest):
             return HASTE_SECONDS
@@ -381,11 +411,12 @@ class ClusterLoop:
             raise HopelessError(problem)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
 
-    def _note_readiness(self, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
+    def _note_readiness(self, cluster: KafkaCluster, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
         """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""
         stalled_words = [word.message for word in plan.words if word.type == "Stalled"]
         if stalled_words and not self._is_ready:
-            if all(node.state in {"Failed", "Stopped"} for node in status.nodes):
+            has_nodes = cluster.spec.external is None
+            if has_nodes and all(node.state in {"Failed", "Stopped"} for node in status.nodes):
                 raise HopelessError(stalled_words[0])
             self._say_once(stalled_words[0])
         condition = status.condition("Ready")

@@ -27,11 +27,12 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
-from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.kafka.admin import Admin, AdminError, BarredError
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import budgets, moves, quotas, topics
 from kavka_operator.reconcile.drift import correction
+from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
 
 ROUNDS_MAX = 4
@@ -62,12 +63,16 @@ def converge(
     mishaps: Mishaps | None = None,
     claimed: Collection[str] = (),
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
+    is_external: bool = False,
+    cluster_id: str | None = None,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
     `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
     joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
     the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
+    `is_external` is true of a cluster that others run. Raises BarredError where the cluster is not the one that
+    has `cluster_id`; nothing is done there.
     """
     everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
@@ -75,14 +80,23 @@ def converge(
     managed: dict[Key, Topic | ClientQuota] = {key_of(resource): resource for resource in resources}
     done: list[KafkaAction] = []
     guard.hold_back(resources)
+    asked: dict[Key, KafkaPlan] = {}
+
+    def look(known: Mapping[str, tuple[SeenUsage, ...]]) -> SeenCluster:
+        found = _recognised(admin.look(names), cluster_id)
+        found = replace(found, brokers_expected=brokers_expected, is_forming=is_forming, is_external=is_external)
+        return replace(found, usage=known)
+
     for _ in range(ROUNDS_MAX):
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
-        known = {} if done else usage or {}
-        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming, usage=known)
-        seen, plans = _plans(list(managed.values()), look, now, guard, admin)
+        found = look({} if done else usage or {})
+        seen, plans = _plans(list(managed.values()), found, now, guard, admin)
         open_plans = _open(managed, plans, guard)
+        # What was asked for already is under way: the broker that was looked at has not heard of it yet.
+        open_plans = {key: plan for key, plan in open_plans.items() if plan.actions != asked.get(key, Plan()).actions}
         if not open_plans:
             break
+        asked |= open_plans
         for group in _groups(open_plans):
             _perform_together(group, open_plans, managed, guard, admin, done)
         for key, plan in open_plans.items():
@@ -90,11 +104,22 @@ def converge(
                 with guard.over(managed[key]):
                     managed[key] = _remember(managed[key], plan, seen, now)
     else:
-        look = replace(admin.look(names), brokers_expected=brokers_expected, is_forming=is_forming)
-        seen, plans = _plans(list(managed.values()), look, now, guard, admin)
+        seen, plans = _plans(list(managed.values()), look({}), now, guard, admin)
     outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
     _tell_refused(everybody, refused, outcome, now)
     return outcome
+
+
+def _recognised(seen: SeenCluster, cluster_id: str | None) -> SeenCluster:
+    """The cluster, if it is the one that was there before. Raises BarredError."""
+    if cluster_id is None or seen.cluster_id == cluster_id:
+        return seen
+    raise BarredError(
+        "ClusterReplaced",
+        f"spec.external.bootstrapServers leads to another Kafka, with the cluster id {seen.cluster_id}; it was"
+        f" {cluster_id}. Nothing is done there: name the addresses of the former, or accept this with the annotation"
+        f" {FORGET_CLUSTER}={cluster_id}",
+    )
 
 
 def plan_once(
@@ -125,7 +150,8 @@ def _tell_refused(
         if resource.metadata.deletion_timestamp is not None:
             outcome.released.append(key_of(resource))
         else:
-            outcome.statuses[key_of(resource)] = with_words(resource, words, now)
+            is_external = outcome.cluster.is_external
+            outcome.statuses[key_of(resource)] = with_words(resource, words, now, is_external=is_external)
 
 
 @dataclass(slots=True)
@@ -351,7 +377,8 @@ def _outcome(
         with guard.over(resource):
             outcome.statuses[key] = _status(resource, seen, replace(plans[key], words=words), guard.now, near)
         if key not in outcome.statuses:
-            outcome.statuses[key] = with_words(resource, guard.failures[key], guard.now)
+            words = guard.failures[key]
+            outcome.statuses[key] = with_words(resource, words, guard.now, is_external=seen.is_external)
     guard.forgive(resources)
     return outcome
 
@@ -361,5 +388,6 @@ def _status(
 ) -> Status:
     if isinstance(resource, Topic):
         there = seen.topics.get(resource.topic_name)
-        return topic_status(resource, there, plan.words, now, moves.noted(resource, plan, seen, now))
+        move = moves.noted(resource, plan, seen, now)
+        return topic_status(resource, there, plan.words, now, move, is_external=seen.is_external)
     return quota_status(resource, seen, plan.words, now, near)

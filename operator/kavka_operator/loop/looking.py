@@ -2,20 +2,22 @@
 answers, so that it can be done beside the main loop (`background`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, VoterAction
 from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
-from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.reconcile.cluster import brokers_config
+from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
 
 USAGE = "the usage of quotas"
@@ -33,13 +35,26 @@ class Question:
     is_forming: bool
     now: datetime
     claimed: Sequence[str] = ()  # topics of resources that cannot be read
+    security: Security = OPEN
+
+    @property
+    def is_external(self) -> bool:
+        """Whether others run the cluster."""
+        return self.cluster.spec.external is not None
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id that the cluster has to have; None where any is right."""
+        known = self.cluster.status.cluster_id if self.is_external else None
+        return None if known == self.cluster.metadata.annotations.get(FORGET_CLUSTER) else known
 
 
 @dataclass(frozen=True, slots=True)
 class LookResult:
     """The result of a look: what was seen and done.
 
-    `error` is set where no broker answered, `refused` where brokers refused a setting, `fault` where our code failed.
+    `error` is set where no broker answered, `barred` where a person has to do something before any is asked again,
+    `refused` where brokers refused a setting, `fault` where our code failed.
     """
 
     outcome: Outcome | None = None
@@ -47,6 +62,7 @@ class LookResult:
     obstacles: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     done: tuple[Action, ...] = ()
     error: str | None = None
+    barred: BarredError | None = None
     refused: str | None = None
     fault: Exception | None = None
 
@@ -64,15 +80,15 @@ class LookResult:
 
 @dataclass(slots=True)
 class Looker:
-    """Keeps the connection from one look to the next, as long as the same brokers run.
+    """Keeps the connection from one look to the next, as long as the same brokers run and ask for the same.
 
     `connect` makes an admin client for bootstrap addresses; `mishaps` remembers what went wrong with which resource.
     """
 
-    connect: Callable[[str], Admin]
+    connect: Connect
     mishaps: Mishaps
     _admin: Admin | None = None
-    _bootstrap: str = ""
+    _access: tuple[str, Security] = ("", OPEN)
 
     def look(self, question: Question) -> LookResult:
         """Look at the cluster, do what follows, and look again. Where no broker runs there is nothing to look at."""
@@ -80,10 +96,14 @@ class Looker:
             return LookResult()
         obstacles = {number: found for number, at in question.nodes.items() if (found := readiness.obstacles(at))}
         try:
-            if self._admin is None or self._bootstrap != question.bootstrap:
+            if self._admin is None or self._access != (question.bootstrap, question.security):
                 self.close()
-                self._admin, self._bootstrap = self.connect(question.bootstrap), question.bootstrap
+                self._admin = self.connect(question.bootstrap, question.security)
+                self._access = question.bootstrap, question.security
             return replace(self._look(self._admin, question), obstacles=obstacles)
+        except BarredError as error:
+            self.close()
+            return LookResult(obstacles=obstacles, error=str(error), barred=error)
         except AdminError as error:
             self.close()
             return LookResult(obstacles=obstacles, error=str(error))
@@ -119,10 +139,13 @@ class Looker:
             mishaps=self.mishaps,
             claimed=question.claimed,
             refused=refusals(question.cluster, question.resources),
+            is_external=question.is_external,
+            cluster_id=question.cluster_id,
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)
-            return LookResult(outcome, admin.survey(), done=(*outcome.done, *done), refused=refused)
+            survey = _survey_as_told(admin) if question.is_external else admin.survey()
+            return LookResult(outcome, survey, done=(*outcome.done, *done), refused=refused)
         except AdminError:
             raise
         except Exception as error:  # noqa: BLE001 - what became of topics and quotas is told all the same
@@ -140,6 +163,16 @@ class Looker:
             return {}
         self.mishaps.clear(USAGE)
         return found
+
+
+def _survey_as_told(admin: Admin) -> Survey | None:
+    """The survey of an external cluster; None where it does not tell its controllers to us."""
+    try:
+        return admin.survey()
+    except AdminError as error:
+        if error.retriable:
+            raise
+        return None
 
 
 def _configure(admin: Admin, cluster: KafkaCluster, outcome: Outcome) -> tuple[tuple[Action, ...], str | None]:

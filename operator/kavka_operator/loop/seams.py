@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key
 from kavka_operator.api.stored import Unreadable
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import NodeAction
 from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
 from kavka_operator.reconcile.status import Status
@@ -32,7 +33,8 @@ class View:
     `metrics` are the addresses of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says
     why the cluster cannot be run as it is wanted now. `stamp` changes with the state of any node: what was decided
     before is then out of date. `pools` are the first ids of pools, where the platform keeps them itself. `asked`
-    are the nodes whose machine is to be emptied.
+    are the nodes whose machine is to be emptied. `security` is what brokers ask of clients; `lacking` says what is
+    missing for it, so that nobody is asked.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -46,6 +48,8 @@ class View:
     refusal: str | None = None
     stamp: Hashable = None
     asked: frozenset[int] = frozenset()
+    security: Security = OPEN
+    lacking: str | None = None
 
     @property
     def brokers_expected(self) -> int:

@@ -22,8 +22,8 @@ def parts(wanted: ClientQuota, seen: SeenCluster) -> dict[str, float]:
 
     A budget that is divided evenly is named too: brokers then forgive no more of it than of a part.
     """
-    if wanted.spec.scope != "Cluster" or wanted.spec.mode != "Enforce":
-        return {}
+    if wanted.spec.scope != "Cluster" or wanted.spec.mode != "Enforce" or seen.is_external:
+        return {}  # keys that Kavka alone knows
     limits, found = wanted.spec.limits.kafka_values(), dict[str, float]()
     for key in DIVISIBLE:
         if key in limits and int(limits[key]) >= seen.brokers_to_be:

@@ -35,10 +35,19 @@ ANONYMOUS = "ANONYMOUS"
 
 
 def topic_status(
-    topic: Topic, seen: SeenTopic | None, words: Sequence[Word], now: datetime, move: Move | None = None
+    topic: Topic,
+    seen: SeenTopic | None,
+    words: Sequence[Word],
+    now: datetime,
+    move: Move | None = None,
+    *,
+    is_external: bool = False,
 ) -> TopicStatus:
-    """The status of a topic, with the move of its replicas, if there is one (`reconcile.moves`)."""
-    common = _common(topic, words, now)
+    """The status of a topic, with the move of its replicas, if there is one (`reconcile.moves`).
+
+    `is_external` where others run its cluster.
+    """
+    common = _common(topic, words, now, is_external=is_external)
     known = topic.status.topic_id
     if known is not None and topic.metadata.annotations.get(FORGET) == known:
         known = None
@@ -63,9 +72,11 @@ def topic_status(
     )
 
 
-def with_words(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> Status:
-    """The status as it was, with other conditions."""
-    return resource.status.replaced(_common(resource, words, now))
+def with_words(
+    resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime, *, is_external: bool = False
+) -> Status:
+    """The status as it was, with other conditions; `is_external` where others run its cluster."""
+    return resource.status.replaced(_common(resource, words, now, is_external=is_external))
 
 
 def unreadable_status(unread: Unreadable, now: datetime) -> dict[str, Any]:
@@ -86,7 +97,8 @@ def quota_status(
     """The status of a quota. `near` finds the other quotas of the cluster, where many ask."""
     entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
     winners = shadowed_by(entity, near)
-    common = _common(quota, [*words, *_shadow_words(near.limits.get(entity, {}), winners)], now)
+    words = [*words, *_shadow_words(near.limits.get(entity, {}), winners)]
+    common = _common(quota, words, now, is_external=seen.is_external)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
     target = {**target_values(quota, seen.brokers_to_be, now), **parts(quota, seen)}
@@ -188,6 +200,49 @@ def _available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey |
     return Word("Available", "True", "Serving", "brokers answer, and every partition has a leader")
 
 
+def external_status(
+    cluster: KafkaCluster,
+    seen: SeenCluster | None,
+    survey: Survey | None,
+    plan: ClusterPlan,
+    now: datetime,
+    unmanaged: tuple[str, ...] = (),
+) -> KafkaClusterStatus:
+    """The status of an external cluster: what Kafka tells of it. Which brokers are down it does not."""
+    assert cluster.spec.external is not None, "it is asked for by `spec.external`"
+    lines = tuple(
+        NodeStatus(
+            id=broker.id,
+            rack=broker.rack,
+            roles=("broker",),
+            state="Running",
+            address=broker.address,
+            leaders=broker.leaders,
+            under_replicated=broker.under_replicated,
+        )
+        for broker in (sorted(seen.brokers.values(), key=lambda broker: broker.id) if seen else ())
+    )
+    return KafkaClusterStatus(
+        **_common(cluster, [*plan.words, _available_there(plan.words, seen, survey)], now, is_external=True),
+        bootstrap_servers=cluster.spec.external.bootstrap_servers,
+        cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
+        active_controller=survey.quorum.leader if survey else None,
+        brokers=len(lines) if seen else None,
+        ready_brokers=len(lines) if seen else None,
+        nodes=lines,
+        unmanaged_quotas=unmanaged[:100],
+    )
+
+
+def _available_there(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:
+    """Whether clients can use an external cluster; unknown where it tells its brokers and not its partitions."""
+    if seen is None or survey is not None:
+        return _available(words, seen, survey)
+    return Word(
+        "Available", "Unknown", "NotSeen", "brokers answer; whether each partition has a leader they do not tell"
+    )
+
+
 def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) -> LastRolloutStatus | None:
     """The roll that is over now, otherwise the one before."""
     over, is_ready = before.rollout, any((word.type, word.status) == ("Ready", "True") for word in plan.words)
@@ -214,13 +269,17 @@ def _node_line(
     )
 
 
-def _common(resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime) -> dict[str, Any]:
+def _common(
+    resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime, *, is_external: bool = False
+) -> dict[str, Any]:
     generation = resource.metadata.generation
     if not isinstance(resource, KafkaCluster):
         words = [_with_correction(word, told(resource.status.last_correction, now)) for word in words]
     return {
         "observed_generation": generation,
-        "conditions": dated([*words, *_unserved_words(resource)], resource.status.conditions, generation, now),
+        "conditions": dated(
+            [*words, *([] if is_external else _unserved_words(resource))], resource.status.conditions, generation, now
+        ),
     }
 
 

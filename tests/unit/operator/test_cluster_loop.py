@@ -52,7 +52,7 @@ class Scene:
         self.loop = ClusterLoop(
             self.resources,
             self.platform,
-            lambda _: self.kafka,
+            lambda *_: self.kafka,
             self.told.append,
             lambda: self.readied.append(1),
             lambda: self.seconds,

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from kavka_operator.api.table import node_table
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
 from kavka_operator.domain.seen import SeenObserver, SeenPartition
 from kavka_operator.kafka.admin import AdminError
@@ -108,7 +109,7 @@ class Connections:
         self.kafka = kafka
         self.made: list[str] = []
 
-    def __call__(self, bootstrap: str) -> FakeKafka:
+    def __call__(self, bootstrap: str, _: Security = OPEN) -> FakeKafka:
         self.made.append(bootstrap)
         return self.kafka
 

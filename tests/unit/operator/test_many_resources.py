@@ -89,7 +89,7 @@ def test_files_that_are_gone_are_forgotten(layout: Layout) -> None:
 
 def test_the_cluster_is_looked_at_once_all_of_a_change_is_written(layout: Layout) -> None:
     store, platform = Store(layout), FakePlatform()
-    loop = ClusterLoop(store, platform, lambda _: FakeKafka(), print, lambda: None, lambda: 10.0, lambda: NOW)
+    loop = ClusterLoop(store, platform, lambda *_: FakeKafka(), print, lambda: None, lambda: 10.0, lambda: NOW)
     apply(store, 1)
     assert asked(loop) == 1
     apply(store, 2)

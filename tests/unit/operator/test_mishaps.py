@@ -143,14 +143,14 @@ def test_a_fault_in_a_look_is_an_answer() -> None:
         def look(self, topics: Iterable[str]) -> SeenCluster:
             raise KeyError("brokers")
 
-    answer = Looker(lambda _: Blind(), Mishaps(print)).look(question())
+    answer = Looker(lambda *_: Blind(), Mishaps(print)).look(question())
     assert (answer.outcome, isinstance(answer.fault, KeyError)) == (None, True)
 
     class Unsurveyed(FakeKafka):
         def survey(self) -> Any:
             raise KeyError("quorum")
 
-    answer = Looker(lambda _: Unsurveyed(), Mishaps(print)).look(question())
+    answer = Looker(lambda *_: Unsurveyed(), Mishaps(print)).look(question())
     assert isinstance(answer.fault, KeyError)
     assert answer.outcome is not None, "what became of the topics is told all the same"
     assert {ready(status)[0] for status in answer.outcome.statuses.values()} == {"True"}

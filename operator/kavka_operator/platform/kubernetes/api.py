@@ -6,6 +6,7 @@ write, so that an object that was made again under the same name gets nothing th
 """
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -118,6 +119,14 @@ class Api:
         found = {name: metadata[name] for name in ("uid", "resourceVersion")}
         body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": found, "propagationPolicy": "Background"}
         await self._request("DELETE", path, query=[], body=body)
+
+    async def secret(self, namespace: str, name: str) -> dict[str, str]:
+        """The texts of a Secret, by their keys. Raises ApiError."""
+        found = await self._request("GET", f"/api/v1/namespaces/{namespace}/secrets/{name}", query=[])
+        try:
+            return {key: base64.b64decode(value).decode() for key, value in (found.get("data") or {}).items()}
+        except ValueError as error:
+            raise ApiError(f'the Secret "{name}" holds what is no text') from error
 
     async def lease(self, namespace: str, name: str) -> Document:
         """A Lease. Raises ApiError."""

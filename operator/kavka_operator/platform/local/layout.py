@@ -85,6 +85,10 @@ class Layout:
         """The file with the process id of a node."""
         return self.root / f"node-{node}.pid"
 
+    def secret(self, name: str) -> Path:
+        """The directory of a Secret: a file for each key."""
+        return self.root / "secrets" / name
+
     def make(self) -> None:
         """Make the directories, for this user alone."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -15,17 +15,19 @@ from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import ClusterPlan, Plan, unknown
-from kavka_operator.kafka.admin import Admin
+from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.looking import LookResult
 from kavka_operator.platform.drawing import draw_id
+from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.secrets import read_secret
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
-from kavka_operator.reconcile.status import cluster_status
+from kavka_operator.reconcile.status import cluster_status, external_status
 
 TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
@@ -42,7 +44,7 @@ class Up:
 
     layout: Layout
     signals: Signals
-    connect: Callable[[str], Admin]
+    connect: Connect
     tell: Callable[[str], None]
     on_ready: Callable[[], None]
     _lock: Lock = field(init=False)
@@ -60,9 +62,8 @@ class Up:
         self._supervisor = Supervisor(
             self.layout, self.signals, time.monotonic, self.tell, read_cluster_id(self.layout.cluster_id, draw_id)
         )
-        self._loop = ClusterLoop(
-            self._store, self._supervisor, self.connect, self.tell, self.on_ready, time.monotonic, _now
-        )
+        platform = ExternalPlatform(self._supervisor, lambda name: read_secret(self.layout, name), time.monotonic)
+        self._loop = ClusterLoop(self._store, platform, self.connect, self.tell, self.on_ready, time.monotonic, _now)
         try:
             self._introduce()
             self._supervisor.stop_orphans()
@@ -116,6 +117,9 @@ class Up:
         for cluster in self._store.all():
             if isinstance(cluster, KafkaCluster):
                 plan: ClusterPlan = Plan(words=unknown("Stopped", "not running; start it with `kavka up`"))
+                if cluster.spec.external is not None:
+                    self._store.set_status(cluster, external_status(cluster, None, None, plan, now))
+                    continue
                 wanted, places = self._supervisor.wanted(cluster), self._supervisor.places()
                 self._store.set_status(cluster, cluster_status(cluster, wanted, {}, None, plan, now, places=places))
 

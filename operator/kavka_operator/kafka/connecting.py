@@ -1,0 +1,172 @@
+"""The way into a Kafka: the library's client with certificates and passwords, and why a cluster did not let it in.
+
+kafka-python tries again until its time is over and then only says so. A wrong password or certificate does not become
+right by trying, and each try may count against the user, so the first such answer ends it here, with its words.
+"""
+
+import os
+import ssl
+import sys
+import tempfile
+from contextlib import suppress
+from typing import Any
+
+import kafka.errors
+from kafka.admin import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from kavka_operator.domain.access import Security
+from kavka_operator.kafka.admin import AdminError, BarredError
+
+REQUEST_TIMEOUT_MS = 15_000
+BOOTSTRAP_TIMEOUT_MS = 10_000
+RECONNECT_BACKOFF_MS_MAX = 500
+CLIENT_ID = "kavka-operator"
+DENIALS = (kafka.errors.SaslAuthenticationFailedError, kafka.errors.UnsupportedSaslMechanismError)
+
+
+def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
+    """The library's admin client, once a broker has answered. Raises AdminError, and BarredError where trying again is
+    of no use.
+    """
+    made: list[_Net] = []
+
+    def net(**configs: Any) -> _Net:
+        made.append(_Net(**configs))
+        return made[-1]
+
+    try:
+        return KafkaAdminClient(
+            bootstrap_servers=bootstrap_servers.split(","),
+            client_id=CLIENT_ID,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
+            reconnect_backoff_max_ms=RECONNECT_BACKOFF_MS_MAX,
+            kafka_client=net,
+            **_options(security),
+        )
+    except (kafka.errors.KafkaError, OSError) as error:
+        last = made[0].manager.last if made else None
+        for client in made:
+            client.end()
+        raise _in_words(bootstrap_servers, security, error if last is None else last) from error
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has no types
+    """Remembers why a broker could not be reached, and gives up where that will stay so."""
+
+    last: BaseException | None = None
+
+    async def _build_transport(self, node: Any, timeout_at: Any = None) -> Any:
+        """Make a connection that hears a broker out: the library drops what came last before the end of a connection,
+        which is where a broker says that it refuses a user.
+        """
+        transport = await super()._build_transport(node, timeout_at)
+        receive = transport._sock_recv
+
+        def heard() -> tuple[bytes, Exception | None]:
+            data, error = receive()
+            return data, None if data else error  # the end is found again by the next read
+
+        transport._sock_recv = heard
+        return transport
+
+    def update_backoff(self, node_id: Any) -> Any:
+        """Note the error that is being handled. Raises it where trying again is of no use."""
+        error = sys.exc_info()[1]
+        if error is not None and (self.last is None or "socket disconnected" not in str(error)):
+            self.last = error
+        is_beginning = self._bootstrap_future is not None and not self._bootstrap_future.is_done
+        if error is not None and is_beginning and (isinstance(error, DENIALS) or _is_final(_ssl_error(error))):
+            raise error
+        return super().update_backoff(node_id)
+
+
+class _Net(KafkaNetClient):  # type: ignore[misc]  # the library has no types
+    """The library's client with our manager of connections."""
+
+    def __init__(self, **configs: Any) -> None:
+        net = NetworkSelector(**configs)
+        self.manager = _Manager(net, **configs)
+        super().__init__(net, self.manager, **configs)
+
+    def end(self) -> None:
+        """Close the connections and end the thread, which a client that is never made leaves behind."""
+        with suppress(Exception):
+            self.close()
+        with suppress(Exception):
+            self._net.stop()
+
+
+def _options(security: Security) -> dict[str, Any]:
+    """What the library is told of certificates and passwords. Raises BarredError where a certificate is none."""
+    options: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.is_tls:
+        options["ssl_context"] = _context(security)
+    if security.mechanism is not None:
+        options["sasl_mechanism"] = security.mechanism
+        options["sasl_plain_username"], options["sasl_plain_password"] = security.username, security.password
+    return options
+
+
+def _context(security: Security) -> ssl.SSLContext:
+    """The certificates that count. Raises BarredError."""
+    try:
+        context = ssl.create_default_context(cadata=security.authority)
+    except (ssl.SSLError, ValueError) as error:
+        raise BarredError("BadSecret", f"spec.external.tls.caSecret: no certificate as PEM: {error}") from error
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if security.certificate is not None:
+        # The standard library reads them from a file alone: one for this user, gone at once.
+        handle, path = tempfile.mkstemp()
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(f"{security.certificate}\n{security.key}\n")
+            context.load_cert_chain(path)
+        except (ssl.SSLError, ValueError) as error:
+            words = f"spec.external.tls.clientSecret: tls.crt and tls.key are no certificate and its key: {error}"
+            raise BarredError("BadSecret", words) from error
+        finally:
+            os.unlink(path)
+    return context
+
+
+def _in_words(bootstrap_servers: str, security: Security, error: BaseException) -> AdminError:
+    if isinstance(error, DENIALS):
+        words = f"Kafka refuses user {security.username!r} by {security.mechanism}; put the right username and password"
+        return BarredError("NotAuthenticated", f"spec.external.sasl: {words} into the Secret: {error}")
+    if _is_final(refusal := _ssl_error(error)) and refusal is not None:
+        return BarredError("NotTrusted", f"spec.external.tls: {_of_tls(refusal)}: {refusal}")
+    hint = ""
+    if isinstance(error, kafka.errors.InvalidReceiveError):
+        hint = "; it speaks something else there, TLS perhaps: see spec.external.tls"
+    elif _ssl_error(error) is not None:
+        hint = "; it does not speak TLS there: see spec.external.tls"
+    return AdminError(f"could not connect to {bootstrap_servers}: {error}{hint}", retriable=True)
+
+
+def _of_tls(error: ssl.SSLError) -> str:
+    """What to do about an error of TLS."""
+    words = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" not in words:
+        return "the broker does not take our certificate; give it one that it trusts by clientSecret"
+    if "mismatch" in words:
+        return "the broker's certificate is of another name than bootstrapServers has; write a name that it has"
+    return "nobody whom we trust has signed the broker's certificate; give who has by caSecret"
+
+
+def _is_final(error: ssl.SSLError | None) -> bool:
+    """Whether certificates were judged. Anything else may come of a broker that is on its way down."""
+    return error is not None and any(word in str(error) for word in ("CERTIFICATE_VERIFY_FAILED", "ALERT"))
+
+
+def _ssl_error(error: BaseException | None) -> ssl.SSLError | None:
+    """The error of TLS that another error stands for; None where there is none."""
+    if error is None:
+        return None
+    for candidate in (error, error.__cause__, error.__context__, *error.args):
+        if isinstance(candidate, ssl.SSLError):
+            return candidate
+    return None

@@ -1,0 +1,19 @@
+"""Secrets that a KafkaCluster names, from its own namespace: asked for by name, never listed or watched."""
+
+from kavka_operator.platform.external import SecretError
+from kavka_operator.platform.kubernetes.api import GONE, Api, ApiError, Bridge
+
+FORBIDDEN = 403
+
+
+def read_secret(api: Api, bridge: Bridge, namespace: str, name: str) -> dict[str, str]:
+    """The texts of a Secret, by their keys. Raises SecretError."""
+    try:
+        return bridge.wait(api.secret(namespace, name))
+    except ApiError as error:
+        if error.status == GONE:
+            raise SecretError(f'there is no Secret "{name}" in namespace "{namespace}"; make it') from error
+        if error.status == FORBIDDEN:
+            words = f'the operator may not read the Secret "{name}" in namespace "{namespace}"; let it get that by name'
+            raise SecretError(f"{words}: {error}") from error
+        raise SecretError(f'the Secret "{name}" cannot be read: {error}') from error
