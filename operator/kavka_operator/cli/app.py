@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     _add_explain(commands)
     _add_top(commands)
     _add_quota(commands)
+    _add_doctor(commands)
     demo = _add(
         commands,
         "demo",
@@ -178,13 +179,16 @@ def _add_wait(commands: Any) -> None:
     _add_namespace(wait)
 
 
-def _add_target(command: argparse.ArgumentParser) -> None:
+def _add_target(command: argparse.ArgumentParser, *, has_pages: bool = True) -> None:
     command.add_argument("--cluster", help="The cluster; not needed while only one runs.")
     _add_namespace(command)
     words = "Any other Kafka, by the addresses of its brokers."
     command.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
-    command.add_argument("--metrics", default="", metavar="URL,...", help=words)
+    if has_pages:
+        command.add_argument("--metrics", default="", metavar="URL,...", help=words)
+    else:
+        command.set_defaults(metrics="")
 
 
 def _asked(options: Options) -> "Asked":
@@ -237,6 +241,17 @@ def _add_quota(commands: Any) -> None:
     recommend.add_argument("--headroom", type=float, default=1.3, metavar="FACTOR", help=words)
     words = "Which demand: so many per cent of the time it was not above it (%(default)s)."
     recommend.add_argument("--percentile", type=float, default=95.0, metavar="PERCENT", help=words)
+
+
+def _add_doctor(commands: Any) -> None:
+    doctor = _add(
+        commands,
+        "doctor",
+        _doctor,
+        "Say what is wrong with a cluster, with any Kafka too; it only reads. Exit code 1 with findings, 2 on errors.",
+    )
+    _add_target(doctor, has_pages=False)
+    doctor.add_argument("--output", "-o", choices=("text", "json"), default="text", help="How to print.")
 
 
 def _up(options: Options) -> int:
@@ -312,6 +327,12 @@ def _top(options: Options) -> int:
     from kavka_operator.cli.screen import top
 
     return top(_asked(options), options.every)
+
+
+def _doctor(options: Options) -> int:
+    from kavka_operator.cli.doctoring import doctor
+
+    return doctor(_asked(options), options.output)
 
 
 def _recommend(options: Options) -> int:

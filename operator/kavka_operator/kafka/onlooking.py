@@ -89,13 +89,13 @@ class Onlooker(KafkaClient):
             found = self._configs(TOPIC_RESOURCE, [topic], *sorted(RATE_KEYS))[topic]
             return {setting.name: int(setting.value) for setting in found if int(setting.value or 0) < LONG_MAX}
 
-    def ends(self, partitions: Sequence[SeenPartition]) -> dict[tuple[str, int], int]:
-        """The offset behind the last record of each partition that has a leader."""
+    def ends(self, partitions: Sequence[SeenPartition], moment: int = LATEST) -> dict[tuple[str, int], int]:
+        """The offset behind the last record of each partition that has a leader; the first one at `EARLIEST`."""
         found: dict[tuple[str, int], int] = {}
         with in_words("list the offsets"):
             for leader in sorted({partition.leader for partition in partitions if partition.leader is not None}):
                 answer = self._send(
-                    _asks_ends([partition for partition in partitions if partition.leader == leader]), leader
+                    _asks_ends([partition for partition in partitions if partition.leader == leader], moment), leader
                 )
                 for topic in answer.topics:
                     for partition in topic.partitions:
@@ -130,11 +130,11 @@ class Onlooker(KafkaClient):
         )
 
 
-def _asks_ends(partitions: Sequence[SeenPartition]) -> ListOffsetsRequest:
+def _asks_ends(partitions: Sequence[SeenPartition], moment: int) -> ListOffsetsRequest:
     wanted = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for partition in partitions:
-        asked = wanted.ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=-1, timestamp=LATEST)
+        asked = wanted.ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=-1, timestamp=moment)
         by_topic.setdefault(partition.topic, []).append(asked)
     topics = [wanted(name=name, partitions=asked) for name, asked in by_topic.items()]
     return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
