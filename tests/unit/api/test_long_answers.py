@@ -30,7 +30,7 @@ from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 from tests.unit.coordinator.calls import find
 
 #: More elements than a slice holds.
-HOUR_NS = 3_600_000_000_000
+RUNS: Final = 3
 FEW: Final = 4_000
 MANY: Final = 6_000
 WIDE_ID: Final = b"w" * 16
@@ -84,10 +84,10 @@ def test_no_turn_grows_with_the_number_of_topics_quotas_or_groups(tmp_path: Path
         async with running(tmp_path) as inside:
             await find(await inside.connect(), "g")
             fill(inside, 0, FEW)
-            inside.broker.slices.time.turns.quantum_ns = HOUR_NS  # a slice ends by its pieces, not by a slow machine
             with turns.counting():
                 await most_calls(turns, inside)  # generates codecs, and fills the cache of topic answers
-                few = await most_calls(turns, inside)
+                runs = [await most_calls(turns, inside) for _ in range(RUNS)]
+                few = list(map(max, zip(*runs, strict=True)))  # a slow machine ends a slice sooner
                 fill(inside, FEW, MANY)
                 await most_calls(turns, inside)
                 many = await most_calls(turns, inside)
