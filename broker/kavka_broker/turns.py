@@ -2,12 +2,10 @@
 
 While the loop keeps up nobody waits: a connection begins its requests in the callback that received them. Once a
 quantum has gone by, in however many callbacks, all further ones are put into the fair queue (`core/fairness`), and so
-is a connection that has had a quantum by itself. From then on the loop reads what has arrived, and then serves what is
-next in the queue for a quantum, by turns; who may go before all that waits is served as it is read. asyncio calls what
-waits to be called before what has just arrived: without a turn of the loop that only reads, a request that came while
-a quantum was served would wait for the next quantum too. A slice of long work is such a turn of the queue as well. If
-the loop has done something else for longer, as opening logs, the queue is served for as long as that took: clients have
-at least half of the loop.
+is a connection that has had a quantum by itself. From then on a turn of the loop serves what is next in the queue for
+a quantum and then reads what has arrived; who may go before all that waits is served as it is read. A slice of long
+work is such a turn, too. Where the loop has done something else for longer, as opening logs, the queue is served for
+as long as that took: clients have at least half of the loop.
 
 A connection takes its first turn among the newcomers of its address and listener, unless its client has others. That
 turn is charged to both: who connects anew for each request gets a share of what newcomers get, and no turns besides.
@@ -155,11 +153,7 @@ class Turns:
             self._is_armed = True
             if self._has_rested:
                 self._has_rested, self._rest_ns = False, self.now_ns() - self._spent_ns
-            asyncio.get_running_loop().call_soon(self._serve_what_has_come)
-
-    def _serve_what_has_come(self) -> None:
-        """Serve the queue in the next turn of the loop; in this one it reads what has arrived."""
-        asyncio.get_running_loop().call_soon(self._serve)
+            asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
         """Serve those that are next, until a quantum has gone by."""

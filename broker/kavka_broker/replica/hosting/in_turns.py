@@ -1,6 +1,4 @@
-"""What is to be done about very many partitions: some at once, the others some in every other turn of the loop.
-
-The turn between is that in which clients are served what was read in the one before (`kavka_broker.turns`).
+"""What is to be done about very many partitions: some at once, the others some a turn of the loop.
 
 To hand a partition over is 10 us: it takes its role, its fetcher takes or leaves it, its followers are looked at. A
 broker that dies hands thousands over to each of the others, in one batch of records. A slice is done at once, which is
@@ -14,14 +12,13 @@ from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-#: Items in one slice.
+#: Items in one turn of the loop.
 SLICE_MAX: Final = 200
-LOOP_TURNS: Final = 2
 
 
 class Turns:
-    """Work of which `act` does a slice: one at once, and one in every other turn of the loop while it `has_more`.
-    `crash` is called with an error of `act` in a later turn.
+    """Work of which `act` does a slice: one at once, and one a turn of the loop while it `has_more`. `crash` is called
+    with an error of `act` in a later turn.
     """
 
     def __init__(
@@ -51,8 +48,7 @@ class Turns:
 
     async def _run(self) -> None:
         while self._has_more():
-            for _ in range(LOOP_TURNS):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
             self._act()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
