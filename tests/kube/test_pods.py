@@ -62,8 +62,9 @@ def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator
 
 def place(scene: Operated, kind: str, name: str = "") -> str:
     """The path of objects that nodes are made of."""
-    prefix = {"statefulsets": "/apis/apps/v1", "networkpolicies": "/apis/networking.k8s.io/v1"}.get(kind, "/api/v1")
-    return "/".join(word for word in (f"{prefix}/namespaces/{scene.kubernetes.namespace}/{kind}", name) if word)
+    prefixes = {"statefulsets": "apis/apps/v1", "networkpolicies": "apis/networking.k8s.io/v1"}
+    prefix = {**prefixes, "poddisruptionbudgets": "apis/policy/v1"}.get(kind, "api/v1")
+    return "/".join(word for word in (f"/{prefix}/namespaces/{scene.kubernetes.namespace}/{kind}", name) if word)
 
 
 def names(scene: Operated, kind: str) -> list[str]:
@@ -99,6 +100,7 @@ def test_a_cluster_becomes_pods_of_its_own_and_rests(operated: Operated) -> None
     assert names(operated, "services") == ["pods-bootstrap", "pods-nodes"]
     assert names(operated, "networkpolicies") == ["pods-nodes"]
     operated.until(lambda: operated.status("KafkaCluster", "pods").get("nodes"))
+    operated.until(lambda: len(names(operated, "poddisruptionbudgets")) == 3)
     before = operated.writes()
     assert sum("StatefulSet" in words for words in before) == 3
     operated.stop()
