@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Tally, divided, run_pytest, run_quick
+from tools.run_tests import Tally, divided, run_others, run_pytest, run_quick
 
 GOOD = """\
 import pytest
@@ -52,6 +52,20 @@ def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.Ca
     ran = run_pytest(("good", "nowhere"), is_shown=True)
     assert (ran.text, ran.tally.passed) == ("", 1)
     assert "1 passed, 1 skipped" in capfd.readouterr()[0]
+
+
+def test_what_only_computes_runs_behind_the_others_and_is_shown_at_the_end(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests").mkdir()
+    for name in ("good", "bad"):
+        (project / name).rename(project / "tests" / name)
+    monkeypatch.setattr(run_tests, "COMPUTED", "tests/bad")
+    tally = Tally()
+    run_others(tally)
+    assert (tally.passed, tally.failed, tally.skipped) == (1, 1, 1)
+    shown, _ = capfd.readouterr()
+    assert -1 < shown.find("1 passed, 1 skipped") < shown.find("a defect")
 
 
 def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
