@@ -2,6 +2,7 @@
 
 python -m bench.neighbours                         both products, with and without a quota on the aggressor: 13 minutes
 python -m bench.neighbours --only "tiny" --seconds 5
+python -m bench.neighbours --rounds 3              the median of three, the products in turn: where others are at work
 
 One producer sends 100 B each ms, one consumer reads 1 MB/s as it is written; the figures are how long they had to wait.
 Broker, victims and aggressor share the machine: each is a session of its own, among which the kernel divides the cores
@@ -91,7 +92,7 @@ def set_limits(broker: Broker, limits: Mapping[str, float]) -> None:
                 raise processes.ClientError(f"{broker.name}: {key} was refused with error {error}")
 
 
-def take(product: Product, directory: Path, names: list[str], seconds: float, run: Run) -> None:
+def take(product: Product, directory: Path, names: list[str], seconds: float, run: Run, turn: int) -> None:
     broker = Broker(product, directory)
     broker.format()
     broker.start()
@@ -100,16 +101,16 @@ def take(product: Product, directory: Path, names: list[str], seconds: float, ru
         topics.create(admin, f"victim-{what}", 1)
     prepare(broker.bootstrap, is_wide=False)
     waited(broker, WARM_UP_SECONDS)
-    record(run, broker, ALONE, seconds)
+    record(run, broker, ALONE, seconds, turn)
     for name in names:
         if name in OF_WIDE and not is_made(admin):
             prepare(broker.bootstrap, is_wide=True)
         with aggression(broker, name):
             if name == "fetch from cold":
                 throw_out(directory)
-            record(run, broker, name, seconds)
+            record(run, broker, name, seconds, turn)
         with limited(broker), aggression(broker, name):
-            record(run, broker, name + LIMITED, seconds)
+            record(run, broker, name + LIMITED, seconds, turn)
     broker.stop()
 
 
@@ -117,11 +118,11 @@ def is_made(admin: kafka_admin.AdminClient) -> bool:
     return "wide" in admin.list_topics(timeout=VICTIM_SECONDS_MAX).topics
 
 
-def record(run: Run, broker: Broker, case: str, seconds: float) -> None:
+def record(run: Run, broker: Broker, case: str, seconds: float, turn: int) -> None:
     with machine.Meter(broker.pid) as meter:
         found = waited(broker, seconds)
     found["broker_cores"] = meter.cost.broker.total / meter.cost.wall_seconds
-    run.record(Measure("neighbours", case, broker.name, 0, found, meter.cost.others_cores))
+    run.record(Measure("neighbours", case, broker.name, turn, found, meter.cost.others_cores))
 
 
 def main() -> None:
@@ -129,14 +130,16 @@ def main() -> None:
         prog="python -m bench.neighbours", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seconds", type=float, default=8.0, help="of each cell")
+    parser.add_argument("--rounds", type=int, default=1, help="how often each cell is measured; the median counts")
     parser.add_argument("--only", default="", help="only aggressors whose name has this in it")
     parser.add_argument("--broker", action="append", choices=tuple(PRODUCTS), help="only this one")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     chosen = parser.parse_args()
     names = [name for name in AGGRESSORS if chosen.only in name]
     with measuring("neighbours", chosen.output, seconds=chosen.seconds) as (run, root):
-        for name in chosen.broker or PRODUCTS:
-            take(PRODUCTS[name], root / name, names, chosen.seconds, run)
+        for turn in range(chosen.rounds):
+            for name in chosen.broker or PRODUCTS:
+                take(PRODUCTS[name], root / f"{name}-{turn}", names, chosen.seconds, run, turn)
 
 
 if __name__ == "__main__":
