@@ -20,6 +20,7 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import PROMISES
 from kavka_broker.protocol import messages
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.index import LEFT_OUT
 
 Ranges = dict[int, tuple[str, tuple[int, int]]]
 
@@ -77,7 +78,7 @@ NOTES = """\
 
 def kafka_ranges() -> Ranges:
     """Name and stable versions of every request of Apache Kafka, by key."""
-    ranges = {}
+    ranges = {key: (name.removesuffix("Request"), versions) for key, (name, versions) in LEFT_OUT.items()}
     for module in iter_modules(messages.__path__):
         if not module.name.endswith("_request"):
             continue

@@ -27,9 +27,13 @@ def main() -> int:
 
 
 def files(schemas: list[Schema]) -> dict[Path, str]:
-    """Every generated file and its text."""
+    """Every generated file and its text: none for a message that is left out, which the index names."""
     wanted = {TARGET / package / "__init__.py": render.package_head(package) for package in PACKAGES.values()}
-    wanted |= {TARGET / schema.package / f"{schema.module}.py": render.module(schema) for schema in schemas}
+    wanted |= {
+        TARGET / schema.package / f"{schema.module}.py": render.module(schema)
+        for schema in schemas
+        if not schema.is_left_out
+    }
     return wanted | {TARGET / "index.py": render.index(schemas)}
 
 

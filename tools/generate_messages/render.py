@@ -148,8 +148,9 @@ def default_name(struct: str) -> str:
 
 
 def index(schemas: list[Schema]) -> str:
-    """Where each message of a kind lives, by its key."""
-    tables = "\n".join(table(title, kind, package, schemas) for title, kind, package in TABLES)
+    """Where each message of a kind lives, by its key; of requests that are left out the name and the versions."""
+    kept = [schema for schema in schemas if not schema.is_left_out]
+    tables = "\n".join([*(table(title, kind, package, kept) for title, kind, package in TABLES), left_out(schemas)])
     return f'''"""Which module holds the message of an API key or of a record key. Generated; not edited by hand."""
 
 from __future__ import annotations
@@ -179,6 +180,15 @@ def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
         path = f"{package}.{message.module}" if package else message.module
         lines.append(f'    {message.api_key}: ("{path}", "{message.name}"),')
     return "\n".join([*lines, "}", ""])
+
+
+def left_out(schemas: list[Schema]) -> str:
+    """The requests of Kafka that have no module."""
+    chosen = [schema for schema in schemas if schema.is_left_out and schema.kind == "request"]
+    rows = {message.api_key or 0: f'("{message.name}", {message.versions})' for message in chosen}
+    lines = [f"    {key}: {row}," for key, row in sorted(rows.items())]
+    head = "LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {"
+    return "\n".join([head, *lines, "}", '"""Requests of Kafka without a module, and their versions."""', ""])
 
 
 def package_head(package: str) -> str:

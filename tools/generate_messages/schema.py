@@ -32,6 +32,10 @@ PACKAGES = {
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
 
+LEFT_OUT = re.compile(r"\w*(Share|Streams)\w*(Request|Response)|Remote(LogSegment|Partition)\w*Record")
+"""Messages of share groups (KIP-932), of streams groups (KIP-1071) and of tiered storage (KIP-405), by name: the broker
+serves none of them, and they are a sixth of all. Records of groups stay: logs of Apache Kafka have them."""
+
 VERSION_MAX = 32767
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -92,6 +96,10 @@ class Schema:
     @property
     def module(self) -> str:
         return snake(self.name)
+
+    @property
+    def is_left_out(self) -> bool:
+        return LEFT_OUT.fullmatch(self.name) is not None
 
 
 def snake(name: str) -> str:

@@ -6,6 +6,7 @@ from zipfile import ZipFile
 import pytest
 
 from tools.generate_messages import render
+from tools.generate_messages.__main__ import TARGET, files
 from tools.generate_messages.schema import default, field, resources, schema, snake, versions
 
 SCHEMA: dict[str, Any] = {
@@ -87,6 +88,16 @@ def test_a_module_says_facts_and_runs() -> None:
     request = names["PaintRequest"](rooms=[names["Room"]()])
     assert request.rooms[0].brush.width == 0
     assert request.from_ is None
+
+
+@pytest.mark.parametrize("name", ["PaintRequest", "SharePaintRequest", "PaintShareRequest"])
+def test_a_request_has_a_module_or_its_versions_are_in_the_index(name: str) -> None:
+    read = schema("", {**SCHEMA, "name": name})
+    written = files([read])
+    index = written[TARGET / "index.py"]
+    assert (TARGET / f"{read.module}.py" in written) != read.is_left_out
+    assert (f'99: ("{name}", (2, 4))' in index) == read.is_left_out
+    assert (f'99: ("{read.module}", "{name}")' in index) != read.is_left_out
 
 
 def test_comments_in_schemas_are_skipped(tmp_path: Path) -> None:

@@ -77,23 +77,9 @@ REQUESTS: Final[dict[int, tuple[str, str]]] = {
     73: ("assign_replicas_to_dirs_request", "AssignReplicasToDirsRequest"),
     74: ("list_config_resources_request", "ListConfigResourcesRequest"),
     75: ("describe_topic_partitions_request", "DescribeTopicPartitionsRequest"),
-    76: ("share_group_heartbeat_request", "ShareGroupHeartbeatRequest"),
-    77: ("share_group_describe_request", "ShareGroupDescribeRequest"),
-    78: ("share_fetch_request", "ShareFetchRequest"),
-    79: ("share_acknowledge_request", "ShareAcknowledgeRequest"),
     80: ("add_raft_voter_request", "AddRaftVoterRequest"),
     81: ("remove_raft_voter_request", "RemoveRaftVoterRequest"),
     82: ("update_raft_voter_request", "UpdateRaftVoterRequest"),
-    83: ("initialize_share_group_state_request", "InitializeShareGroupStateRequest"),
-    84: ("read_share_group_state_request", "ReadShareGroupStateRequest"),
-    85: ("write_share_group_state_request", "WriteShareGroupStateRequest"),
-    86: ("delete_share_group_state_request", "DeleteShareGroupStateRequest"),
-    87: ("read_share_group_state_summary_request", "ReadShareGroupStateSummaryRequest"),
-    88: ("streams_group_heartbeat_request", "StreamsGroupHeartbeatRequest"),
-    89: ("streams_group_describe_request", "StreamsGroupDescribeRequest"),
-    90: ("describe_share_group_offsets_request", "DescribeShareGroupOffsetsRequest"),
-    91: ("alter_share_group_offsets_request", "AlterShareGroupOffsetsRequest"),
-    92: ("delete_share_group_offsets_request", "DeleteShareGroupOffsetsRequest"),
 }
 
 RESPONSES: Final[dict[int, tuple[str, str]]] = {
@@ -169,23 +155,9 @@ RESPONSES: Final[dict[int, tuple[str, str]]] = {
     73: ("assign_replicas_to_dirs_response", "AssignReplicasToDirsResponse"),
     74: ("list_config_resources_response", "ListConfigResourcesResponse"),
     75: ("describe_topic_partitions_response", "DescribeTopicPartitionsResponse"),
-    76: ("share_group_heartbeat_response", "ShareGroupHeartbeatResponse"),
-    77: ("share_group_describe_response", "ShareGroupDescribeResponse"),
-    78: ("share_fetch_response", "ShareFetchResponse"),
-    79: ("share_acknowledge_response", "ShareAcknowledgeResponse"),
     80: ("add_raft_voter_response", "AddRaftVoterResponse"),
     81: ("remove_raft_voter_response", "RemoveRaftVoterResponse"),
     82: ("update_raft_voter_response", "UpdateRaftVoterResponse"),
-    83: ("initialize_share_group_state_response", "InitializeShareGroupStateResponse"),
-    84: ("read_share_group_state_response", "ReadShareGroupStateResponse"),
-    85: ("write_share_group_state_response", "WriteShareGroupStateResponse"),
-    86: ("delete_share_group_state_response", "DeleteShareGroupStateResponse"),
-    87: ("read_share_group_state_summary_response", "ReadShareGroupStateSummaryResponse"),
-    88: ("streams_group_heartbeat_response", "StreamsGroupHeartbeatResponse"),
-    89: ("streams_group_describe_response", "StreamsGroupDescribeResponse"),
-    90: ("describe_share_group_offsets_response", "DescribeShareGroupOffsetsResponse"),
-    91: ("alter_share_group_offsets_response", "AlterShareGroupOffsetsResponse"),
-    92: ("delete_share_group_offsets_response", "DeleteShareGroupOffsetsResponse"),
 }
 
 METADATA_RECORDS: Final[dict[int, tuple[str, str]]] = {
@@ -284,3 +256,21 @@ SHARE_VALUES: Final[dict[int, tuple[str, str]]] = {
     0: ("share.share_snapshot_value", "ShareSnapshotValue"),
     1: ("share.share_update_value", "ShareUpdateValue"),
 }
+
+LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {
+    76: ("ShareGroupHeartbeatRequest", (1, 1)),
+    77: ("ShareGroupDescribeRequest", (1, 1)),
+    78: ("ShareFetchRequest", (1, 2)),
+    79: ("ShareAcknowledgeRequest", (1, 2)),
+    83: ("InitializeShareGroupStateRequest", (0, 0)),
+    84: ("ReadShareGroupStateRequest", (0, 0)),
+    85: ("WriteShareGroupStateRequest", (0, 1)),
+    86: ("DeleteShareGroupStateRequest", (0, 0)),
+    87: ("ReadShareGroupStateSummaryRequest", (0, 1)),
+    88: ("StreamsGroupHeartbeatRequest", (0, 0)),
+    89: ("StreamsGroupDescribeRequest", (0, 0)),
+    90: ("DescribeShareGroupOffsetsRequest", (0, 1)),
+    91: ("AlterShareGroupOffsetsRequest", (0, 0)),
+    92: ("DeleteShareGroupOffsetsRequest", (0, 0)),
+}
+"""Requests of Kafka without a module, and their versions."""
