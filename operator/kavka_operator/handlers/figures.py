@@ -35,12 +35,15 @@ class Figures(Collector):
     _turns: Histogram = field(init=False)
     _failures: Counter = field(init=False)
     _writes: Counter = field(init=False)
+    _events_omitted: Counter = field(init=False)
 
     def __post_init__(self) -> None:
         turns, failures, writes = table.TURNS, table.FAILURES, table.WRITES
         self._turns = Histogram(turns.name, turns.help, turns.labels, registry=self.registry, buckets=BUCKETS)
         self._failures = Counter(failures.name, failures.help, failures.labels, registry=self.registry)
         self._writes = Counter(writes.name, writes.help, writes.labels, registry=self.registry)
+        omitted = table.EVENTS_OMITTED
+        self._events_omitted = Counter(omitted.name, omitted.help, omitted.labels, registry=self.registry)
         ProcessCollector(registry=self.registry)
         self.registry.register(self)
 
@@ -68,6 +71,10 @@ class Figures(Collector):
     def wrote(self, to: str, what: str, times: int = 1) -> None:
         """Count writes."""
         self._writes.labels(to, what).inc(times)
+
+    def left_out(self) -> None:
+        """Count an Event that is not made."""
+        self._events_omitted.inc()
 
     # --- the page -----------------------------------------------------------------------------------------------
 

@@ -69,6 +69,12 @@ WRITES = Family(
     ("to", "what"),
     "Writes to Kubernetes, by kind, and to Kafka, by action; none at rest.",
 )
+EVENTS_OMITTED = Family(
+    "kavka_operator_events_omitted_total",
+    Kind.COUNTER,
+    (),
+    "Events of resources that were not made: too many at once, or refused by the API server.",
+)
 RESOURCES = Family("kavka_operator_resources", Kind.GAUGE, ("kind", "ready"), "Resources by the status of their Ready.")
 NOT_READY = Family(
     "kavka_operator_not_ready_timestamp_seconds",
@@ -91,6 +97,6 @@ ROLL_BLOCKED = Family(
 )
 
 OPERATOR_FAMILIES = (
-    BUILD, ACTIVE, LISTED, TURNS, FAILURES, LANES, WAITING, LONGEST, WRITES,
+    BUILD, ACTIVE, LISTED, TURNS, FAILURES, LANES, WAITING, LONGEST, WRITES, EVENTS_OMITTED,
     RESOURCES, NOT_READY, OMITTED, ROLL_DONE, ROLL_NODES, ROLL_BLOCKED,
 )  # fmt: skip

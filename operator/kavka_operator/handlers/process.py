@@ -31,6 +31,7 @@ from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.events import Events, Herald
 from kavka_operator.platform.kubernetes.hosted import Hosted
 from kavka_operator.platform.kubernetes.lease import Lease
 from kavka_operator.platform.kubernetes.news import News
@@ -126,6 +127,7 @@ class Operator:
         objects = Objects(lambda cluster: lanes.wake(cluster))  # noqa: PLW0108 - the lanes are made below
         news = News(lambda cluster: lanes.hurry(cluster))  # noqa: PLW0108 - see above
         ground = Ground(self.api, bridge, news, self.options)
+        events = Events(self.api, bridge.loop, self.options.identity, self.figures.left_out, _warn_of_events)
 
         def loop_of(cluster: ClusterKey) -> ClusterLoop:
             resources = KubernetesResources(cluster, objects, self.api, bridge)
@@ -139,16 +141,27 @@ class Operator:
             def tell(words: str) -> None:
                 log.info("cluster.noted", extra={"cluster": name, "words": words})
 
-            return ClusterLoop(resources, platform, self.connect, tell, lambda: tell("ready"), time.monotonic, _now)
+            herald = Herald(events, time.monotonic, lambda: datetime.now(UTC))
+            return ClusterLoop(
+                resources,
+                platform,
+                self.connect,
+                tell,
+                lambda: tell("ready"),
+                time.monotonic,
+                _now,
+                herald.announce,
+            )
 
         lanes = Lanes(loop_of, objects.has_cluster, _warn, self.figures)
         self.figures.is_active, self.figures.lanes, self.figures.documents = True, lanes, objects.every
         await self._fill(objects)
-        relist = asyncio.create_task(self._relist(objects))
+        aside = [asyncio.create_task(work) for work in (self._relist(objects), events.run())]
         try:
             await self._watch(objects, news)
         finally:
-            relist.cancel()
+            for task in aside:
+                task.cancel()
             await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
 
     async def _fill(self, objects: Objects) -> None:
@@ -258,6 +271,10 @@ async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
 
 def _warn(words: str) -> None:
     log.warning("cluster.noted", extra={"words": words})
+
+
+def _warn_of_events(words: str) -> None:
+    log.warning("event.not_made", extra={"words": words})
 
 
 def _now() -> datetime:

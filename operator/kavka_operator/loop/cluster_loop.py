@@ -7,8 +7,9 @@ resource says and no fault in a look ends the loop: a fault is told once with it
 what failed is tried again after a while (`mishaps`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -17,10 +18,12 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import (
+    Action,
     AddVoter,
+    AlterBrokers,
     ClusterPlan,
     ElectLeaders,
     MoveReplicas,
@@ -36,11 +39,12 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
-from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import external, quotas
 from kavka_operator.reconcile.grants import claims
+from kavka_operator.reconcile.notices import Notice, invalid, notices
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from kavka_operator.reconcile.status import Status, cluster_status, external_status, unreadable_status, with_words
@@ -54,13 +58,19 @@ RETRY_SECONDS = 1.0
 HASTE_SECONDS = 0.2
 SAID_SECONDS = 600.0
 SAID_MAX = 100  # sentences that are remembered, so that none fills the log
+DID_MAX = 100  # actions for a cluster that are announced with its next status
 
 Result = TypeVar("Result")
+Announce = Callable[[Key, str, Notice], None]
 
 TAKING = (RestartNode, StopNode, AddVoter, RemoveVoter)
 """Actions that count on what was seen of the other nodes."""
 
 TURN, LOOK = "a turn of the loop", "a look at the cluster"
+
+
+def _to_nobody(key: Key, uid: str, notice: Notice) -> None:
+    """Drop a notice, where there is no place for them; the log has the words."""
 
 
 def rest_seconds(took: float, limited: Sequence[ClientQuota]) -> float:
@@ -78,6 +88,7 @@ class ClusterLoop:
     """What is wanted of one cluster, what is seen, and one step from the one to the other.
 
     `connect` makes an admin client for bootstrap addresses; `tell` takes words for the log; `clock` counts seconds.
+    `announce` is told once what has become of a resource, by its key and uid.
     """
 
     resources: Resources
@@ -87,6 +98,7 @@ class ClusterLoop:
     on_ready: Callable[[], None]
     clock: Callable[[], float]
     now: Callable[[], datetime]
+    announce: Announce = _to_nobody
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
@@ -98,6 +110,7 @@ class ClusterLoop:
     _said: dict[str, float] = field(default_factory=dict)  # when, by the clock
     _is_ready: bool = False
     _unreadable: dict[Key, str] = field(default_factory=dict)
+    _did: deque[Action] = field(default_factory=lambda: deque(maxlen=DID_MAX))  # not announced yet
 
     def __post_init__(self) -> None:
         self.mishaps = Mishaps(self.tell)
@@ -128,7 +141,7 @@ class ClusterLoop:
         """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
         for cluster in self.resources.read()[0]:
             if isinstance(cluster, KafkaCluster):
-                self.resources.set_status(cluster, with_words(cluster, words, self.now()))
+                self._write(cluster, with_words(cluster, words, self.now()))
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -242,8 +255,10 @@ class ClusterLoop:
             plan, status = self._steer(cluster, limited, view, result)
         else:
             plan, status = self._regard(cluster, resources, view, result)
+        done = list(self._did)
+        self._did.clear()
         if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self._set_status(cluster, status)
+            self._set_status(cluster, status, done)
         self.mishaps.clear(TURN)
         self._note_readiness(cluster, status, plan)
         self._next_look_at = min(self._next_look_at, self.clock() + self._pause(cluster, result, plan, limited))
@@ -330,7 +345,9 @@ class ClusterLoop:
             for action in plan.actions:
                 if not isinstance(action, ElectLeaders | MoveReplicas | AddVoter | RemoveVoter):
                     self.platform.perform(action)
+                    self._did.append(action)
                 elif (error := self._looker.perform(action)) is None:
+                    self._did.append(action)
                     self.tell(str(action))
                 elif isinstance(action, ElectLeaders):
                     self.tell(error)
@@ -361,24 +378,49 @@ class ClusterLoop:
             self._say_once(result.error)
         for action in result.done:
             self.tell(str(action))
+        self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
         if result.outcome is None:
             return
+        done = result.outcome.done_by_key()
         for resource in self.resources.read()[0]:
-            status = result.outcome.statuses.get(key_of(resource))
-            if status is not None:
-                self._set_status(resource, status)
+            key = key_of(resource)
+            if (status := result.outcome.statuses.get(key)) is not None:
+                self._set_status(resource, status, done.get(key, ()))
+            elif key in done:  # it was deleted, and what it had made is gone
+                self._announce(resource, resource.status, done[key])
         for key in result.outcome.released:
             if self.resources.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if result.outcome.released:
             self._stamp = self.resources.stamp()
 
-    def _set_status(self, resource: AnyResource, status: Status) -> None:
-        """Write a status; where that cannot be done, as on a full disk, say so and go on."""
+    def _set_status(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
+        """Write a status; where that cannot be done, as on a full disk, say so and go on. `done` is announced."""
         try:
-            self.resources.set_status(resource, status)
+            self._write(resource, status, done)
         except (NotWrittenError, OSError) as error:
             self._say_once(f"the status of {resource.identity} cannot be written: {error}")
+
+    def _write(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
+        """Write a status, and announce what has become of the resource. Raises what the place of resources raises."""
+        try:
+            self.resources.set_status(resource, status)
+        finally:
+            self._announce(resource, status, done)
+
+    def _announce(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
+        """Announce what has become of a resource."""
+        with self._unhindered():
+            for notice in notices(resource, status, done):
+                self.announce(key_of(resource), resource.metadata.uid, notice)
+
+    @contextmanager
+    def _unhindered(self) -> Generator[None]:
+        """Announcing never holds up what is done: its fault is told once."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the status has what would have been announced
+            self._say_once(f"what has become of a resource cannot be announced: {describe(error)}")
 
     def _note_unreadable(self, unreadable: Sequence[Unreadable]) -> None:
         """Show which resources cannot be understood; release deleted ones, as what they have set is unknown.
@@ -400,7 +442,11 @@ class ClusterLoop:
             return
         if unread.words != self._unreadable.get(unread.key):
             self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
-        self.resources.note_unreadable(unread, unreadable_status(unread, self.now()))
+        status = unreadable_status(unread, self.now())
+        if status != part(unread.document, "status"):
+            with self._unhindered():
+                self.announce(unread.key, str(part(unread.document, "metadata").get("uid", "")), invalid(unread.words))
+        self.resources.note_unreadable(unread, status)
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""

@@ -44,12 +44,24 @@ Claimant = TypeVar("Claimant", Topic, ClientQuota)
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of `converge`: statuses, deleted resources that can be released, and the actions that were done."""
+    """The result of `converge`: statuses, deleted resources that can be released, and what was done for which."""
 
     cluster: SeenCluster
     statuses: dict[Key, Status] = field(default_factory=dict)
     released: list[Key] = field(default_factory=list)
-    done: list[KafkaAction] = field(default_factory=list)
+    steps: list[tuple[Key, KafkaAction]] = field(default_factory=list)
+
+    @property
+    def done(self) -> list[KafkaAction]:
+        """The actions that were done, in their order."""
+        return [action for _, action in self.steps]
+
+    def done_by_key(self) -> dict[Key, list[KafkaAction]]:
+        """The actions that were done, by the resource that they were done for."""
+        found: dict[Key, list[KafkaAction]] = {}
+        for key, action in self.steps:
+            found.setdefault(key, []).append(action)
+        return found
 
 
 def converge(
@@ -78,7 +90,7 @@ def converge(
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     managed: dict[Key, Topic | ClientQuota] = {key_of(resource): resource for resource in resources}
-    done: list[KafkaAction] = []
+    done: list[tuple[Key, KafkaAction]] = []
     guard.hold_back(resources)
     asked: dict[Key, KafkaPlan] = {}
 
@@ -323,18 +335,18 @@ def _perform_together(
     managed: Mapping[Key, Topic | ClientQuota],
     guard: _Guard,
     admin: Admin,
-    done: list[KafkaAction],
+    done: list[tuple[Key, KafkaAction]],
 ) -> None:
     """Carry out plans in one request; those that were refused in it are tried one by one."""
     for key in _not_done_together(keys, plans, admin, done) if len(keys) > 1 else keys:
         with guard.over(managed[key]):
             for action in plans[key].actions:
                 admin.perform(action)
-                done.append(action)
+                done.append((key, action))
 
 
 def _not_done_together(
-    keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[KafkaAction]
+    keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[tuple[Key, KafkaAction]]
 ) -> list[Key]:
     """Carry out one action of each plan in one request; the keys of the plans that were refused.
 
@@ -345,7 +357,7 @@ def _not_done_together(
         errors = dict(zip(keys, admin.perform_many(list(actions.values())), strict=True))
     except Exception:  # noqa: BLE001 - each by itself says what is wrong, and with which
         return list(keys)
-    done += [action for key, action in actions.items() if errors[key] is None]
+    done += [(key, action) for key, action in actions.items() if errors[key] is None]
     return [key for key in keys if errors[key] is not None]
 
 
@@ -366,9 +378,9 @@ def _outcome(
     plans: Mapping[Key, KafkaPlan],
     guard: _Guard,
     seen: SeenCluster,
-    done: list[KafkaAction],
+    done: list[tuple[Key, KafkaAction]],
 ) -> Outcome:
-    outcome, near = Outcome(seen, done=done), Neighbours(seen.quotas)
+    outcome, near = Outcome(seen, steps=done), Neighbours(seen.quotas)
     for key, resource in resources.items():
         if resource.metadata.deletion_timestamp is not None and key not in guard.failures:
             outcome.released.append(key)

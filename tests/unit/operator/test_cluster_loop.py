@@ -292,3 +292,42 @@ def test_no_node_is_restarted_where_its_budget_cannot_be_closed() -> None:
     scene.turn()
     assert scene.platform.actions == []
     assert scene.reason(0) == "PlatformUnavailable"
+
+
+def test_what_becomes_of_resources_is_announced_once() -> None:
+    scene = Scene()
+    scene.resources.put(topic("mine", metadata={"uid": "u"}, deletionPolicy="Delete"))
+    said = list[tuple[str, str, str]]()
+    scene.loop.announce = lambda key, uid, notice: said.append((key[2], uid, notice.reason))
+    scene.settle()
+    assert sorted(said) == [
+        ("clicks", "", "QuotaSet"),
+        ("main", "", "NodeStarting"),
+        ("mine", "u", "TopicCreated"),
+        ("orders", "", "TopicCreated"),
+    ]
+    said.clear()
+    scene.seconds += 1000.0
+    assert scene.turn()
+    assert said == []
+    mine = scene.resources.documents["Topic", "default", "mine"]
+    mine["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z"}
+    scene.loop.hurry()
+    scene.settle()
+    assert said == [("mine", "u", "TopicDeleted")]
+    scene.resources.hide(unread("Topic", "strange", uid="s"))
+    scene.settle()
+    assert said[1:] == [("strange", "s", "Invalid")]
+
+
+def test_a_place_for_announcements_that_fails_holds_up_nothing() -> None:
+    scene = Scene()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("no place")
+
+    scene.loop.announce = fail
+    scene.resources.hide(unread("Topic", "strange"))
+    scene.settle()
+    assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+    assert sum("no place" in words for words in scene.told) == 1

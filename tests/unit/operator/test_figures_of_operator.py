@@ -82,6 +82,8 @@ def test_the_page_has_every_family_of_the_table_and_no_other() -> None:
     figures.looked(MAIN, 0.2, LookResult(error="nobody answers"))
     figures.acted(0.1)
     figures.wrote("kafka", "CreateTopic")
+    figures.left_out()
+    assert samples(figures)["kavka_operator_events_omitted_total", ()] == 1.0
     served = {name for name, _ in samples(figures) if name.startswith("kavka_") and not name.endswith("_created")}
     assert served == {name for family in OPERATOR_FAMILIES for name in family.samples}
 

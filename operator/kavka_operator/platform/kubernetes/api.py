@@ -128,6 +128,11 @@ class Api:
         except ValueError as error:
             raise ApiError(f'the Secret "{name}" holds what is no text') from error
 
+    async def announce(self, event: Document) -> None:
+        """Make an Event, in the namespace that it names. Raises ApiError."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
+        await self._request("POST", path, query=[], body=event)
+
     async def lease(self, namespace: str, name: str) -> Document:
         """A Lease. Raises ApiError."""
         return await self._request("GET", f"{_leases(namespace)}/{name}", query=[])
