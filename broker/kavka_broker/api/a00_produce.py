@@ -14,7 +14,8 @@
 - A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
   comes behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
-- The answer names `throttle_time_ms`; a client over its quota, or a topic's, is muted from the charge on.
+- The answer names `throttle_time_ms`; a client over its quota, or a topic's, is muted from the charge on. Topics are
+  charged in slices where the batches are many.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
 """
 
@@ -144,12 +145,12 @@ def produce_now(request: ProduceRequest, broker: Broker, client: Client) -> Prod
             or admission.must_ask(named(request, broker, client))
             or broker.coordinators.has_turn(request.transactional_id)
         ):
-            charge(request, broker, client)
+            charge(broker, client)
             keep(request, client)
             turn = broker.coordinators.turn(request.transactional_id)
             return produce_in_turn(request, turn, admission, broker, client)
     if is_long:
-        charge(request, broker, client)
+        charge(broker, client)
         keep(request, client)
         client.is_holding = True
         return produce_in_slices(request, broker, client)
@@ -177,7 +178,9 @@ def append_now(
 ) -> tuple[ProduceResponse, Pending]:
     pending = Pending(is_kept=client.is_holding)
     responses = append_request(request, broker, client, pending, admission)
-    charge(request, broker, client)
+    charge(broker, client)
+    if broker.quotas.produced.limited:
+        at_once(charge_produced(request.topic_data, broker, client))
     return ProduceResponse(responses, client.throttle_time_ms, pending.endpoints), pending
 
 
@@ -227,14 +230,12 @@ async def append_one_later(
     answers[place] = answer
 
 
-def charge(request: ProduceRequest, broker: Broker, client: Client) -> None:
-    """Charge the request's bytes to the quota, and to topics that have one; throttle a client over either."""
+def charge(broker: Broker, client: Client) -> None:
+    """Charge the request's bytes to the client's quota; throttle a client over it."""
     now_ms = int(broker.clock.monotonic_ms())
     delay_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
     if delay_ms:
         client.throttle(delay_ms, broker.quotas.held(PRODUCE, client.user, client.client_id, now_ms))
-    if broker.quotas.produced.limited:
-        charge_produced(request.topic_data, broker, client, now_ms)
 
 
 def keep(request: ProduceRequest, client: Client) -> None:
@@ -273,6 +274,7 @@ async def produce_in_slices(request: ProduceRequest, broker: Broker, client: Cli
     pending = Pending(is_kept=True)
     try:
         await broker.slices.whole(without_repeats(request))
+        await broker.slices.whole(charge_produced(request.topic_data, broker, client))
         await broker.replicas.openings.secured()
         parts = await broker.slices.whole(append_in_slices(request, broker, client, pending, None))
         await append_later(request, pending, None, broker, client)
@@ -293,6 +295,7 @@ async def produce_in_turn(
     async with turn:
         try:
             await broker.slices.whole(without_repeats(request))
+            await broker.slices.whole(charge_produced(request.topic_data, broker, client))
             if await broker.slices.whole(admission.look(named(request, broker, client))):
                 await admission.ask()
             await broker.replicas.openings.secured()

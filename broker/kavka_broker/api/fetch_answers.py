@@ -18,7 +18,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.poll import Poll, Reading
-from kavka_broker.slices import Pace, Work
+from kavka_broker.slices import Pace, Work, at_once
 
 ADDRESSES_SINCE: Final = 16
 NAMES_LEADER_FROM: Final = 12  # the version that names the leader in a tagged field
@@ -34,6 +34,8 @@ def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Fetc
     refusal = throttled(reading, poll, broker, client)
     if refusal is not None:
         return refusal
+    if poll.follower is None and broker.quotas.fetched.limited:
+        at_once(charge_fetched(reading.served, broker, client))
     topics: Topics = {}
     leaders = tell(reading.served, topics, poll, broker, client)
     return told(topics, leaders, poll, broker, client)
@@ -44,6 +46,8 @@ def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Clien
     refusal = throttled(reading, poll, broker, client)
     if refusal is not None:
         return refusal
+    if poll.follower is None:
+        yield from charge_fetched(reading.served, broker, client)
     topics: Topics = {}
     leaders: dict[int, None] = {}
     pace = Pace()
@@ -64,8 +68,6 @@ def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> F
     if not throttle_time_ms:
         if poll.context.asked_for is not None:
             broker.fetches.open(poll.context)
-        if broker.quotas.fetched.limited:
-            charge_fetched(reading.served, broker, client, now_ms)
         return None
     client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
     return FetchResponse(throttle_time_ms, 0, poll.context.session_id)

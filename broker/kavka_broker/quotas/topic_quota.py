@@ -11,7 +11,7 @@ To withhold answers instead would starve the clients whose delay ends last. The 
 and so is the usage that is shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kavka_broker.core.quota.allowance import Allowance
@@ -63,11 +63,16 @@ class SharedLimit:
             drawn.allowance.advance(now_ms, self.limit)
         self.limit = limit
 
-    def charge(self, sizes: Mapping[int, int], now_ms: int) -> int:
+    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[int]:
         """Record bytes by partition; returns the milliseconds to wait."""
         if not self.entity.each_partition:
             return self._charge(TOGETHER, sum(sizes.values()), now_ms)
-        return max(self._charge(partition, size_bytes, now_ms) for partition, size_bytes in sizes.items())
+        delay_ms = 0
+        for partition, size_bytes in sizes.items():
+            delay_ms = max(delay_ms, self._charge(partition, size_bytes, now_ms))
+            if pace.spent(UNITS_PER_PARTITION):
+                yield
+        return delay_ms
 
     def _charge(self, partition: int, size_bytes: int, now_ms: int) -> int:
         drawn = self._drawn.get(partition)
@@ -92,12 +97,14 @@ class LimitedTopic:
         self.topic_id = topic_id
         self.by_entity = by_entity
 
-    def charge(self, sizes: Mapping[int, int], now_ms: int) -> Iterator[tuple[int, Holding]]:
-        """Record bytes by partition. Yields each delay with what counts the connection's held time."""
+    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[list[tuple[int, Holding]]]:
+        """Record bytes by partition. Returns each delay with what counts the connection's held time."""
         assert sizes, f"nothing of {self.name} has passed"
+        delays = []
         for limit in self.by_entity.values():
-            if delay_ms := limit.charge(sizes, now_ms):
-                yield delay_ms, Holding(HeldTime(), limit.held)
+            if delay_ms := (yield from limit.charge(sizes, now_ms, pace)):
+                delays.append((delay_ms, Holding(HeldTime(), limit.held)))  # noqa: PERF401 - comprehensions never yield
+        return delays
 
 
 class TopicQuota:

@@ -18,7 +18,7 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
-from kavka_broker.slices import at_once
+from kavka_broker.slices import Pace, at_once
 from kavka_broker.turns import Flow, Turns, Waiter
 
 LIMIT = 10_000
@@ -151,7 +151,7 @@ class BrokerOfTopic(Broker):
         now_ms = int(self.world.now_ms)
         self.taken.passed[quota_type].append((self.world.now_ms, size))
         topics = self.quotas.produced if quota_type == PRODUCE else self.quotas.fetched
-        for delay_ms, holding in topics.limited[TOPIC].charge({size % 2: size}, now_ms):
+        for delay_ms, holding in at_once(topics.limited[TOPIC].charge({size % 2: size}, now_ms, Pace())):
             exchange.client.throttle(delay_ms, holding)
             self.taken.told.setdefault(exchange.number, []).append((self.world.now_ms, self.world.now_ms + delay_ms))
 

@@ -15,11 +15,13 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, batch, running
+from tests.support.turns import CALLS_PER_TURN_MAX, Turns
 
 PRODUCED, FETCHED = 9, 12  # versions that name topics
 BATCH = batch(b"a" * 20_000, timestamp_ms=0)
 SECOND = len(BATCH)  # a limit that is a batch a second
 WINDOW = 10
+MANY = 20_000  # partitions; a turn that handled all of them would be longer than any other
 TOPIC, SET, DELETE = 2, 0, 1
 Scenario = Callable[[InProcess], Awaitable[None]]
 
@@ -102,6 +104,49 @@ def test_the_longest_of_all_delays_is_told_and_counted_where_it_comes_from(tmp_p
         await inside.create("slower", kavka_topic_producer_byte_rate="500", kavka_partition_producer_byte_rate="1")
         assert await produced(await inside.connect(), "slow", "slower") > 19_000_000
         assert held_by(inside) == {'topic "slow"': 0, 'topic "slower"': 0, 'each partition of topic "slower"': 1}
+
+    play(tmp_path, scenario)
+
+
+def named(*topics: tuple[str, int], records: bytes) -> ProduceRequest:
+    """A request with these records for each of so many partitions of the topics, of which most do not exist."""
+    data = memoryview(bytearray(records))
+    named = [
+        TopicProduceData(topic, b"", [PartitionProduceData(index, data) for index in range(partitions)])
+        for topic, partitions in topics
+    ]
+    return ProduceRequest(acks=1, timeout_ms=10_000, topic_data=named)
+
+
+@pytest.mark.parametrize("partitions", [2, 4000])
+def test_a_topic_that_is_named_twice_is_charged_once(tmp_path: Path, partitions: int) -> None:
+    async def scenario(inside: InProcess) -> None:
+        small = batch(b"a" * 100, timestamp_ms=0)
+        await inside.create("t", kavka_topic_producer_byte_rate=str(len(small)))
+        request = named(("t", partitions), ("t", partitions), records=small)
+        await (await inside.connect()).call(request, ProduceResponse, PRODUCED)
+        (usage,) = at_once(inside.broker.quotas.produced.usages(int(inside.broker.clock.monotonic_ms())))
+        assert 0 < usage.usage <= len(small) / WINDOW
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("limited", ["topic", "partition"])
+def test_no_turn_grows_with_the_partitions_of_a_limited_topic(tmp_path: Path, limited: str) -> None:
+    async def scenario(inside: InProcess) -> None:
+        limit = {f"kavka_{limited}_producer_byte_rate": "1000"}
+        await inside.create("t", 1, **limit)
+        partition, turns = inside.broker.replicas.leader("t", 0), Turns()
+        inside.broker.replicas._topics["t"].update(dict.fromkeys(range(MANY), partition))
+        client = await inside.connect()
+        with turns.counting():
+            client.send(named(("t", MANY), records=b"-"), PRODUCED)
+            await client.receive(ProduceResponse, PRODUCED)
+        for index in range(1, MANY):
+            del inside.broker.replicas._topics["t"][index]
+        (usage,) = at_once(inside.broker.quotas.produced.usages(0))
+        assert usage.shares == (1 if limited == "topic" else MANY)
+        assert turns.most < CALLS_PER_TURN_MAX
 
     play(tmp_path, scenario)
 

@@ -13,8 +13,9 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.following import TopicTerms
-from kavka_broker.quotas.topic_quota import OWED_MS_MAX, TopicQuota
-from kavka_broker.slices import UNITS_PER_PIECE, at_once
+from kavka_broker.quotas.sensor import Holding
+from kavka_broker.quotas.topic_quota import OWED_MS_MAX, LimitedTopic, TopicQuota
+from kavka_broker.slices import UNITS_PER_PIECE, Pace, at_once
 from tests.support.cluster import StillClock
 
 LIMIT = 1000
@@ -32,7 +33,11 @@ def quota(*limits: tuple[TopicEntity, int]) -> TopicQuota:
 
 
 def delay_ms(of: TopicQuota, sizes: dict[int, int], now_ms: int = 0) -> int:
-    return max((delay for delay, _ in of.limited["t"].charge(sizes, now_ms)), default=0)
+    return max((delay for delay, _ in charged(of.limited["t"], sizes, now_ms)), default=0)
+
+
+def charged(topic: LimitedTopic, sizes: dict[int, int], now_ms: int = 0) -> list[tuple[int, Holding]]:
+    return at_once(topic.charge(sizes, now_ms, Pace()))
 
 
 def usages(of: TopicQuota, now_ms: int = 0) -> list[EntityUsage]:
@@ -95,7 +100,7 @@ def test_each_partition_has_a_limit_of_partitions_for_itself() -> None:
 
 def test_of_both_limits_each_tells_its_delay() -> None:
     of = quota((TOGETHER, LIMIT), (APART, LIMIT // 2))
-    delays = [delay for delay, _ in of.limited["t"].charge({0: BURST + LIMIT}, 0)]
+    delays = [delay for delay, _ in charged(of.limited["t"], {0: BURST + LIMIT})]
     assert delays == [1000, 12_000]
 
 
@@ -135,7 +140,7 @@ def test_a_topic_of_the_same_name_begins_again() -> None:
 def test_the_busiest_partition_is_the_usage_and_held_time_is_of_any_connection() -> None:
     of = quota((APART, LIMIT))
     delay_ms(of, {0: BURST // 2, 1: 1})
-    ((_, holding),) = of.limited["t"].charge({0: BURST}, 0)
+    ((_, holding),) = charged(of.limited["t"], {0: BURST})
     holding.begin(0)
     (line,) = usages(of, 3000)
     assert (line.entity, line.limit, line.usage, line.shares) == (APART, LIMIT, BURST * 1.5 / 10, 2)
@@ -149,7 +154,7 @@ def test_what_is_shown_is_bounded_and_those_that_held_somebody_come_first() -> N
     for number in range(ENTITIES_MAX + 1):
         of.limit(f"t{number}", number.to_bytes(16), {TopicEntity(f"t{number}"): LIMIT})
     last = of.limited[f"t{ENTITIES_MAX}"]
-    ((_, holding),) = last.charge({0: BURST * 2}, 0)
+    ((_, holding),) = charged(last, {0: BURST * 2})
     holding.begin(0)
     shown = usages(of, 1000)
     assert len(shown) == ENTITIES_MAX
