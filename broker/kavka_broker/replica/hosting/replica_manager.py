@@ -277,6 +277,8 @@ class ReplicaManager:
             return
         self.departures.end_now(topic.name, index)
         self._logs.make_way(topic.name, index, topic_id)
+        if self._is_given_up(topic.partitions[index]) and self._logs.unusable(topic.name, index) is not None:
+            self._set_aside(topic.name, index)  # ahead of what follows: a thread has to forget this log, too
         self._refusals.lift(topic, index)
         if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
@@ -290,14 +292,12 @@ class ReplicaManager:
             self.openings.open_soon()
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> None:
-        if self._is_given_up(state) and self._logs.unusable(topic.name, index) is not None:
-            self._set_aside(topic.name, index)
         opened = self._opened(topic, index, state)
         if opened is None:
             return
         if opened.damage and self._is_given_up(state):
             self._set_aside(topic.name, index)
-            self._open(topic, index, state)
+            self._open_placed(topic.topic_id, index, has_forgotten=False)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
         partition = Partition(
