@@ -123,7 +123,7 @@ class Correction(Model):
     """A change by somebody else that was put back."""
 
     time: Moment = field(description="When it was put back.")
-    message: str = field(max_length=MESSAGE_LENGTH_MAX, description="What it was.")
+    message: str = field(max_length=MESSAGE_LENGTH_MAX, description="Each setting: what it was, and what it is again.")
 
 
 class ClusterRef(Model):

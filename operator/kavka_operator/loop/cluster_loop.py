@@ -41,6 +41,7 @@ from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
+from kavka_operator.loop.silence import Silence
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import external, quotas
 from kavka_operator.reconcile.grants import claims
@@ -101,6 +102,7 @@ class ClusterLoop:
     announce: Announce = _to_nobody
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
+    _silence: Silence = field(init=False)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
     _began: float = 0.0
@@ -115,6 +117,7 @@ class ClusterLoop:
     def __post_init__(self) -> None:
         self.mishaps = Mishaps(self.tell)
         self._looker = Looker(self.connect, self.mishaps)
+        self._silence = Silence(self.clock)
 
     @property
     def seconds_left(self) -> float:
@@ -247,6 +250,7 @@ class ClusterLoop:
         result: LookResult,
     ) -> None:
         """Bring the nodes one step on, and say how the cluster stands."""
+        self._doubt(cluster, resources, view, result)
         if view.refusal is not None:
             self._refuse(cluster, view.refusal, view)
             return
@@ -289,18 +293,21 @@ class ClusterLoop:
     def _regard(
         self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult
     ) -> tuple[ClusterPlan, KafkaClusterStatus]:
-        """How an external cluster stands; its topics and quotas are unknown where it may not be asked."""
+        """How an external cluster stands."""
         barred = (result.barred.reason, str(result.barred)) if result.barred is not None else None
         plan = external.reconcile(result.seen, result.survey, view.lacking, barred, result.error)
         plan = self._told(plan, result)
-        if view.lacking is not None or barred is not None:
-            words = unknown("ClusterUnavailable", f"{cluster.identity} cannot be asked; see its condition")
-            for resource in resources:
-                if isinstance(resource, Topic | ClientQuota):
-                    self._set_status(resource, with_words(resource, words, self.now(), is_external=True))
         limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
         unmanaged = quotas.unmanaged(result.seen.quotas, limited) if result.seen else ()
         return plan, external_status(cluster, result.seen, result.survey, plan, self.now(), unmanaged)
+
+    def _doubt(self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult) -> None:
+        """Say of topics and quotas that nothing is known of them, where their cluster may not be asked or is silent."""
+        may_ask, is_external = view.lacking is None and result.barred is None, cluster.spec.external is not None
+        if words := self._silence.words(cluster, result, may_ask=may_ask):
+            for resource in resources:
+                if isinstance(resource, Topic | ClientQuota):
+                    self._set_status(resource, with_words(resource, words, self.now(), is_external=is_external))
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""

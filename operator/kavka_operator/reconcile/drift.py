@@ -1,7 +1,8 @@
 """What somebody else has changed of a resource's own settings: it is put back, and the resource says so.
 
 A setting is its own once it has set it. That it differs in Kafka from what was seen or wanted before, while the
-resource is the same, is somebody else's doing.
+resource is the same, is somebody else's doing. Of a topic that can be said only where the look before found it as it is
+wanted now: while its cluster was away, or refused a change, its resource may have been changed too.
 """
 
 from collections.abc import Iterator
@@ -13,14 +14,19 @@ from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import AlterQuota, AlterTopic, KafkaPlan
 from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.words import some
 
 TOLD_FOR = timedelta(hours=1)
+KEYS_TOLD_MAX = 20
+VALUE_LENGTH_MAX = 100  # of a value in the words; one of a topic may have thousands of characters
+AS_WANTED = ("Refused", "Offline", "Moving")
+"""Reasons of a Ready that is False though the settings of the topic are as they are wanted."""
 
 
 def correction(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Correction | None:
     """The correction that `plan` makes; if it makes none, the correction before."""
     drifted = _of_topic(resource, plan, seen) if isinstance(resource, Topic) else _of_quota(resource, plan, seen)
-    words = ", ".join(drifted)
+    words = some(list(drifted), KEYS_TOLD_MAX, comma="; ")
     return Correction(time=now, message=words[:MESSAGE_LENGTH_MAX]) if words else resource.status.last_correction
 
 
@@ -33,13 +39,31 @@ def told(last: Correction | None, now: datetime) -> str:
 
 def _of_topic(topic: Topic, plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
     there = seen.topics.get(topic.topic_name)
-    if there is None or topic.metadata.generation != topic.status.observed_generation:
+    if there is None or not _was_as_wanted(topic):
         return
     for action in plan.actions:
         if isinstance(action, AlterTopic):
             for key in sorted(action.set.keys() & set(topic.status.managed_config)):
-                was = there.overrides.get(key)
-                yield f"{key} was {'not set' if was is None else was}"
+                yield _put_back(key, there.overrides.get(key), action.set[key])
+
+
+def _was_as_wanted(topic: Topic) -> bool:
+    """Whether the settings were seen as this generation wants them."""
+    ready, generation = topic.status.condition("Ready"), topic.metadata.generation
+    if ready is None or generation != topic.status.observed_generation:
+        return False
+    return ready.status == "True" or ready.reason in AS_WANTED
+
+
+def _put_back(key: str, was: str | None, now: str | None) -> str:
+    """The words for a key that was changed from a value, and has another again; None is one that is not set."""
+    return f"{key} was {_value(was)}, is {_value(now)} again"
+
+
+def _value(text: str | None) -> str:
+    if text is None:
+        return "not set"
+    return text if len(text) <= VALUE_LENGTH_MAX else f"{text[:VALUE_LENGTH_MAX]}..."
 
 
 def _of_quota(quota: ClientQuota, plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
@@ -49,4 +73,5 @@ def _of_quota(quota: ClientQuota, plan: KafkaPlan, seen: SeenCluster) -> Iterato
             for key in sorted({*action.set, *action.remove} & known.keys()):
                 was = there.get(key)
                 if was != known[key]:
-                    yield f"{key} was {'not set' if was is None else spell(was)}"
+                    now = action.set.get(key)
+                    yield _put_back(key, None if was is None else spell(was), None if now is None else spell(now))

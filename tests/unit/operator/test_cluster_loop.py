@@ -22,6 +22,7 @@ from kavka_operator.loop.cluster_loop import (
     rest_seconds,
 )
 from kavka_operator.loop.seams import NotWrittenError, View
+from kavka_operator.loop.silence import SILENT_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
 from tests.unit.operator.nowhere import Nowhere
 
@@ -68,6 +69,13 @@ class Scene:
         meanwhile()
         self.loop.follow(result)
         return True
+
+    def pass_looks(self, seconds: float) -> None:
+        """Let so much time pass, with the looks that are due in it."""
+        until = self.seconds + seconds
+        while self.seconds < until:
+            self.turn()
+            self.seconds = min(self.seconds + max(self.loop.seconds_left, HASTE_SECONDS), until)
 
     def settle(self) -> None:
         """Let the loop come to rest."""
@@ -152,6 +160,60 @@ def test_a_cluster_that_does_not_answer_is_asked_again_soon(monkeypatch: pytest.
 
 def _away(_: object) -> None:
     raise AdminError("nobody answers", retriable=True)
+
+
+def test_topics_and_quotas_of_a_silent_cluster_are_unknown_after_a_while_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    scene.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(scene.kafka, "look", _away)
+        scene.pass_looks(SILENT_SECONDS)
+        assert [scene.reason(place) for place in range(3)] == ["NotAnswering", "Ready", "Ready"]
+        scene.pass_looks(2 * DRIFT_SECONDS)
+        assert [scene.reason(place) for place in (1, 2)] == ["ClusterUnavailable"] * 2
+        status = scene.resources.status(scene.wanted[1])
+        (ready,) = status["conditions"]
+        assert (ready["type"], ready["status"]) == ("Ready", "Unknown")
+        assert 'KafkaCluster "main" does not answer' in ready["message"]
+        assert status["partitions"] == 3, "what was seen before is still there"
+        before = scene.resources.writes
+        scene.pass_looks(10 * SILENT_SECONDS)
+        assert scene.resources.writes == before
+    scene.pass_looks(RETRY_SECONDS)
+    scene.settle()
+    assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+
+
+def test_a_cluster_that_answers_between_two_silences_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.settle()
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(scene.kafka, "look", _away)
+            scene.pass_looks(0.9 * SILENT_SECONDS)
+        scene.settle()
+        assert [scene.reason(place) for place in (1, 2)] == ["Ready", "Ready"]
+
+
+def test_a_topic_that_was_changed_while_its_cluster_was_away_is_not_said_to_be_corrected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    scene.resources.put(topic("mine", config={"retention.ms": "1000"}))
+    scene.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(scene.kafka, "look", _away)
+        mine = scene.resources.documents["Topic", "default", "mine"]
+        mine["spec"]["config"], mine["metadata"]["generation"] = {"retention.ms": "2000"}, 2
+        scene.resources.version += 1
+        scene.pass_looks(2 * SILENT_SECONDS)
+        assert mine["status"]["observedGeneration"] == 2
+    scene.pass_looks(RETRY_SECONDS)
+    scene.settle()
+    assert scene.kafka.topics["mine"].overrides == {"retention.ms": "2000"}
+    assert "lastCorrection" not in mine["status"]
 
 
 def test_a_cluster_that_cannot_be_run_ends_the_loop_only_while_nothing_of_it_runs() -> None:

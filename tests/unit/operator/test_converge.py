@@ -10,9 +10,11 @@ from kavka_broker.core.quota.entity import Entity
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus, Limits
 from kavka_operator.api.topic import Topic, TopicStatus
-from kavka_operator.domain.plan import AlterTopic, KafkaAction
+from kavka_operator.domain.plan import AlterTopic, CreateTopic, KafkaAction, KafkaPlan, Plan, dated
+from kavka_operator.domain.plan import ready as well
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import Outcome, converge
+from kavka_operator.reconcile.drift import KEYS_TOLD_MAX, VALUE_LENGTH_MAX, correction
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
 GONE = {"deletionTimestamp": "2026-11-21T12:00:00Z"}
@@ -266,12 +268,30 @@ def test_a_change_by_somebody_else_is_put_back_and_told() -> None:
 
     assert kafka.quotas[etl] == {"producer_byte_rate": 1048576.0}
     by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
-    assert message_of(by_topic).endswith("put back at 2026-11-21T12:00:00Z: retention.ms was 77")
-    assert message_of(by_quota).endswith("put back at 2026-11-21T12:00:00Z: producer_byte_rate was 5k")
+    assert message_of(by_topic).endswith("put back at 2026-11-21T12:00:00Z: retention.ms was 77, is 1000 again")
+    assert message_of(by_quota).endswith("put back at 2026-11-21T12:00:00Z: producer_byte_rate was 5k, is 1Mi again")
     later = converge([after(each, outcome) for each in made], kafka, NOW + timedelta(minutes=61))
     assert "put back" not in message_of(later.statuses[key_of(made[0])])
     assert isinstance(by_quota, ClientQuotaStatus)
     assert later.statuses[key_of(made[1])].last_correction == by_quota.last_correction  # type: ignore[union-attr]
+
+
+def test_very_much_that_was_put_back_is_told_shortly() -> None:
+    kafka, names = FakeKafka(), [f"odd.{number}" for number in range(KEYS_TOLD_MAX + 5)]
+    made = topic("a", config=dict.fromkeys(names, "1"))
+    made = made.replaced({"metadata": made.metadata.replaced({"generation": 2})})
+    seen = made.status.replaced(
+        {"managed_config": tuple(names), "observed_generation": 2, "conditions": dated(well(""), (), 2, NOW)}
+    )
+    spoilt = dict.fromkeys(names, "x" * 4000)
+    kafka.perform(CreateTopic("a", 1, 1, spoilt))
+    plan: KafkaPlan = Plan((AlterTopic("a", dict.fromkeys(names, "1")),))
+
+    told = correction(made.replaced({"status": seen}), plan, kafka.look(("a",)), NOW)
+
+    assert told is not None
+    assert told.message.endswith(" and 5 more")
+    assert len(told.message) < KEYS_TOLD_MAX * (2 * VALUE_LENGTH_MAX)
 
 
 def test_what_the_resource_itself_changes_is_no_correction() -> None:

@@ -156,7 +156,7 @@ def test_what_somebody_else_changed_is_said_as_that_and_not_as_set() -> None:
     second = converge([known], kafka, SOON)
     (after,) = second.statuses.values()
     assert notices(known, after, second.done) == (
-        Notice("DriftCorrected", "changed by somebody else and put back: retention.ms was 5"),
+        Notice("DriftCorrected", "changed by somebody else and put back: retention.ms was 5, is 1000 again"),
     )
     rested = known.replaced({"status": after})
     third = converge([rested], kafka, SOON)
