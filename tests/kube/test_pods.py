@@ -93,6 +93,34 @@ def begun(scene: Operated, resource: Json, pods: int = 1) -> None:
     scene.until(lambda: len(names(scene, "pods")) == pods)
 
 
+def allow_pods(scene: Operated, most: int) -> None:
+    """Let the namespace have so many pods; the controller that would count them is not here."""
+    name, hard = "few", {"pods": str(most)}
+    if not find(scene, "resourcequotas", name):
+        made = {"metadata": {"name": name}, "spec": {"hard": hard}}
+        assert scene.kubernetes.api.call("POST", place(scene, "resourcequotas"), made).is_well
+    path = place(scene, "resourcequotas", name)
+    status = {"status": {"hard": hard, "used": {"pods": "0"}}}
+    for part, body in (("", {"spec": {"hard": hard}}), ("/status", status)):
+        assert scene.kubernetes.api.call("PATCH", f"{path}{part}", body, content=MERGE).is_well
+
+
+def message(scene: Operated) -> str:
+    """What the conditions of the cluster of pods say."""
+    conditions = scene.status("KafkaCluster", "pods").get("conditions", [])
+    return " ".join(condition["message"] for condition in conditions)
+
+
+def test_a_pod_that_cannot_be_made_is_told_in_the_words_of_the_api_server(operated: Operated) -> None:
+    allow_pods(operated, 0)
+    assert operated.kubernetes.apply(of_pods()).is_well
+    operated.until(lambda: "node 0: has no pod yet: FailedCreate at " in message(operated))
+    assert "exceeded quota: few" in message(operated)
+    allow_pods(operated, 5)
+    operated.until(lambda: names(operated, "pods") == ["pods-nodes-0-0"])
+    operated.until(lambda: "has no pod" not in message(operated))
+
+
 def test_a_cluster_becomes_pods_of_its_own_and_rests(operated: Operated) -> None:
     begun(operated, of_pods(3), pods=3)
     assert names(operated, "statefulsets") == [f"pods-nodes-{number}" for number in range(3)]
@@ -118,12 +146,7 @@ def test_a_cluster_becomes_pods_of_its_own_and_rests(operated: Operated) -> None
 def test_a_bad_image_is_told_in_the_words_of_the_machine_and_goes_with_a_better_one(operated: Operated) -> None:
     begun(operated, of_pods())
     say(operated, "pods-nodes-0-0", CANNOT_PULL)
-
-    def message() -> str:
-        conditions = operated.status("KafkaCluster", "pods").get("conditions", [])
-        return " ".join(condition["message"] for condition in conditions)
-
-    operated.until(lambda: "ErrImagePull: not found" in message())
+    operated.until(lambda: "ErrImagePull: not found" in message(operated))
     former = find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"]
     assert operated.kubernetes.apply({**of_pods(), "spec": {**of_pods()["spec"], "image": "kavka/broker:2"}}).is_well
     operated.until(lambda: find(operated, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)

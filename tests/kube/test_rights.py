@@ -22,7 +22,7 @@ from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.test_operator import Operated
-from tests.kube.test_pods import CANNOT_PULL, RUNS, begun, find, of_pods, say
+from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, of_pods, say
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
 
@@ -149,6 +149,10 @@ def play(scene: Confined, namespaces: str) -> None:
 
 def play_pods(scene: Confined) -> None:
     """Let the operator make nodes, give one another image, and take one away that is not wanted any more."""
+    allow_pods(scene, 0)
+    assert scene.kubernetes.apply(of_pods(5)).is_well
+    scene.until(lambda: "FailedCreate" in message(scene))
+    allow_pods(scene, 20)
     begun(scene, of_pods(5), pods=5)
     for number in range(5):
         say(scene, f"pods-nodes-{number}-0", RUNS)

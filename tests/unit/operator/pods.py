@@ -29,6 +29,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.empties: set[str] = set()
+        self.events: list[Document] = []
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
         self.last: int | None = None
@@ -52,6 +53,9 @@ class FakeApi:
         self.place({**deepcopy(manifest), "status": before.get("status", {}) if before else {}})
         self.control()
         return self.objects[key]
+
+    async def events_of(self, namespace: str, kind: str, reason: str) -> list[Document]:
+        return self.events
 
     async def cordoned(self) -> set[str]:
         return self.empties
@@ -123,6 +127,7 @@ class Scene:
         self.drawn = count(1)
         self.heard = count(1)
         self.sees_machines = True
+        self.seconds = 0.0
         self.host = self.begin()
 
     def begin(self, image: str | None = "kavka/broker:1") -> Hosted:
@@ -133,7 +138,7 @@ class Scene:
             cast("Bridge", Here()),
             image,
             lambda: next(self.heard),
-            lambda: 0.0,
+            lambda: self.seconds,
             lambda: f"id{next(self.drawn):020}",
             sees_machines=self.sees_machines,
         )

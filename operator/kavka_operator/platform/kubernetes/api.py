@@ -130,8 +130,13 @@ class Api:
 
     async def announce(self, event: Document) -> None:
         """Make an Event, in the namespace that it names. Raises ApiError."""
-        path = f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events"
-        await self._request("POST", path, query=[], body=event)
+        await self._request("POST", _events(event["metadata"]["namespace"]), query=[], body=event)
+
+    async def events_of(self, namespace: str, kind: str, reason: str) -> list[Document]:
+        """Events of a reason about objects of a kind, at most `PAGE_MAX`, in no order. Raises ApiError."""
+        query = [("fieldSelector", f"regarding.kind={kind},reason={reason}"), ("limit", str(PAGE_MAX))]
+        found: list[Document] = (await self._request("GET", _events(namespace), query=query))["items"]
+        return found
 
     async def lease(self, namespace: str, name: str) -> Document:
         """A Lease. Raises ApiError."""
@@ -196,6 +201,10 @@ def _subject(path: str) -> str:
     _, _, inside = path.partition("/namespaces/")
     words = inside.split("/")[1:]
     return "/".join([*words[:1], *words[2:3]])
+
+
+def _events(namespace: str) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
 
 
 def _leases(namespace: str) -> str:

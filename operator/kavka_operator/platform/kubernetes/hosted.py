@@ -26,6 +26,7 @@ from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
 from kavka_operator.platform.kubernetes.objects import ClusterKey
+from kavka_operator.platform.kubernetes.podless import Podless
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
 from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
@@ -59,9 +60,11 @@ class Hosted:
     _listed: tuple[int, float] | None = None
     _cordoned: set[str] = field(default_factory=set)
     _budgets: Budgets = field(init=False)
+    _podless: Podless = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
+        self._podless = Podless(self.key[0], self.api, self.bridge, self.clock)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -123,11 +126,13 @@ class Hosted:
             return
         kinds = ("StatefulSet", "Pod", "PersistentVolumeClaim", *SHARED)
         found = {kind: self._labelled(kind) for kind in kinds}
+        sets, pods = seeing.by_node(found["StatefulSet"]), seeing.by_node(found["Pod"])
         self._known = Known(
-            seeing.by_node(found["StatefulSet"]),
-            seeing.by_node(found["Pod"]),
+            sets,
+            pods,
             {name_of(claim): claim for claim in found["PersistentVolumeClaim"]},
             {(kind, name_of(document)): document for kind in SHARED for document in found[kind]},
+            self._podless.words(sets, pods),
         )
         self._cordoned = self.bridge.wait(self.api.cordoned()) if self.sees_machines else set()
         self._listed = (heard, now)

@@ -57,6 +57,7 @@ class Known:
     pods: Mapping[int, Document] = field(default_factory=dict)
     claims: Mapping[str, Document] = field(default_factory=dict)
     shared: Mapping[tuple[str, str], Document] = field(default_factory=dict)  # by kind and name
+    podless: Mapping[int, str] = field(default_factory=dict)  # why a node has no pod, where it was told
 
     @property
     def cluster_ids(self) -> set[str]:
@@ -142,7 +143,10 @@ def _state(known: Known, number: int) -> tuple[NodeState, str]:
         return "Running", ""
     if lost := lost_volumes(known, number):
         return "Stopped", f"the volume {', '.join(lost)} is gone"
-    return ("Starting", "has no pod yet") if pod is None else _on_its_way(pod)
+    if pod is None:
+        why = known.podless.get(number)
+        return "Starting", f"has no pod yet: {why}" if why else "has no pod yet"
+    return _on_its_way(pod)
 
 
 def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
