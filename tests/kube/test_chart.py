@@ -172,6 +172,8 @@ def test_warnings_are_there_where_kubernetes_has_them(version: str, policies: in
 def test_the_probes_and_prometheus_ask_the_port_that_the_operator_opens() -> None:
     documents = rendered({"metrics": {"port": 9000}})
     assert environment(documents)["KAVKA_LISTEN"] == ":9000"
+    assert environment(documents)["KAVKA_CONSOLE"] == "true"
+    assert "KAVKA_CONSOLE" not in environment(rendered({"console": {"enabled": False}}))
     assert container(documents)["ports"] == [{"name": "metrics", "containerPort": 9000}]
     for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
         assert container(documents)[probe]["httpGet"] == {"path": path, "port": "metrics"}

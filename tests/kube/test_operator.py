@@ -4,6 +4,7 @@ The broker runs all the time; what is judged is the operator: what it makes, wha
 die after any write, and that nothing hangs when everything goes.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -151,10 +152,14 @@ def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: O
     port = free_port()
     assert operated.kubernetes.create(own_topic(operated, "orders", partitions=3)).is_well
     assert operated.kubernetes.create(own_topic(operated, "many", replicationFactor=3)).is_well
-    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}")
+    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}", KAVKA_CONSOLE="true")
     operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
     operated.until(lambda: operated.condition("Topic", "many")[0] == "False")
     operated.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
+    assert "<title>Kavka</title>" in answered(port, "/")
+    shown = json.loads(answered(port, "/console.json"))
+    assert [(found["name"], found["topics"]) for found in shown["clusters"]] == [("main", 2)]
+    assert {(found["name"], found["partitions"]) for found in shown["topics"]} >= {("orders", 3)}
     page = answered(port, "/metrics")
     assert 'kavka_operator_not_ready_timestamp_seconds{kind="Topic",name="many",' in page, page
     assert 'kavka_operator_writes_total{to="kafka",what="CreateTopic"} 1.0' in page

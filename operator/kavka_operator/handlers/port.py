@@ -1,4 +1,4 @@
-"""The operator's own HTTP port: /healthz, /readyz, /metrics. Opened where KAVKA_LISTEN names an address.
+"""The operator's own HTTP port: /healthz, /readyz, /metrics, and a page for people. Opened where KAVKA_LISTEN is set.
 
 - `/healthz` is 200 unless this process should be started again: its main loop would not answer at all, or a turn of a
   cluster hangs, which no answer of Kafka's or the API server's takes so long for.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from kavka_operator.handlers.console.page import Console
 from kavka_operator.handlers.figures import Figures
 
 LISTEN = "KAVKA_LISTEN"
@@ -54,8 +55,8 @@ def ready(figures: Figures) -> tuple[int, str]:
     return (200, "ok\n") if figures.listed_at else (503, "the resources are not listed yet\n")
 
 
-def application(figures: Figures) -> web.Application:
-    """The pages."""
+def application(figures: Figures, *, has_console: bool = False) -> web.Application:
+    """The pages; the console is for people, and names what there is."""
 
     async def healthz(_: web.Request) -> web.Response:
         code, words = healthy(figures)
@@ -71,16 +72,18 @@ def application(figures: Figures) -> web.Application:
 
     pages = web.Application(client_max_size=1024)
     pages.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
+    if has_console:
+        pages.add_routes(Console(figures).routes())
     return pages
 
 
 @asynccontextmanager
-async def opened(address: Address | None, figures: Figures) -> AsyncIterator[None]:
+async def opened(address: Address | None, figures: Figures, *, has_console: bool = False) -> AsyncIterator[None]:
     """Serve the pages meanwhile; without an address none. Raises OSError where it cannot be opened."""
     if address is None:
         yield
         return
-    runner = web.AppRunner(application(figures), access_log=None)
+    runner = web.AppRunner(application(figures, has_console=has_console), access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, address.host or None, address.port).start()

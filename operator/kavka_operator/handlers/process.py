@@ -47,6 +47,7 @@ RETRY_SECONDS = 5.0
 LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
 IMAGE = "KAVKA_BROKER_IMAGE"
+CONSOLE = "KAVKA_CONSOLE"
 
 
 class LeaseLostError(Exception):
@@ -57,7 +58,8 @@ class LeaseLostError(Exception):
 class Options:
     """What the process is told by its environment: namespaces to watch (none: all), where the lease lies, its port.
 
-    `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned.
+    `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned;
+    `has_console` whether the port has the page for people.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ class Options:
     image: str | None = None
     listen: Address | None = None
     sees_machines: bool = False
+    has_console: bool = False
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
@@ -78,7 +81,8 @@ class Options:
         listen = Address.of(environment[LISTEN]) if environment.get(LISTEN) else None
         lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
         sees_machines = not names or environment.get("KAVKA_SEE_MACHINES") == "true"
-        return Options(tuple(names), lease, identity, image, listen, sees_machines)
+        has_console = environment.get(CONSOLE) == "true"
+        return Options(tuple(names), lease, identity, image, listen, sees_machines, has_console)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,7 @@ async def operate(
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     figures = Figures()
     await config.load_config()  # type: ignore[no-untyped-call]
-    async with ApiClient() as client, opened(options.listen, figures):
+    async with ApiClient() as client, opened(options.listen, figures, has_console=options.has_console):
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
         operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:
