@@ -179,7 +179,10 @@ CASES_OF_OPERATOR: Final[Mapping[str, tuple[Series, int, Series]]] = {
     "KavkaResourceNotReady": (
         {f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="Offline"}}': "0x40"},
         31,
-        {f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="Offline"}}': "1200x40"},
+        {
+            f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="Offline"}}': "1200x40",
+            f'kavka_operator_not_ready_timestamp_seconds{{{NAMED}, kind="Topic", reason="ClusterUnavailable"}}': "0x40",
+        },
     ),
     "KavkaRollBlocked": (
         {f"kavka_operator_roll_blocked_timestamp_seconds{{{NAMED}}}": "0x40"},
