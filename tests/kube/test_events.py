@@ -60,6 +60,9 @@ def test_kubectl_describes_what_has_become_of_topics_and_quotas(operated: Operat
     assert "kavka.dev/operator" in told
     assert f'create topic "{place}-orders"' in told
     assert "retention.ms was 5" in told
+    assert "DriftCorrected" in operated.kubernetes.shows("events", "--for", "topic.kavka.dev/orders")
+    ours = ("--field-selector", "reportingComponent=kavka.dev/operator")
+    assert "QuotaSet" in operated.kubernetes.shows("get", "events", *ours)
     assert "Warning" in operated.kubernetes.shows("describe", "topics.kavka.dev", "odd").partition("\nEvents:")[2]
     assert "retention.ms was 5" in operated.status("Topic", "orders")["lastCorrection"]["message"]
     operated.kubernetes.shows("delete", "topics.kavka.dev", "orders", "--wait=false")
