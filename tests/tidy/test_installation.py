@@ -83,7 +83,7 @@ def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
 
 def test_the_commands_are_named_as_the_documents_name_them() -> None:
     scripts = {script.name for name in OURS for script in metadata.distribution(name).entry_points}
-    assert scripts == {"kavka", "kavka-broker", "kavka-operator"}
+    assert scripts == {"kavka", "kavka-broker", "kavka-operator", "kubectl-kavka"}
 
 
 WITHOUT = """

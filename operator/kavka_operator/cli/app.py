@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from kavka_operator.extras import lacking
 
 if TYPE_CHECKING:
+    from kavka_operator.cli.places import Whereabouts
     from kavka_operator.cli.targets import Asked
 
-ABOUT = "Kafka clusters, topics and quotas from resource files, on this machine."
+ABOUT = "Kafka clusters, topics and quotas from resource files: on this machine, and on Kubernetes."
+PLUGIN = "kubectl-kavka"
 FORMS = ("table", "wide", "yaml", "json", "name")
 WORDS_HELP = (
     "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota (kvc, kvt, kvq) and all."
@@ -42,12 +44,13 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of every command and option."""
-    root = Parser(prog="kavka", description=ABOUT, allow_abbrev=False)
+    root = Parser(prog="kubectl kavka" if _is_plugin() else "kavka", description=ABOUT, allow_abbrev=False)
     root.add_argument("--version", action="store_true", help="Print the version.")
     commands = root.add_subparsers(metavar="COMMAND", title="commands")
     _add_up_and_down(commands)
     _add_apply_and_delete(commands)
     _add_get_and_describe(commands)
+    _add_steering(commands)
     _add_wait(commands)
     _add_explain(commands)
     _add_top(commands)
@@ -158,13 +161,26 @@ def _add_get_and_describe(commands: Any) -> None:
     get = _add(commands, "get", _get, "List resources as `kubectl get` does.")
     _add_words(get)
     get.add_argument("--output", "-o", choices=FORMS, default="table", help="How to print.")
-    _add_namespace(get)
+    _add_place(get)
     get.add_argument("--all-namespaces", "-A", action="store_true", help="Of every namespace.")
     _add_selector(get)
     get.add_argument("--watch", "-w", action="store_true", help="Go on, and print what changes, until Ctrl-C.")
     describe = _add(commands, "describe", _describe, "Say all that is known of a resource.")
     _add_words(describe)
-    _add_namespace(describe)
+    _add_place(describe)
+
+
+def _add_steering(commands: Any) -> None:
+    approve = _add(commands, "approve", _approve, "Approve the roll that waits for it, by its plan's hash.")
+    approve.add_argument("cluster", nargs="?", help="The KafkaCluster; not needed where there is one.")
+    approve.add_argument("--plan", metavar="HASH", help="Only if it is still this plan.")
+    _add_place(approve)
+    hold = _add(commands, "hold", _hold, "Keep nodes from being restarted, also in the middle of a roll.")
+    release = _add(commands, "release", _release, "End a hold, so that a roll goes on.")
+    for command, those in ((hold, "all"), (release, "all that are held")):
+        command.add_argument("cluster", nargs="?", help="The KafkaCluster; not needed where there is one.")
+        command.add_argument("--nodes", metavar="ID,...", help=f"The nodes ({those}).")
+        _add_place(command)
 
 
 def _add_wait(commands: Any) -> None:
@@ -179,9 +195,33 @@ def _add_wait(commands: Any) -> None:
     _add_namespace(wait)
 
 
+def _add_place(command: argparse.ArgumentParser) -> None:
+    """The options that name Kubernetes in the place of local clusters, and a namespace of either."""
+    words = "The namespace of the resources (default; of Kubernetes, the context's)."
+    command.add_argument("--namespace", "-n", metavar="NAME", help=words)
+    words = "Speak to Kubernetes, as kubectl would; so it is too where no local cluster is known."
+    command.add_argument("--kubernetes", "-k", action="store_true", help=words)
+    words = "Speak to Kubernetes, by this file. [env: KUBECONFIG]"
+    command.add_argument("--kubeconfig", type=Path, metavar="FILE", help=words)
+    words = "Speak to Kubernetes, by this context of the kubeconfig."
+    command.add_argument("--context", metavar="NAME", help=words)
+
+
+def _where(options: Options) -> "Whereabouts":
+    from kavka_operator.cli.places import Whereabouts
+
+    is_kubernetes = options.kubernetes or _is_plugin()
+    return Whereabouts(options.state_dir, options.namespace, options.kubeconfig, options.context, is_kubernetes)
+
+
+def _is_plugin() -> bool:
+    """Whether kubectl has started this, as `kubectl kavka`."""
+    return Path(sys.argv[0]).stem == PLUGIN
+
+
 def _add_target(command: argparse.ArgumentParser, *, has_pages: bool = True) -> None:
     command.add_argument("--cluster", help="The cluster; not needed while only one runs.")
-    _add_namespace(command)
+    _add_place(command)
     words = "Any other Kafka, by the addresses of its brokers."
     command.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
@@ -194,7 +234,7 @@ def _add_target(command: argparse.ArgumentParser, *, has_pages: bool = True) -> 
 def _asked(options: Options) -> "Asked":
     from kavka_operator.cli.targets import Asked
 
-    return Asked(options.bootstrap, options.metrics, options.cluster, options.namespace, options.state_dir)
+    return Asked(options.bootstrap, options.metrics, options.cluster, _where(options))
 
 
 def _add_top(commands: Any) -> None:
@@ -289,14 +329,33 @@ def _delete(options: Options) -> int:
 def _get(options: Options) -> int:
     from kavka_operator.cli.getting import get
 
-    namespace = None if options.all_namespaces else options.namespace
-    return get(options.words, options.output, options.state_dir, namespace, options.selector, watch=options.watch)
+    everywhere = options.all_namespaces
+    where = _where(options)
+    return get(options.words, options.output, where, options.selector, watch=options.watch, everywhere=everywhere)
 
 
 def _describe(options: Options) -> int:
     from kavka_operator.cli.getting import describe
 
-    return describe(options.words, options.state_dir, options.namespace)
+    return describe(options.words, _where(options))
+
+
+def _approve(options: Options) -> int:
+    from kavka_operator.cli.steering import approve
+
+    return approve(options.cluster, _where(options), options.plan)
+
+
+def _hold(options: Options) -> int:
+    from kavka_operator.cli.steering import hold
+
+    return hold(options.cluster, _where(options), options.nodes)
+
+
+def _release(options: Options) -> int:
+    from kavka_operator.cli.steering import release
+
+    return release(options.cluster, _where(options), options.nodes)
 
 
 def _wait(options: Options) -> int:

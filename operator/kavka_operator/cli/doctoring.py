@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from kavka_operator.cli.targets import Asked, target
+from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.doctor.examined import Examined, Finding, Severity
 from kavka_operator.doctor.judging import judge
@@ -16,7 +16,7 @@ ERROR = 2
 def doctor(asked: Asked, output: str) -> int:
     """Print the findings; the exit code: 0 without any but notes, 1 with some, 2 where nothing could be asked."""
     try:
-        seen = _examined(target(asked).bootstrap)
+        seen = _examined(target(asked))
     except (CommandError, AdminError) as error:
         complain(error)
         return ERROR
@@ -59,8 +59,8 @@ def as_json(found: Sequence[Finding], seen: Examined) -> str:
     return json.dumps({"findings": lines, "untold": list(seen.untold)}, indent=2)
 
 
-def _examined(bootstrap: str) -> Examined:
-    client = Examiner(bootstrap)
+def _examined(found: Target) -> Examined:
+    client = Examiner(found.bootstrap, found.security)
     try:
         return client.examine()
     finally:

@@ -164,7 +164,7 @@ def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> 
 
 
 def _ask(found: Target, topic: str | None) -> Told:
-    admin = Onlooker(found.bootstrap)
+    admin = Onlooker(found.bootstrap, found.security)
     try:
         brokers = tuple(sorted(admin.members().brokers))
         limits = admin.topic_limits(topic) if topic is not None else {}

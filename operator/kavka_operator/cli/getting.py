@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import yaml
 
@@ -11,10 +10,11 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.table import aligned, node_table, table
 from kavka_operator.cli.naming import parse_names
+from kavka_operator.cli.places import Whereabouts, place_of
 from kavka_operator.cli.selecting import EVERYTHING, parse_selector
-from kavka_operator.cli.stored import Document, documents_of, found_documents, full_name
+from kavka_operator.cli.stored import Document, choose, documents_of, full_name
 from kavka_operator.cli.watching import changes
-from kavka_operator.cli.words import CommandError, complain, say, state_directory
+from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.platform.local.layout import Layout
 
 
@@ -33,20 +33,22 @@ def nodes_overview(layout: Layout) -> str:
 def get(
     words: Sequence[str],
     output: str,
-    chosen_state: Path | None,
-    namespace: str | None,
+    asked: Whereabouts,
     labels: str = "",
     *,
     watch: bool = False,
+    everywhere: bool = False,
 ) -> int:
-    """Print resources of a namespace, or of all where it is None; the exit code."""
+    """Print resources of a namespace, or of `everywhere`; the exit code."""
 
     def look() -> list[Document]:
-        found = found_documents(named, state_directory(chosen_state), namespace, selector)
-        return [document for _, document in sorted(found.values(), key=lambda located: _place(located[1]))]
+        found = choose(place.documents(namespace), named, namespace, selector)
+        return sorted(found.values(), key=_rank)
 
     try:
         named, selector = parse_names(words), parse_selector(labels)
+        place = place_of(asked)
+        namespace = None if everywhere else asked.namespace or place.namespace
         documents = look()
         if not documents:
             say("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
@@ -62,13 +64,15 @@ def get(
     return 0
 
 
-def describe(words: Sequence[str], chosen_state: Path | None, namespace: str) -> int:
+def describe(words: Sequence[str], asked: Whereabouts) -> int:
     """Print resources for a person; the exit code."""
     try:
-        found = found_documents(parse_names(words), state_directory(chosen_state), namespace, EVERYTHING)
+        named, place = parse_names(words), place_of(asked)
+        namespace = asked.namespace or place.namespace
+        found = choose(place.documents(namespace), named, namespace, EVERYTHING)
     except CommandError as error:
         return complain(error)
-    documents = sorted((document for _, document in found.values()), key=_place)
+    documents = sorted(found.values(), key=_rank)
     say("\n\n".join(map(_described, documents)) or f'no resources in namespace "{namespace}"')
     return 0
 
@@ -96,11 +100,11 @@ def _described(document: Document) -> str:
     return "\n".join(parts)
 
 
-def _place(document: Document) -> tuple[int, str, str]:
+def _rank(document: Document) -> tuple[int, str, str]:
     """The sort key of a resource in a list: clusters first, then by namespace and name."""
     kind, metadata = document["kind"], document["metadata"]
-    rank = list(KINDS).index(kind) if kind in KINDS else len(KINDS)
-    return rank, metadata["namespace"], metadata["name"]
+    number = list(KINDS).index(kind) if kind in KINDS else len(KINDS)
+    return number, metadata["namespace"], metadata["name"]
 
 
 def _printed(documents: list[Document], output: str, *, single: bool, namespaces: bool) -> str:

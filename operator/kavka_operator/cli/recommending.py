@@ -56,7 +56,7 @@ def recommend_quotas(asked: Asked, how: How) -> int:
     if not recommendations:
         return complain(CommandError("no client used anything that brokers measure in this time"))
     cluster = asked.cluster or (found.name if asked.bootstrap is None else "CLUSTER")
-    say("\n".join(_file(recommendations, cluster, asked.namespace, found.owners, how)))
+    say("\n".join(_file(recommendations, cluster, found.namespace, found.owners, how)))
     return 0
 
 
@@ -182,7 +182,7 @@ def _observed(found: Target, how: How, seconds: float) -> dict[Observed, Samples
 
 
 def _limits(found: Target) -> dict[AnyEntity, dict[str, float]]:
-    admin = Onlooker(found.bootstrap)
+    admin = Onlooker(found.bootstrap, found.security)
     try:
         return admin.quotas()
     finally:

@@ -10,6 +10,7 @@ EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
 
 def top(asked: Asked, every_seconds: float) -> int:
     """Show the screen until it is left; the exit code."""
+    from kavka_operator.kafka.onlooking import Onlooker
     from kavka_operator.top.app import Top
     from kavka_operator.top.sources import ClusterSource
 
@@ -22,7 +23,7 @@ def top(asked: Asked, every_seconds: float) -> int:
     logging.getLogger("kafka").addHandler(
         logging.NullHandler()
     )  # what the client logs would be written over the screen
-    source = ClusterSource(found.name, found.bootstrap, found.urls)
+    source = ClusterSource(found.name, found.bootstrap, found.urls, lambda address: Onlooker(address, found.security))
     screen = Top(found.name, source, every_seconds)
     screen.run()
     source.close()

@@ -1,11 +1,13 @@
 """The resources of local clusters, as commands find and name them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
+from kavka_operator.api.stored import part
 from kavka_operator.cli.naming import Named
 from kavka_operator.cli.selecting import Selector
 from kavka_operator.cli.standing import not_running
@@ -34,16 +36,25 @@ def found_documents(
     named: list[Named], state: Path, namespace: str | None, selector: Selector
 ) -> dict[Key, tuple[Layout, Document]]:
     """The named resources of a namespace, or of all where it is None, with their cluster. Raises CommandError."""
+    layouts = {key: layout for layout in clusters(state) for key in Store(layout).documents()}
+    documents = {key: found for layout in clusters(state) for key, found in documents_of(layout).items()}
+    chosen = choose(documents, named, namespace, selector)
+    return {key: (layouts[key], document) for key, document in chosen.items()}
+
+
+def choose(
+    documents: Mapping[Key, Document], named: list[Named], namespace: str | None, selector: Selector
+) -> dict[Key, Document]:
+    """The named resources of a namespace, or of all where it is None. Raises CommandError."""
     found = {
-        key: (layout, document)
-        for layout in clusters(state)
-        for key, document in documents_of(layout).items()
+        key: document
+        for key, document in documents.items()
         if namespace in {None, key[1]} and ({(key[0], None), (key[0], key[2])} & set(named))
     }
     there = {(kind, name) for kind, _, name in found}
     if missing := [pair for pair in named if pair[1] is not None and pair not in there]:
         raise CommandError(not_found(*missing[0], namespace))
-    return {key: located for key, located in found.items() if selector.takes(located[1]["metadata"].get("labels", {}))}
+    return {key: shown for key, shown in found.items() if selector.takes(part(shown["metadata"], "labels"))}
 
 
 def not_found(kind: str, name: str | None, namespace: str | None) -> str:

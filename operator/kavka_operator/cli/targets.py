@@ -1,13 +1,23 @@
-"""Which cluster a command asks: one that `kavka up` runs, or any other by its bootstrap addresses."""
+"""Which cluster a command asks: one that `kavka up` runs, one of a Kubernetes, or any other by bootstrap addresses."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+import base64
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource, cluster_key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.api.stored import UnreadableError, part, resource_from
 from kavka_operator.cli.asking import address_of
+from kavka_operator.cli.places import KubernetesPlace, Whereabouts, place_of
+from kavka_operator.cli.steering import cluster_document
+from kavka_operator.cli.stored import Document
 from kavka_operator.cli.words import CommandError, state_directory, the_cluster
+from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.platform.external import SecretError, security_of
+from kavka_operator.platform.kubernetes.asking import KubernetesError
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
@@ -20,26 +30,87 @@ class Asked:
     bootstrap: str | None = None
     metrics: str = ""
     cluster: str | None = None
-    namespace: str = "default"
-    state: Path | None = None
+    where: Whereabouts = field(default_factory=Whereabouts)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster that runs. `owners` are the resources of local clusters that set quotas: of several the oldest."""
+    """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest."""
 
     name: str
     bootstrap: str
     urls: tuple[str, ...] = ()
     owners: Mapping[AnyEntity, ClientQuota] = field(default_factory=dict)
+    security: Security = OPEN
+    namespace: str = "default"
 
 
 def target(asked: Asked) -> Target:
     """The cluster that is meant. Raises CommandError where none is, or it does not run."""
     if asked.bootstrap is not None:
-        return Target(asked.bootstrap, asked.bootstrap, urls_of(asked.metrics))
-    local = _local(the_cluster(state_directory(asked.state), asked.namespace, asked.cluster))
-    return Target(local.name, local.bootstrap, urls_of(asked.metrics) or local.urls, local.owners)
+        namespace = asked.where.namespace or "default"
+        return Target(asked.bootstrap, asked.bootstrap, urls_of(asked.metrics), namespace=namespace)
+    place = place_of(asked.where)
+    namespace = asked.where.namespace or place.namespace
+    found = (
+        _kept(place, namespace, asked.cluster)
+        if isinstance(place, KubernetesPlace)
+        else _local(the_cluster(state_directory(asked.where.state), namespace, asked.cluster))
+    )
+    return replace(found, urls=urls_of(asked.metrics) or found.urls, namespace=namespace)
+
+
+def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
+    """A cluster whose resource an API server keeps. Raises CommandError."""
+    cluster = cluster_of(cluster_document(place, name, namespace))
+    bootstrap, security = reached(place, cluster)
+    quotas = [found for found in resources_of(place, cluster) if isinstance(found, ClientQuota)]
+    return Target(cluster.name, bootstrap, (), _owners(quotas), security)
+
+
+def cluster_of(document: Document) -> KafkaCluster:
+    """The KafkaCluster in a document. Raises CommandError where this version cannot understand it."""
+    try:
+        cluster = resource_from(document)
+    except UnreadableError as error:
+        raise CommandError(f'KafkaCluster "{document["metadata"]["name"]}" cannot be understood: {error}') from error
+    assert isinstance(cluster, KafkaCluster), "documents are found by their kind"
+    return cluster
+
+
+def resources_of(place: KubernetesPlace, cluster: KafkaCluster) -> list[AnyResource]:
+    """The resources that are about a cluster, from all namespaces, or from its own where no others may be read."""
+    try:
+        documents = place.documents(None)
+    except CommandError:
+        documents = place.documents(cluster.metadata.namespace)
+    found: list[AnyResource] = []
+    for document in documents.values():
+        with suppress(UnreadableError):  # `kavka get` says which those are
+            found.append(resource_from(document))
+    return [resource for resource in found if cluster_key(resource) == key_of(cluster)]
+
+
+def reached(place: KubernetesPlace, cluster: KafkaCluster) -> tuple[str, Security]:
+    """Where clients of a cluster begin, and what its brokers ask of them. Raises CommandError."""
+    external = cluster.spec.external
+    if external is None:
+        if not cluster.status.bootstrap_servers:
+            raise CommandError(f'KafkaCluster "{cluster.name}" has no address yet; see `kavka describe kvc`')
+        return cluster.status.bootstrap_servers, OPEN
+
+    def secret(name: str) -> dict[str, str]:
+        """The texts of a Secret. Raises SecretError."""
+        try:
+            data = part(place.server.secret(cluster.metadata.namespace, name), "data")
+            return {key: base64.b64decode(value).decode() for key, value in data.items()}
+        except (KubernetesError, ValueError) as error:
+            raise SecretError(f'the Secret "{name}" cannot be read: {error}') from error
+
+    try:
+        return external.bootstrap_servers, security_of(external, secret)
+    except SecretError as error:
+        raise CommandError(str(error)) from error
 
 
 def urls_of(metrics: str) -> tuple[str, ...]:
@@ -54,9 +125,13 @@ def urls_of(metrics: str) -> tuple[str, ...]:
 
 def _local(layout: Layout) -> Target:
     quotas = [resource for resource in Store(layout).all() if isinstance(resource, ClientQuota)]
-    quotas.sort(key=lambda quota: quota.seniority, reverse=True)
-    owners = {entity_of(quota.spec.entity): quota for quota in quotas}
-    return Target(layout.cluster, address_of(layout), _pages(layout), owners)
+    return Target(layout.cluster, address_of(layout), _pages(layout), _owners(quotas))
+
+
+def _owners(quotas: Sequence[ClientQuota]) -> dict[AnyEntity, ClientQuota]:
+    """The resource that sets the quota of each entity: of several the oldest."""
+    youngest_first = sorted(quotas, key=lambda quota: quota.seniority, reverse=True)
+    return {entity_of(quota.spec.entity): quota for quota in youngest_first}
 
 
 def _pages(layout: Layout) -> tuple[str, ...]:

@@ -365,7 +365,15 @@ def test_a_single_node_can_be_held() -> None:
     assert [action.node for action in down.actions if isinstance(action, RestartNode)] == [2]
 
 
+def test_all_nodes_are_held_by_one_word() -> None:
+    found = step(nodes("old", "old", "old", n1="Failed"), wanted=holding("all"))
+    assert (found.actions, found.words[0].reason) == ((), "RolloutHeld")
+    assert words(found).endswith(f"nodes 1, 2, 0 for the end of the annotation {HOLD_NODES}")
+
+
 def test_a_hold_that_names_no_node_holds_all_and_says_so() -> None:
     found = step(nodes("old", "old", "old"), wanted=holding("1 7"))
     assert (found.actions, found.words[0].reason) == ((), "RolloutHeld")
-    assert words(found).endswith(f'the annotation {HOLD_NODES} names "7", which is no node; write ids of 0, 1, 2')
+    assert words(found).endswith(
+        f'the annotation {HOLD_NODES} names "7", which is no node; write ids of 0, 1, 2, or all'
+    )

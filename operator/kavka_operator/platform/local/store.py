@@ -73,6 +73,21 @@ class Store:
             metadata.setdefault("deletionTimestamp", _stamp(now))
             self._wanted.write(self._file(key), {**value, "kind": kind, "metadata": metadata})
 
+    def annotate(self, key: Key, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a resource, and take away those that are None; False where there is no such resource."""
+        with self._alone():
+            value = self._wanted.value(self._file(key))
+            if not value:
+                return False
+            metadata = part(value, "metadata")
+            after = {**part(metadata, "annotations"), **annotations}
+            kept = {name: text for name, text in after.items() if text is not None}
+            if kept != part(metadata, "annotations"):
+                generation = int(metadata.get("generation", 1)) + 1
+                metadata = {**metadata, "annotations": kept, "generation": generation}
+                self._wanted.write(self._file(key), {**value, "metadata": metadata})
+            return True
+
     def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
         """Do nothing: every deleted resource is kept until `remove`."""
 

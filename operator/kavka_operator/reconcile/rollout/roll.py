@@ -30,6 +30,8 @@ from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 
 APPROVE = "kavka.dev/approve-rollout"
 HOLD_NODES = "kavka.dev/hold-nodes"
+EVERY_NODE = "all"
+"""A word in the annotation HOLD_NODES that holds every node, also one that comes later."""
 PENDING = "RolloutPending"
 BLOCKED_BY_MAX = 16
 
@@ -85,16 +87,19 @@ class _Roll:
     @property
     def order(self) -> Sequence[Diagnosis]:
         """The nodes that are to be restarted and are not held."""
-        held = self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split()
-        return [diagnosis for diagnosis in self.plan.order if str(diagnosis.id) not in held]
+        held = self._names_held()
+        return [diagnosis for diagnosis in self.plan.order if not {str(diagnosis.id), EVERY_NODE} & held]
+
+    def _names_held(self) -> set[str]:
+        return set(self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split())
 
     def _fault_of_hold(self) -> str:
         """What is wrong with the annotation that holds nodes: then all of them are held."""
-        held = self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split()
         known = {str(diagnosis.id) for diagnosis in self.diagnoses}
-        if strangers := [name for name in held if name not in known]:
+        if strangers := sorted(self._names_held() - known - {EVERY_NODE}):
             names = ", ".join(sorted(known, key=int))
-            return f'the annotation {HOLD_NODES} names "{strangers[0]}", which is no node; write ids of {names}'
+            words = f"which is no node; write ids of {names}, or {EVERY_NODE}"
+            return f'the annotation {HOLD_NODES} names "{strangers[0]}", {words}'
         return ""
 
     def _held(self) -> ClusterPlan | None:

@@ -1,0 +1,211 @@
+"""Requests of a person's command to an API server: each waits for its answer, by the standard library alone.
+
+`api.py` is how the operator asks. A command asks a few times and ends, and its installation has no client for
+Kubernetes (docs/adr/0017).
+"""
+
+import http.client
+import json
+import os
+import ssl
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from kavka_operator.api import GROUP, VERSION
+from kavka_operator.api.kinds import KINDS, Key
+from kavka_operator.api.stored import part
+from kavka_operator.platform.kubernetes.kubeconfig import Access
+
+MANAGER = "kavka"
+REQUEST_SECONDS_MAX = 30.0
+ANSWER_BYTES_MAX = 256 << 20
+PAGE_MAX = 500
+GONE = 404
+CORE = {
+    "Pod": "/api/v1",
+    "PersistentVolumeClaim": "/api/v1",
+    "Secret": "/api/v1",
+    "StatefulSet": "/apis/apps/v1",
+}
+"""Where an API server has the kinds beside ours that commands read."""
+
+Document = dict[str, Any]
+
+
+class KubernetesError(Exception):
+    """The API server refused a request (`status` is its HTTP code), or did not answer (0)."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(slots=True)
+class ApiServer:
+    """Requests about our resources, and about the objects that nodes are made of. Every method may raise
+    KubernetesError.
+    """
+
+    access: Access
+    _connection: http.client.HTTPConnection | None = field(default=None)
+
+    def resources(self, kind: str, namespace: str | None) -> list[Document]:
+        """Every resource of one of our kinds, in a namespace or in all where it is None. Raises KubernetesError."""
+        try:
+            found = self._list(_path(kind, namespace), {})
+        except KubernetesError as error:
+            if error.status != GONE:
+                raise
+            words = f"this API server does not know {KINDS[kind].plural}.{GROUP}; apply crds/, or install the chart"
+            raise KubernetesError(words, GONE) from error
+        return [_shown(kind, document) for document in found]
+
+    def labelled(self, kind: str, namespace: str, label: str) -> list[Document]:
+        """The objects of a kind that nodes are made of in a namespace, by a label `NAME=VALUE`."""
+        found = self._list(f"{CORE[kind]}/namespaces/{namespace}/{kind.lower()}s", {"labelSelector": label})
+        return [_shown(kind, document) for document in found]
+
+    def secret(self, namespace: str, name: str) -> Document:
+        """A Secret."""
+        return self._ask("GET", f"{CORE['Secret']}/namespaces/{namespace}/secrets/{quote(name)}")
+
+    def annotate(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> Document:
+        """Set annotations of a resource as it was read, and take away those that are None.
+
+        The uid goes along, so that a resource that was made again under the same name gets nothing that was meant for
+        the former.
+        """
+        metadata = part(document, "metadata")
+        body = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
+        path = _path(str(document["kind"]), str(metadata["namespace"]), str(metadata["name"]))
+        return self._ask("PATCH", path, {"fieldManager": MANAGER}, body, "application/merge-patch+json")
+
+    def rehearse(self, document: Mapping[str, Any], key: Key, manager: str) -> Document:
+        """How a resource would stand after a server-side apply; nothing is stored."""
+        kind, namespace, name = key
+        query = {"fieldManager": manager, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
+        path = _path(kind, namespace, name)
+        return _shown(kind, self._ask("PATCH", path, query, dict(document), "application/apply-patch+yaml"))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _list(self, path: str, query: Mapping[str, str]) -> list[Document]:
+        found: list[Document] = []
+        rest = ""
+        while True:
+            page = self._ask("GET", path, {**query, "limit": str(PAGE_MAX), **({"continue": rest} if rest else {})})
+            found += page.get("items") or ()
+            if not (rest := str(part(page, "metadata").get("continue") or "")):
+                return found
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Document | None = None,
+        content: str = "application/json",
+    ) -> Document:
+        """The document that a request answers."""
+        headers = {"Accept": "application/json", "Content-Type": content, "User-Agent": "kavka"}
+        if self.access.token:
+            headers["Authorization"] = f"Bearer {self.access.token}"
+        base = urlsplit(self.access.server).path.rstrip("/")
+        text = None if body is None else json.dumps(body)
+        status, said = self._exchange(method, f"{base}{path}?{urlencode(query or {})}", text, headers)
+        if not 200 <= status < 300:
+            raise KubernetesError(_refusal(status, said), status)
+        try:
+            document: Document = json.loads(said)
+        except ValueError as error:
+            raise KubernetesError(f"what answers at {self.access.server} does not speak JSON") from error
+        return document
+
+    def _exchange(self, method: str, target: str, text: str | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        if self._connection is None:
+            self._connection = connection(self.access)
+        try:
+            self._connection.request(method, target, text, dict(headers))
+            response = self._connection.getresponse()
+            said = response.read(ANSWER_BYTES_MAX)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            words = f"the API server {self.access.server} does not answer: {str(error) or type(error).__name__}"
+            raise KubernetesError(words) from error
+        return response.status, said
+
+
+def connection(access: Access) -> http.client.HTTPConnection:
+    """A connection that is not open yet. Raises KubernetesError where a certificate is none."""
+    address = urlsplit(access.server)
+    if address.scheme == "http":
+        return http.client.HTTPConnection(address.hostname or "", address.port, timeout=REQUEST_SECONDS_MAX)
+    context = _context(access)
+    made: type[http.client.HTTPSConnection] = http.client.HTTPSConnection
+    if access.server_name is not None:
+        made = _named(access.server_name)
+    return made(address.hostname or "", address.port, timeout=REQUEST_SECONDS_MAX, context=context)
+
+
+def _named(server_name: str) -> type[http.client.HTTPSConnection]:
+    """A kind of connection that expects this name in the server's certificate."""
+
+    class Named(http.client.HTTPSConnection):
+        def connect(self) -> None:
+            http.client.HTTPConnection.connect(self)
+            self.sock = self._context.wrap_socket(self.sock, server_hostname=server_name)  # type: ignore[attr-defined]
+
+    return Named
+
+
+def _context(access: Access) -> ssl.SSLContext:
+    """The certificates that count. Raises KubernetesError."""
+    try:
+        context = ssl.create_default_context(cadata=access.authority)
+        if not access.is_verified:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if access.certificate is not None:
+            _load(context, [access.certificate, access.key or ""])
+    except (ssl.SSLError, ValueError) as error:
+        raise KubernetesError(f'context "{access.context}": a certificate or key is no PEM: {error}') from error
+    return context
+
+
+def _load(context: ssl.SSLContext, pem: Sequence[str]) -> None:
+    """Load our certificate, which the standard library reads from a file alone: one for this user, gone at once."""
+    handle, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write("\n".join(pem) + "\n")
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)
+
+
+def _path(kind: str, namespace: str | None, name: str = "") -> str:
+    """The path of our resources of a kind, or of one of them."""
+    inside = ("namespaces", quote(namespace, safe="")) if namespace is not None else ()
+    last = (quote(name, safe=""),) if name else ()
+    return "/".join(("", "apis", GROUP, VERSION, *inside, KINDS[kind].plural, *last))
+
+
+def _shown(kind: str, document: Document) -> Document:
+    """The object as commands take it: with its kind, a status, and without what only machines read."""
+    metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
+    return {"kind": kind, **document, "metadata": metadata, "status": part(document, "status")}
+
+
+def _refusal(status: int, said: bytes) -> str:
+    """The API server's own words."""
+    try:
+        words = str(json.loads(said)["message"])
+    except (ValueError, KeyError, TypeError):
+        words = said[:500].decode(errors="replace")
+    return f"the API server refuses ({status}): {words or 'without a word'}"
