@@ -32,9 +32,13 @@ PACKAGES = {
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
 
-LEFT_OUT = re.compile(r"\w*(Share|Streams)\w*(Request|Response)|Remote(LogSegment|Partition)\w*Record")
-"""Messages of share groups (KIP-932), of streams groups (KIP-1071) and of tiered storage (KIP-405), by name: the broker
-serves none of them, and they are a sixth of all. Records of groups stay: logs of Apache Kafka have them."""
+LEFT_OUT = re.compile(
+    r"\w*(Share|Streams|DelegationToken|ConsumerGroupHeartbeat|ConsumerGroupDescribe)\w*(Request|Response)"
+    r"|Remote(LogSegment|Partition)\w*Record"
+)
+"""Messages of share groups (KIP-932), streams groups (KIP-1071), tiered storage (KIP-405), delegation tokens (KIP-48)
+and the consumer groups of KIP-848, by name: the broker serves none of them, and they are a fifth of all. Records of
+groups stay: logs of Apache Kafka have them."""
 
 VERSION_MAX = 32767
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
