@@ -23,6 +23,7 @@ EVERYTHING: Json = {
     "imagePullSecrets": [{"name": "pull"}],
     "replicas": 2,
     "watchNamespaces": ["first", "second"],
+    "externalSecrets": {"first": ["payments-ca", "payments-user"], "second": ["user.example"]},
     "serviceAccount": {"name": "robot", "annotations": {"example.com/team": "streams"}},
     "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
     "podAnnotations": {"example.com/note": "true"},
@@ -66,6 +67,10 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "no such policy": ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
     "one namespace as text": ({"watchNamespaces": "first"}, "watchNamespaces"),
     "a pattern of namespaces": ({"watchNamespaces": ["team-*"]}, "watchNamespaces"),
+    "a Secret as text": ({"externalSecrets": {"first": "user"}}, "externalSecrets"),
+    "every Secret": ({"externalSecrets": {"first": []}}, "externalSecrets"),
+    "a pattern of Secrets": ({"externalSecrets": {"first": ["payments-*"]}}, "externalSecrets"),
+    "Secrets of a pattern": ({"externalSecrets": {"team-*": ["user"]}}, "externalSecrets"),
     "yes as text": ({"crds": {"keep": "yes"}}, "keep"),
     "an annotation that is no text": ({"podAnnotations": {"note": True}}, "podAnnotations"),
     "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "extraEnv"),
@@ -151,6 +156,14 @@ def test_what_a_role_holds_is_named_and_has_no_secrets() -> None:
             words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
             assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}
             assert not any("*" in word for word in words)
+
+
+def test_secrets_are_read_by_name_where_they_are_named() -> None:
+    roles = of_kind(rendered({"externalSecrets": {"shop": ["ca", "user"]}}), "Role")
+    (role,) = [role for role in roles if role["metadata"]["namespace"] == "shop"]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["ca", "user"], "verbs": ["get"]}
+    ]
 
 
 def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:

@@ -20,7 +20,7 @@ from kavka_operator.api import API_VERSION
 from kavka_operator.platform.kubernetes.api import APPLY, MANAGER
 from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
-from tests.kube.objects import cluster, pool, quota, topic
+from tests.kube.objects import cluster, pool, quota, resource, topic
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, of_pods, say
 from tests.support.control_plane import ControlPlane, Json, kubectl
@@ -189,6 +189,34 @@ def test_a_right_that_is_taken_away_is_missed(confined: Confined) -> None:
     missed = ("kavka.dev", "kafkaclusters/status", "patch")
     confined.until(lambda: missed in decided(requests(confined), "forbid"))
     confined.until(lambda: "forbidden" in confined.log.read_text())
+
+
+def test_a_secret_is_read_once_its_name_is_granted_and_no_other_is(confined: Confined) -> None:
+    """The condition names the field and the chart's value until then; no KafkaCluster widens what may be read."""
+    granted_name, other_name = "payments-user", "robot-token"
+    for name in (granted_name, other_name):
+        confined.kubernetes.shows("create", "secret", "generic", name, "--from-literal=username=etl")
+    grant(confined, {})
+    for name in (granted_name, other_name):
+        sasl = {"mechanism": "SCRAM-SHA-512", "secretRef": {"name": name}}
+        spec = {"bootstrapServers": confined.broker.bootstrap, "sasl": sasl}
+        assert confined.kubernetes.create(resource("KafkaCluster", name, {"external": spec})).is_well
+    confined.start()
+
+    def words(name: str) -> str:
+        conditions = confined.status("KafkaCluster", name).get("conditions", [])
+        return next((found["message"] for found in conditions if found["reason"] == "SecretMissing"), "")
+
+    for name in (granted_name, other_name):
+        confined.until(lambda name=name: f"externalSecrets: {{{PLACE}: [{name}]}}" in words(name))  # type: ignore[misc]
+        assert words(name).startswith(f'spec.external.sasl.secretRef: the operator may not read the Secret "{name}"')
+    grant(confined, {"externalSecrets": {PLACE: [granted_name]}})
+    confined.until(lambda: f'the Secret "{granted_name}" has no password' in words(granted_name))
+    asked = [event for event in requests(confined) if event["objectRef"]["resource"] == "secrets"]
+    read = [event["objectRef"] for event in asked if event["annotations"]["authorization.k8s.io/decision"] == "allow"]
+    assert {(found["namespace"], found["name"]) for found in read} == {(PLACE, granted_name)}
+    assert {right_of(event) for event in asked} == {("", "secrets", "get")}
+    assert "may not read" in words(other_name)
 
 
 @pytest.mark.parametrize(("part", "answer"), [("", 409), ("status", 404)])

@@ -14,6 +14,7 @@ def read_secret(api: Api, bridge: Bridge, namespace: str, name: str) -> dict[str
         if error.status == GONE:
             raise SecretError(f'there is no Secret "{name}" in namespace "{namespace}"; make it') from error
         if error.status == FORBIDDEN:
-            words = f'the operator may not read the Secret "{name}" in namespace "{namespace}"; let it get that by name'
-            raise SecretError(f"{words}: {error}") from error
+            words = f'the operator may not read the Secret "{name}" in namespace "{namespace}"'
+            remedy = f"let it get that by name, as the chart does with externalSecrets: {{{namespace}: [{name}]}}"
+            raise SecretError(f"{words}; {remedy} ({error})") from error
         raise SecretError(f'the Secret "{name}" cannot be read: {error}') from error
