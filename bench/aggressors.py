@@ -38,6 +38,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest
 
@@ -60,6 +61,10 @@ SLOW_PIECE_BYTES: Final = 64 << 10
 ANSWER_BYTES_MAX: Final = 64 << 20
 ANSWER_SECONDS_MAX: Final = 60.0
 GZIP: Final = 1
+LATEST: Final = -1
+LIST_OFFSETS_VERSION: Final = 5
+OPEN_SECONDS_MAX: Final = 300.0
+OPEN_PAUSE_SECONDS: Final = 0.5
 
 Aggressor = Callable[[int], None]
 
@@ -79,6 +84,7 @@ def prepare(bootstrap: str, *, is_wide: bool) -> None:
         for count in range(2 * WIDE_AT_ONCE, WIDE_PARTITIONS + 1, WIDE_AT_ONCE):
             grown = admin.create_partitions([kafka_admin.NewPartitions(WIDE, count)], operation_timeout=60)
             grown[WIDE].result(ANSWER_SECONDS_MAX)
+        wait_until_open(int(bootstrap.rpartition(":")[2]))
         return
     topics.create(admin, SMALL, CONNECTIONS)
     topics.create(admin, FLUSHED, CONNECTIONS, config={"flush.messages": "1"})
@@ -93,6 +99,26 @@ def prepare(bootstrap: str, *, is_wide: bool) -> None:
             except BufferError:
                 producer.poll(0.1)
     producer.flush(ANSWER_SECONDS_MAX)
+
+
+def wait_until_open(port: int) -> None:
+    """Wait until the broker tells the end of each partition of the wide topic: it goes on making their logs for a while
+    after it has said that they are made, which is no client's doing. Raises TimeoutError.
+    """
+    partitions = [ListOffsetsPartition(number, timestamp=LATEST) for number in range(WIDE_PARTITIONS)]
+    frame = request(ListOffsetsRequest(-1, 0, [ListOffsetsTopic(WIDE, partitions)]), LIST_OFFSETS_VERSION)
+    deadline = time.monotonic() + OPEN_SECONDS_MAX
+    with wire.Connection(port, ANSWER_SECONDS_MAX, ANSWER_BYTES_MAX) as connection:
+        while (count := unopened(connection.ask(frame))) > 0:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{count} partitions of {WIDE} are not open after {OPEN_SECONDS_MAX:g} s")
+            time.sleep(OPEN_PAUSE_SECONDS)
+
+
+def unopened(answer: memoryview) -> int:
+    """The partitions whose end an answer to ListOffsets does not tell."""
+    topics = decode(ListOffsetsResponse, LIST_OFFSETS_VERSION, answer).topics
+    return sum(partition.error_code != 0 for topic in topics for partition in topic.partitions)
 
 
 # --- how they ask -----------------------------------------------------------------------------------------------------
