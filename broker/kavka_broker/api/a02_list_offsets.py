@@ -134,7 +134,7 @@ def check_end(partition: Partition, reach: Reach) -> None:
 
 
 def find(partition: Partition, timestamp_ms: int, reach: Reach, pace: Pace) -> Work[Found]:
-    """The offset for a timestamp, or for what a negative one stands for. Raises BrokerError."""
+    """The offset for a timestamp; a negative one stands for a place, such as the latest. Raises BrokerError."""
     log = partition.log
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
         return log.log_start_offset, -1, log.epochs.epoch_at(log.log_start_offset)

@@ -87,7 +87,7 @@ def find(key: str, key_type: int, broker: Broker, client: Client, refused: Broke
 
 
 def check_kind(key_type: int, version: int) -> None:
-    """Raises BrokerError for what this broker coordinates nothing of."""
+    """Raises BrokerError for a key type that this broker does not know or serve."""
     match key_type:
         case 0 | 1:
             return
@@ -98,7 +98,7 @@ def check_kind(key_type: int, version: int) -> None:
 
 
 def locate_transactional(transactional_id: str, broker: Broker, client: Client) -> Coordinator:
-    """Raises BrokerError: the node that coordinates this id is not to be had here."""
+    """The coordinator of this id. Raises BrokerError where this broker can name none."""
     topic = broker.metadata.topics.get(TRANSACTIONS_TOPIC)
     if topic is None:
         if any(map(coordinates_transactions, broker.metadata.brokers)):
@@ -122,7 +122,7 @@ def coordinates_transactions(broker: Registration) -> bool:
 
 
 def locate(key: str, topic: str, index: int, broker: Broker, client: Client) -> Coordinator:
-    """The coordinator: the leader of a partition. Raises BrokerError where it has none that can be reached."""
+    """The coordinator: the leader of a partition. Raises BrokerError where no leader can be reached."""
     known = broker.metadata.topics.get(topic)
     assert known is not None
     leader = broker.metadata.brokers.get(known.partitions[index].leader)

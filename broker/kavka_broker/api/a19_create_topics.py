@@ -119,7 +119,7 @@ async def decided(
             client.has_decided = True
         except BrokerError as error:
             if error.code is ErrorCode.NOT_CONTROLLER and not client.has_decided:
-                # A client that hears it asks for all topics again, and would hear that the others exist.
+                # A client that gets this error asks for all topics again, and would get errors for those just created.
                 return [error.as_value()] * len(wanted)
             results += await refused_portion(portion, error.as_value(), request, broker, client)
     return results
@@ -146,7 +146,7 @@ async def refused_portion(
     topics: list[CreatableTopic], error: BrokerError, request: CreateTopicsRequest, broker: Broker, client: Client
 ) -> Sequence[Result]:
     """The results of a portion that could not be decided here. If the lead was lost after an earlier portion, the
-    next controller is asked: a client that asked it for all topics would hear that those just created exist.
+    next controller is asked: a client that asked it for all topics would get an error for those just created.
     """
     if error.code is ErrorCode.NOT_CONTROLLER and client.has_decided:
         rest = CreateTopicsRequest(topics, request.timeout_ms, request.validate_only)

@@ -92,6 +92,6 @@ async def when_moved(answer: DeleteRecordsResponse, waiting: list[Waiting], time
         except BrokerError as error:
             result.error_code, result.low_watermark = error.code, -1
         else:
-            # A replica that came back since may not have moved its log start; it was not to be waited for.
+            # A replica that came back since then may not have moved its log start; nothing waited for it.
             result.low_watermark = max(offset, partition.low_watermark)
     return answer

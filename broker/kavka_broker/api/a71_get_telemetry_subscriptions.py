@@ -24,7 +24,7 @@ from kavka_broker.slices import Work
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 UNKNOWN: Final = "unknown"
-"""The name and version of software that has not said them."""
+"""The name and version of client software that has sent neither."""
 
 
 @api(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, versions=(0, 0), bytes_max=SMALL_BYTES_MAX)
@@ -50,7 +50,7 @@ def answer(instance_id: bytes, known: Attributes, metrics: ClientMetrics) -> Wor
 
 
 def attributes(client: Client, instance_id: bytes) -> Attributes:
-    """Return what is known of the client, by the names that patterns use."""
+    """Return the client's attributes by the names that patterns use."""
     peer = client.peer
     return {
         "client_instance_id": to_text(instance_id),

@@ -37,7 +37,7 @@ def push_telemetry(
 async def answered(
     judged: "Coroutine[None, None, None] | asyncio.Task[Coroutine[None, None, None] | None]",
 ) -> PushTelemetryResponse:
-    """Return the answer when the push is judged and taken. Raises BrokerError where it cannot be."""
+    """Return the answer once the push is accepted. Raises BrokerError where it is refused."""
     taking = await judged if isinstance(judged, asyncio.Task) else judged
     if taking is not None:
         await taking

@@ -31,7 +31,7 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import (
 from kavka_broker.slices import Pace, Work
 
 BYTES_MAX: Final = 256 * 1024
-"""Of a request: thousands of names, which are sorted at once."""
+"""The largest request: thousands of names, which are sorted in one turn of the loop."""
 UNITS_PER_TOPIC: Final = 20
 
 

@@ -72,8 +72,8 @@ class Exchange:
         self.counted_bytes = 0  # how much of `client.copied_bytes` the connection has counted
         self.started_ms = started_ms
         self.began_ns = began_ns  # since then it has the loop
-        self.loop_ns = 0  # the time for which it had it before, and that is not charged yet
-        self.sensor: Sensor | None = None  # who pays for an answer that a thread writes
+        self.loop_ns = 0  # the time it held the loop before then, not charged yet
+        self.sensor: Sensor | None = None  # pays for an answer that a thread writes
         self.observed: tuple[str, str] | None = None  # the client, if that is observed
         self.pieces: list[Any] | None = None
         self.answer: Message | None = None
@@ -82,7 +82,7 @@ class Exchange:
 
     @property
     def flow(self) -> Flow | None:
-        """Its client, as far as turns on the loop go. None for a request of this process."""
+        """The client's flow, in which it takes turns on the loop. None for a request of this process."""
         return None if self.client.peer is None else self.client.peer.flow
 
     @property
@@ -126,7 +126,7 @@ class Dispatcher:
         self._apis = {key: api for key, api in apis.items() if role in api.on}
         self._crash = crash
         self._time = time
-        # Who pays for the answer that is being sent, and since when.
+        # The sensor that pays for the answer being sent, and since when.
         self._sending: Sensor | None = None
         self._sending_to: tuple[str, str] | None = None  # the client, while request percentages are observed
         self._sending_since_ns = 0
@@ -210,7 +210,7 @@ class Dispatcher:
         return answer
 
     def _finish_or_write(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
-        """Finish, or have a thread write a long answer, which is waited for again: it has been charged, and says so."""
+        """Finish, or have a thread write a long answer and wait again: the request has been charged already."""
         if isinstance(answer, Written):
             # What the thread took has come to the request's time.
             self._sending, self._sending_to = exchange.sensor, exchange.observed
@@ -257,7 +257,7 @@ class Dispatcher:
             await asyncio.gather(exchange.waiting, return_exceptions=True)
             self.complete(exchange)
         data = b"".join(exchange.pieces or ())[SIZE.size :]
-        self.sent()  # what the loop does next is not for this client
+        self.sent()  # the loop's next work is not charged to this client
         return Enveloped(exchange.answer, data, exchange.client.has_decided)
 
     async def ask(self, request: Message) -> Message:

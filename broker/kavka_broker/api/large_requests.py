@@ -91,7 +91,7 @@ def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client
 
 async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
     """The answer to all parts, each of which is begun in a turn of its own. Where the lead is lost before the first is
-    decided and won again before the last, the refused ones are decided too: nobody is refused in part for that.
+    decided and won again before the last, the refused parts are decided too: no request is refused in part for that.
     """
     said: list[asyncio.Future[Answer]] = []
     answers: list[Any] = []
@@ -120,7 +120,7 @@ async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker:
 
 async def _decided(part: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     """The decision on a part. If the lead was lost after an earlier part, the next controller is asked for the rest: a
-    client that asked it for all parts would hear that new topics exist already. Raises BrokerError.
+    client that asked it for all parts would get errors for those decided already. Raises BrokerError.
     """
     answer: Answer = None
     try:

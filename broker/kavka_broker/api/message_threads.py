@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES_MAX: Final = 8 * 1024
 """Takes a millisecond to read at most."""
 THREADS_MAX: Final = 1
-"""They are busy in Python: a second one would only take turns with the first, and the loop with both."""
+"""A thread is busy in Python: a second one would only take turns with the first, and the loop with both."""
 
 
 class MessageThreads:
@@ -34,7 +34,7 @@ class MessageThreads:
         return await self._threads.run(encode_response_parts, answer, version, correlation_id)
 
     async def says(self, answer: Message, code: ErrorCode, request_bytes: int) -> bool:
-        """Whether the code stands anywhere in the answer to a request of this size."""
+        """Whether the error code is anywhere in the answer to a request of this size."""
         if request_bytes <= AT_ONCE_BYTES_MAX:
             return says(answer, code)
         return await self._threads.run(says, answer, code)

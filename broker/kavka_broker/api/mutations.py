@@ -16,7 +16,7 @@ from kavka_broker.quotas.mutation_quota import Mutations
 def mutations_of(client: Client, broker: Broker, *, strict_from_version: int) -> Iterator[Mutations]:
     """Count what the client's request creates and deletes, and throttle the client for it.
 
-    Older versions than `strict_from_version` do not know THROTTLING_QUOTA_EXCEEDED: nothing is refused to them.
+    Versions below `strict_from_version` do not know THROTTLING_QUOTA_EXCEEDED: none of their requests is refused.
     """
     quota, clock = broker.quotas.mutations, broker.clock
     strict = client.version >= strict_from_version

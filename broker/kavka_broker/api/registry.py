@@ -31,7 +31,7 @@ LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 FORWARDED_BYTES_MAX: Final = 4 * 1024 * 1024
 """The bound on forwarded requests, which are copied several times on their way to the controller."""
 SMALL_BYTES_MAX: Final = 16 * 1024
-"""The bound on requests that no client has reason to make long."""
+"""The bound on requests that no client has a reason to make longer."""
 FETCH: Final = 1
 FETCH_BYTES_MAX: Final = 1024 * 1024
 """The bound on a Fetch: some thirty thousand partitions."""

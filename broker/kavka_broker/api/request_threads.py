@@ -18,7 +18,7 @@ Outcome = tuple[Any, Exception | None, int]  # with the time that it took
 
 
 class RequestThreads:
-    """At most `threads_max` threads. Who pays for the work is known to the time of `slices`."""
+    """At most `threads_max` threads. The time of `slices` names the request that pays for the work."""
 
     def __init__(self, slices: Slices, threads_max: int) -> None:
         self._slices = slices
@@ -26,7 +26,7 @@ class RequestThreads:
         self._queue: FairQueue[Turn] = FairQueue()
 
     async def run(self, function: Callable[..., R], *arguments: object) -> R:
-        """Return what a thread makes of it in its turn. Raises what the function raises."""
+        """Return the function's result, from a thread in its client's turn. Raises what the function raises."""
         payer, measure = self._slices.time.payer, self._slices.time.thread_ns
         flow = self._queue.join(*(payer.flow.client if payer is not None and payer.flow is not None else ("", "")))
         try:
@@ -36,7 +36,7 @@ class RequestThreads:
             raise
         work = asyncio.ensure_future(asyncio.to_thread(_outcome, measure, function, arguments))
         work.add_done_callback(partial(self._over, flow, payer))
-        # Shielded: a thread cannot be stopped, and its place is free when it is through.
+        # Shielded: a thread cannot be stopped, and its place is free only when it has finished.
         result, error, _ = await asyncio.shield(work)
         if error is not None:
             raise error
@@ -53,7 +53,7 @@ class RequestThreads:
         except BaseException:
             self._queue.forget(flow, turn)
             if not turn.cancelled():
-                self._pass_on()  # it had its turn, and does not use it
+                self._pass_on()  # the turn was given, and is not used
             raise
 
     def _over(self, flow: Flow[Turn], payer: Payer | None, work: "asyncio.Future[Outcome]") -> None:
@@ -66,10 +66,10 @@ class RequestThreads:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Give the place of a thread to who is next."""
+        """Give a thread's place to the next request in turn."""
         while (taken := self._queue.take()) is not None:
             _, turn = taken
-            if not turn.done():  # else given up just now
+            if not turn.done():  # otherwise given up just now
                 turn.set_result(None)
                 return
         self._free += 1

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def paid(coroutine: Coroutine[Any, Any, T], time: LoopTime) -> Coroutine[Any, Any, T]:
-    """Return the coroutine for a task of its own, for which the request of now pays."""
+    """Return the coroutine for a task of its own; the present request pays for its steps."""
     return coroutine if time.payer is None else Steps(coroutine, time.payer, time)
 
 

@@ -29,7 +29,7 @@ class CatchingUp:
         self.look()
 
     def look(self) -> None:
-        """Wake the waiters if the image has reached the target."""
+        """Wake the waiters if the image has reached the target offset."""
         if self.is_over:
             self._end(lambda future: future.set_result(None))
 

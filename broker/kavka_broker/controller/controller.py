@@ -107,7 +107,7 @@ class Controller:
         return random_uuid(self.quorum.random_bytes)
 
     async def submit(self, decide: Decide[R]) -> R:
-        """Decide, and answer once the records are committed. Raises BrokerError, that of `decide` before any append."""
+        """Decide; answer once the records are committed. Raises BrokerError; an error of `decide` appends nothing."""
         while self.is_active and (self._long.locked() or self.quorum.is_busy):
             if self._long.locked():
                 async with self._long:
@@ -144,7 +144,7 @@ class Controller:
         return decision.response
 
     async def _decided_elsewhere(self, decide: Decide[R], ahead: Metadata) -> tuple[Decision[R], DecidedBatch | None]:
-        """A decision and its batch, made in a thread. It may read the image, which does not change until it ends."""
+        """A decision and its batch, made in a thread that may read the image, which does not change meanwhile."""
         now_ms, epoch = self.quorum.clock.now_ms(), self._epoch
         made: list[tuple[Decision[R], DecidedBatch | None]] = []
 
@@ -162,7 +162,7 @@ class Controller:
             await self.quorum.until_idle()
 
     def _to_decide_on(self) -> Metadata:
-        """The image with all records of the log. Raises BrokerError where this controller may not decide."""
+        """The image of the whole log. Raises BrokerError where this controller may not decide."""
         if self._is_stopping:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller is shutting down")
         if self._ahead is None or not self.is_active or not self.quorum.is_leader:

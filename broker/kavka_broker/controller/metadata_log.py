@@ -77,7 +77,7 @@ class MetadataLog:
             recovery_point=max(promises.synced_offset, 0 if newest is None else newest.end_offset),
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
-            keeps_end=False,  # the leader sends it again
+            keeps_end=False,  # the leader sends the torn end again
         )
         opened = cls(disk, directory, records, snapshots, promises, config)
         opened._check(newest)

@@ -88,7 +88,7 @@ class Quorum:
         self.node_id = config.node_id
         self.metadata = recovered.committed
         self.leader_listeners: list[Callable[[], None]] = []
-        # The controller of this node, if it has the role, hears of leadership and commits first.
+        # Called first at changes of leadership and at commits: the controller of this node, if it has the role.
         self.on_led: Callable[[int, int], None] = _nothing
         self.on_lost: Callable[[], None] = _nothing
         self.on_published: Callable[[], None] = _nothing
@@ -234,7 +234,7 @@ class Quorum:
         await self._catching_up.wait(self._note_waiting)
 
     def _note_waiting(self) -> None:
-        """Log what this node waits for: mostly a majority of the controllers."""
+        """Log what this node waits for: usually a majority of the controllers."""
         voters = [f"{voter.node_id}@{host}:{port}" for voter in self.voters for _, host, port in voter.endpoints[:1]]
         log.warning(
             "quorum.awaited",

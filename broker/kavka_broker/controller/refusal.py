@@ -2,4 +2,4 @@
 
 
 class CannotStart(Exception):
-    """Metadata on the disk that this node cannot go on with; the message says why and what to do."""
+    """Metadata on the disk with which this node cannot start; the message says why and what to do."""

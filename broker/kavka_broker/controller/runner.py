@@ -91,7 +91,7 @@ WARNING_INTERVAL_MS: Final = 10_000
 
 
 class Host(Protocol):
-    """The owner of the runner, which hears what the rules say of leadership and commits."""
+    """The owner of the runner; its methods are called at changes of leadership and at commits."""
 
     def committed(self, high_watermark: int) -> None: ...
 
@@ -100,7 +100,7 @@ class Host(Protocol):
     def followed(self, leader_id: int, epoch: int) -> None: ...
 
     def fetched(self, response: FetchResponse) -> None:
-        """Look at a leader's answer before the rules do."""
+        """Note a leader's answer before the rules handle it."""
 
     async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
         """Replace log and image by a downloaded snapshot; returns the effects that the rules ask for then."""
@@ -154,7 +154,7 @@ class Runner:
         self._sends: dict[asyncio.Task[None], None] = {}
         self._flusher: asyncio.Task[None] | None = None
         self._is_flush_wanted = False
-        self._flushed = asyncio.Event()  # set by the sync that runs, or the next
+        self._flushed = asyncio.Event()  # set when the present sync ends, or the next
         self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
@@ -445,7 +445,7 @@ class Runner:
         except Unreachable as problem:
             is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
             log.debug("raft.peer.not_reached", node=send.peer.node_id, request=request.NAME, reason=str(problem))
-        except AssertionError as error:  # our own bug, not the peer's failure
+        except AssertionError as error:  # a bug here, not the peer's failure
             self.fail(error)
             return
         except Exception as error:  # noqa: BLE001 - without an answer the rules would wait forever

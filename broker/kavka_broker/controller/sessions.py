@@ -100,7 +100,7 @@ class Sessions:
         self._refusals: dict[int, tuple[bytes, str]] = {}
 
     def start(self) -> None:
-        """Begin with each term of the controller, and stop at its end."""
+        """Begin sessions with each term of the controller, and stop at its end."""
         self._controller.activated.append(self._begin)
         self._controller.deactivated.append(self.stop)
         if self._controller.is_active:

@@ -188,7 +188,7 @@ class GroupCoordinator:
                 return
             raise
         finally:
-            if self._shards.get(index) is shard:  # otherwise resigned: the entry may be of a later load
+            if self._shards.get(index) is shard:  # otherwise resigned: the entry may belong to a later load
                 self._loads.pop(index, None)
         shard.open()
         self._work_off(shard, shard.upkeep.tombstones())

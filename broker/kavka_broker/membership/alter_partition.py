@@ -38,7 +38,7 @@ class AlterPartitionSender:
         self._sending: asyncio.Task[None] | None = None
 
     async def __call__(self, changes: Sequence[IsrChange]) -> Sequence[IsrAnswer]:
-        """An answer to each. Raises BrokerError where the request failed as a whole."""
+        """Return an answer to each proposal. Raises BrokerError where the request failed as a whole."""
         loop = asyncio.get_running_loop()
         answers: asyncio.Future[Sequence[IsrAnswer]] = loop.create_future()
         self._waiting.append((changes, answers))
@@ -47,7 +47,7 @@ class AlterPartitionSender:
         return await answers
 
     def close(self) -> None:
-        """Nobody is asked any more."""
+        """Send no more requests."""
         if self._sending is not None:
             self._sending.cancel()
         _give_up(self._waiting)
@@ -98,7 +98,7 @@ class AlterPartitionSender:
 
 
 def topics_of(changes: Sequence[IsrChange]) -> list[TopicData]:
-    """The proposals by topic. Of one partition the last stands: the one before was made from the same state."""
+    """The proposals by topic. A partition's last proposal stands: an earlier one was made from the same state."""
     topics: dict[bytes, dict[int, PartitionData]] = {}
     for change in changes:
         topics.setdefault(change.topic_id, {})[change.partition] = PartitionData(

@@ -27,7 +27,7 @@ class DirectoryAssigner:
         self._broker_epoch = broker_epoch
 
     async def __call__(self, directories: Mapping[Place, bytes]) -> None:
-        """Ignores a replica that the controller no longer knows. Raises BrokerError for any other error."""
+        """Send the reports; a replica that the controller no longer knows is ignored. Raises BrokerError."""
         request = AssignReplicasToDirsRequest(self._node_id, self._broker_epoch(), by_directory(directories))
         try:
             answer = await self._channel.ask(request, AssignReplicasToDirsResponse, timeout_ms=ASSIGN_MS_MAX)

@@ -22,13 +22,13 @@ log = get("membership")
 
 R = TypeVar("R", bound=Message)
 
-#: Pause before a request is sent again where no news has come meanwhile.
+#: Pause before a request is sent again, if no news of a leader has come meanwhile.
 RETRY_MS: Final = 50.0
 RETRY_MS_MAX: Final = 1_000.0
 
 
 class Leadership(Protocol):
-    """What the channel needs to know of the quorum."""
+    """The quorum, as far as the channel needs it."""
 
     leader_listeners: list[Callable[[], None]]
 
@@ -38,7 +38,7 @@ class Leadership(Protocol):
 
 
 class ControllerChannel:
-    """Questions of node `node_id`. `local` serves them here while `leads` says that the controller is here."""
+    """Sends node `node_id`'s requests to the controller. `local` serves them while `leads` says it is here."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ControllerChannel:
         quorum.leader_listeners.append(self._leader_changed)
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
-        """The active controller's answer. Raises Unreachable where none was found in time."""
+        """The active controller's answer. Raises Unreachable where no controller answered in time."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + timeout_ms / 1000
         changed = asyncio.Event()
@@ -89,7 +89,7 @@ class ControllerChannel:
             del self._changes[changed]
 
     def close(self) -> None:
-        """Give the connection up; questions on their way find no controller."""
+        """Close the connection; requests under way fail as Unreachable."""
         self._let_go()
 
     async def _ask_once(self, request: Message, response: type[R], timeout_ms: float) -> R:
@@ -102,7 +102,7 @@ class ControllerChannel:
             self._let_go()
             self._endpoint = endpoint
             self._peer = self._peers.to(*endpoint, client_id=self._client_id)
-        # The peer keeps the time: one that is silent for so long is no connection to ask the next question by.
+        # The peer keeps the time: after so long a silence the next request needs a new connection.
         return await self._peer.ask(request, response, timeout_ms=timeout_ms)
 
     def _another(self) -> tuple[str, int]:
@@ -134,7 +134,7 @@ class ControllerChannel:
 
 
 def is_elsewhere(answer: Message) -> bool:
-    """Whether the node that answered does not lead. Some answers say so only in their parts."""
+    """Whether the answering node is not the active controller. Some answers say so only in their parts."""
     code = getattr(answer, "error_code", None)
     return says(answer, ErrorCode.NOT_CONTROLLER) if code is None else code == ErrorCode.NOT_CONTROLLER
 

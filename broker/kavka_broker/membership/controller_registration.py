@@ -35,7 +35,7 @@ async def register_controller(
     channel: ControllerChannel,
     metadata: Metadata,
 ) -> None:
-    """Returns when the image has this incarnation."""
+    """Register this controller; return when the image has this incarnation."""
     request = ControllerRegistrationRequest(
         node_id,
         incarnation_id,

@@ -43,11 +43,11 @@ from kavka_broker.seams import Clock
 log = get("membership")
 
 RETRY_MS: Final = 100
-#: While it leaves, a broker asks more often whether it may.
+#: The interval of heartbeats in controlled shutdown: the broker asks more often whether it may stop.
 LEAVING_MS: Final = 50
-#: A broker that leaves waits no longer for a quorum that does not answer: the others may be gone already.
+#: The longest wait of a stopping broker for a quorum that does not answer: the others may have stopped already.
 SILENCE_MS_MAX: Final = 3_000
-#: Asking again cannot help against these.
+#: Errors against which a retry cannot help.
 FINAL: Final = frozenset(
     {
         ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -57,7 +57,7 @@ FINAL: Final = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
-#: What a broker hears whose registration is another's, or gone.
+#: Errors for a broker whose registration was replaced or removed.
 REPLACED: Final = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
@@ -96,7 +96,7 @@ class Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How long things may take."""
+    """The intervals and timeouts of a broker's membership."""
 
     heartbeat_ms: int = 2_000
     session_ms: int = 9_000
@@ -117,8 +117,8 @@ class Lifecycle:
         self._channel = channel
         self._metadata = image.metadata
         self._clock = clock
-        self._changed = asyncio.Event()  # something to tell the controller
-        self._replayed = asyncio.Event()  # the image has moved on
+        self._changed = asyncio.Event()  # news for the controller
+        self._replayed = asyncio.Event()  # the image has replayed records
         self._may_stop = asyncio.Event()
         self._wants_fence = True
         self._wants_shut_down = False
@@ -142,15 +142,15 @@ class Lifecycle:
 
     @property
     def silent_ms(self) -> float:
-        """For how long no controller has taken a heartbeat of this broker."""
+        """The time since a controller last took a heartbeat of this broker."""
         return self._clock.monotonic_ms() - self._answered_ms
 
     def tell(self) -> None:
-        """Something has changed that the controller should know: the next heartbeat goes out at once."""
+        """Send the next heartbeat now: the controller should know of a change."""
         self._changed.set()
 
     async def register(self) -> int:
-        """Register; the broker epoch. Raises CannotJoin."""
+        """Register; return the broker epoch. Raises CannotJoin."""
         start_ms = self._clock.monotonic_ms()
         told = ""
         while True:
@@ -182,7 +182,7 @@ class Lifecycle:
                 await self._until(lambda: self.is_unfenced)
 
     def step_aside(self, reason: str) -> None:
-        """Let others lead, and out of the in-sync sets, until `may_come_back`. The process goes on."""
+        """Hand over leaderships and leave the in-sync sets until `may_come_back`. The process goes on."""
         if self._is_aside or self._wants_fence or self._wants_shut_down:
             return
         log.warning("broker.withdrawn", reason=reason)
@@ -207,7 +207,7 @@ class Lifecycle:
             self.stop()
 
     def stop(self) -> None:
-        """No more heartbeats."""
+        """Stop sending heartbeats."""
         if self._beating is not None:
             self._beating.cancel()
             self._beating = None
@@ -232,7 +232,7 @@ class Lifecycle:
         if refusal in FINAL:
             raise CannotJoin(f"the controller refuses to register broker {node_id}: {reason}")
         if refusal is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
-            # Once the session of one that is gone has ended, and been noticed, the id is free.
+            # The id is free once the controller has noticed that the session of a stopped broker has ended.
             if waited_ms > self._times.session_ms + 2 * self._times.heartbeat_ms:
                 raise CannotJoin(f"another broker runs with node.id={node_id}; give each its own, or stop the other")
         elif waited_ms > self._times.registration_ms:
@@ -240,7 +240,7 @@ class Lifecycle:
             raise CannotJoin(f"not registered in {seconds} s (initial.broker.registration.timeout.ms): {reason}")
 
     async def _register_again(self) -> None:
-        """Register again for the place that was lost, once a heartbeat: a successor that lives keeps the place."""
+        """Register again after losing the registration, once a heartbeat: a live successor keeps it."""
         node_id = self._introduction.node_id
         found = self._metadata.brokers.get(node_id)
         by = "nobody: it was unregistered" if found is None else found.epoch
@@ -259,7 +259,7 @@ class Lifecycle:
 
     @property
     def _is_replaced(self) -> bool:
-        """Whether this broker's image has had this incarnation, and now has another one or none."""
+        """Whether this broker's image has had this incarnation, and now has another or none."""
         found = self._metadata.brokers.get(self._introduction.node_id)
         if found is None:
             return self._metadata.offset >= self.broker_epoch
@@ -281,13 +281,13 @@ class Lifecycle:
                 continue
 
     def _come_back(self) -> None:
-        """The controller knows that this broker is aside, and it need not be any more."""
+        """Come back once the controller knows that this broker is aside, and nothing keeps it there."""
         if self._is_aside_known and self.may_come_back():
             log.info("broker.returned")
             self._is_aside = self._is_aside_known = False
 
     async def _beat_or_tell(self) -> bool:
-        """Whether a controller has answered. A defect of ours must not end the heartbeats: the
+        """Send a heartbeat; returns whether a controller has answered. A bug must not end the heartbeats: the
         controller would fence this broker, and nothing here would notice.
         """
         try:
@@ -338,12 +338,12 @@ class Lifecycle:
 
     def _on_replayed(self, records: Sequence[Message]) -> None:
         self._replayed.set()
-        # Others may wait for us to have seen this: a broker that leaves, or we ourselves to be unfenced.
+        # Others may wait until this broker has seen the change: a stopping broker, or this one to be unfenced.
         if BrokerRegistrationChangeRecord in {type(record) for record in records} or self._fenced_by_others():
             self.tell()
 
     def _fenced_by_others(self) -> bool:
-        """Whether we take part, and have just learnt that we do not."""
+        """Whether this broker's image has just changed from unfenced to fenced."""
         was_fenced, self._was_fenced = self._was_fenced, not self.is_unfenced
         return self._was_fenced and not was_fenced
 

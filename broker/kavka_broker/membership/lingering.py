@@ -17,7 +17,7 @@ LINGER_MS: Final = 3_000
 
 
 class Lingering:
-    """Who was alive a moment ago, and is registered still. Bounded by the brokers there are."""
+    """Brokers that were alive a moment ago and are still registered. Bounded by the number of brokers."""
 
     def __init__(self, image: MetadataFeed, timers: Timers) -> None:
         self._brokers = image.metadata.brokers

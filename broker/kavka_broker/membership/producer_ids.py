@@ -14,7 +14,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
 
-#: Less than what clients wait for an answer: they are told to try again, instead of giving up on the broker.
+#: Shorter than a client's request timeout: the client is told to try again, instead of giving up on the broker.
 ALLOCATE_MS_MAX: Final = 10_000
 
 
@@ -29,11 +29,11 @@ class ProducerIds:
         self._lock = asyncio.Lock()
 
     def next_at_hand(self) -> int | None:
-        """An id, or None where the controller has to be asked."""
+        """A producer id, or None where the controller has to be asked."""
         return next(self._ids, None)
 
     async def next(self) -> int:
-        """An id; waits for a new block where the last is used up. One request for a block serves all callers that wait.
+        """A producer id; waits for a new block where the last is used up. One request serves all waiting callers.
 
         Raises COORDINATOR_LOAD_IN_PROGRESS, on which every client tries again, where there is no block to be had.
         """

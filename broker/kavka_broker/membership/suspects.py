@@ -27,11 +27,11 @@ log = get("membership")
 
 DOUBT_MS_MAX: Final = 500
 TURNS: Final = 2
-"""From reading that a connection has ended, the loop needs one more to tell it; and the request may be read first."""
+"""The loop reads a connection's end in one turn and reports it in the next; the request may be read before either."""
 
 
 class Suspects:
-    """Who is suspected, by id, with the broker epoch and the timer that ends it. Bounded by the brokers there are."""
+    """Suspected brokers by id, with the broker epoch and the timer that ends it. Bounded by the number of brokers."""
 
     def __init__(self, node_id: int, image: MetadataFeed, timers: Timers) -> None:
         self._node_id = node_id
@@ -50,7 +50,7 @@ class Suspects:
             await asyncio.shield(self._doubt)
 
     def lost(self, host: str, port: int) -> None:
-        """The other side has broken a connection to this address."""
+        """Suspect the brokers at this address: the other side has broken a connection to it."""
         for broker_id in self._at(host, port):
             self._suspect(broker_id)
 
@@ -64,13 +64,13 @@ class Suspects:
             self._doubt = asyncio.get_running_loop().create_future()
 
     def alive(self, host: str, port: int) -> None:
-        """A connection to this address stands."""
+        """Clear the brokers at this address: a connection to it stands."""
         if self._suspects:
             for broker_id in self._at(host, port):
                 self._clear(broker_id)
 
     def _at(self, host: str, port: int) -> list[int]:
-        """The nodes that listen there, as brokers or as controllers."""
+        """The nodes that listen at this address, as brokers or as controllers."""
         brokers = [
             broker.broker_id
             for broker in self._metadata.brokers

@@ -34,7 +34,7 @@ Refusals = dict[str, BrokerError]
 
 
 class TopicMaker:
-    """Makes topics by their own settings: the coordinators' logs by theirs, all others by default."""
+    """Creates topics: the coordinators' topics with their own settings, all others with the defaults."""
 
     def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: MetadataFeed) -> None:
         self._config = config
@@ -45,7 +45,7 @@ class TopicMaker:
         image.subscribers.append(self._replayed)
 
     async def create(self, names: Iterable[str]) -> dict[str, BrokerError]:
-        """What could not be made, with the reason. One that is there already is fine, and so is one that others have
+        """The topics that could not be made, with the reason. An existing topic is fine, and so is one that others have
         asked for meanwhile: each topic is asked for once at a time, and many of them together.
         """
         wanted = dict.fromkeys(names)
@@ -82,7 +82,7 @@ class TopicMaker:
         return refused
 
     async def _known(self, names: Sequence[str]) -> None:
-        """Wait until this broker's image has the topics, but not for long."""
+        """Wait a limited time until this broker's image has the topics."""
         if self._knows(names):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -105,7 +105,7 @@ class TopicMaker:
 
 
 def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
-    """A topic as it is made without being described."""
+    """The topic as auto-creation makes it: a coordinators' topic with its own settings, others with the defaults."""
     match name:
         case _ if name == OFFSETS_TOPIC:
             prefix = "offsets.topic"

@@ -27,7 +27,7 @@ def restart_at(partition: Partition, offset: int) -> None:
 
 
 def go_on(partition: Partition) -> None:
-    """Do the next step, or let a thread do it and tell `partition.synced`. Raises KAFKA_STORAGE_ERROR."""
+    """Do the cut's next step, or have a thread do it and call `partition.synced`. Raises KAFKA_STORAGE_ERROR."""
     partition.sync_soon()
     if partition.log.durability.may_be_cut:
         _carry_out(partition)

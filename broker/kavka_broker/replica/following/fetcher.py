@@ -133,7 +133,7 @@ class Fetcher:
             begin(followed.partition)
         except BrokerError as error:
             log.error("partition.not_followed", partition=str(followed.partition), reason=str(error))
-            # The disk may be full, and have room later.
+            # A full disk may have room later.
             self._timers.after(self._pause_ms(followed.failures), self._begin, followed)
             followed.failures += 1
         else:
@@ -179,7 +179,7 @@ class Fetcher:
 
     def _synced(self, followed: Followed, synced: "asyncio.Future[None]") -> None:
         if not synced.cancelled():
-            synced.exception()  # an append of its time as the leader failed: that is for the clients that wait
+            synced.exception()  # an append from its time as leader failed: the waiting clients get that error
         if followed.is_asleep and self._followed.get(followed.key) is followed:
             self._wake_up(followed)
 
@@ -229,7 +229,7 @@ class Fetcher:
             if self._take_some(parts) and not self._looking_up:
                 self._ask()
                 if self._asked and self._asked[0].answer.done():
-                    self._poke()  # the answer behind it came first, and nothing else would look at it
+                    self._poke()  # a later answer came first, and nothing else would look at it
                 return
         except Exception as error:  # noqa: BLE001 - as where the task fails
             self._crash(error)
@@ -257,7 +257,7 @@ class Fetcher:
         answer.add_done_callback(self._came)
 
     def _may_hurry(self) -> bool:
-        """Whether a second fetch may go behind the one that waits at the leader: only to name new partitions."""
+        """Whether a second fetch may follow the fetch that waits at the leader: only to name new partitions."""
         return (
             len(self._asked) < IN_FLIGHT_MAX
             and self._session.is_incremental
@@ -317,7 +317,7 @@ class Fetcher:
         await self._pause()
 
     async def _pause(self) -> None:
-        """Forget every request under way, and begin again a little later."""
+        """Forget every request under way, and fetch again after a pause."""
         for asked in self._asked:
             asked.answer.cancel()
         self._asked.clear()
@@ -341,7 +341,7 @@ class Fetcher:
     def _take(self, followed: Followed, data: PartitionData, now_ms: int) -> None:
         partition = followed.partition
         if not followed.is_current or followed.is_asleep or followed.sent_offset != partition.log.log_end_offset:
-            return  # an answer from before a change: the right position is asked for again
+            return  # an answer to a fetch from before a change: the right position is asked for again
         before = (partition.log.log_end_offset, partition.log.log_start_offset)
         match take(partition, data, now_ms):
             case Next.FETCH:
@@ -449,5 +449,5 @@ class Fetcher:
 
 
 def is_good(answer: "asyncio.Future[FetchResponse]") -> bool:
-    """Whether the answer says something of partitions."""
+    """Whether the answer carries partitions instead of an error."""
     return not answer.cancelled() and answer.exception() is None and answer.result().error_code == ErrorCode.NONE

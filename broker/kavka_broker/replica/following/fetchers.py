@@ -26,7 +26,7 @@ Place = tuple[bytes, int]  # topic id, index
 
 
 class Fetchers:
-    """All fetchers of this broker. `follow` and `leave` are told of every change of a partition's role."""
+    """All fetchers of this broker. `follow` and `leave` are called at every change of a partition's role."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Fetchers:
         return iter(self._fetchers.values())
 
     def follow(self, partition: Partition) -> None:
-        """The partition is a follower: fetch it from its present leader, at its present epoch."""
+        """Fetch the partition, a follower, from its present leader at its present epoch."""
         source = self._source(partition.state.leader)
         wanted = None if source is None else (source, partition.leader_epoch)
         place = (partition.topic_id, partition.index)
@@ -77,7 +77,7 @@ class Fetchers:
         fetcher.add(partition)
 
     def leave(self, partition: Partition) -> None:
-        """Stop fetching: the partition leads, or is gone."""
+        """Stop fetching the partition: it leads now, or is gone."""
         place = (partition.topic_id, partition.index)
         at = self._at.pop(place, None)
         if at is None:

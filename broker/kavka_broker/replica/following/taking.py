@@ -30,7 +30,7 @@ class Next(Enum):
     FETCH = auto()  # from the log's end, which may be the same
     LOOK_UP = auto()  # ask the leader where its log begins and ends
     LATER = auto()  # after a pause
-    NEVER = auto()  # this leader, at this epoch: a newer decision is on its way
+    NEVER = auto()  # not from this leader at this epoch: a newer decision is on its way
 
 
 def begin(partition: Partition) -> None:
@@ -106,7 +106,7 @@ def append(partition: Partition, data: PartitionData, now_ms: int) -> None:
 
 def take_overtaken(partition: Partition, data: PartitionData) -> None:
     """Take the answer to a fetch from before the present end: another answer has brought the same records. Only the
-    high watermark and the log's start are news, and a leader tells each once.
+    high watermark and the log's start are news, and a leader reports each value once.
     """
     if data.error_code == ErrorCode.NONE and not (_has_diverged(data) or partition.log.durability.is_being_cut):
         _follow(partition, data)
@@ -124,7 +124,7 @@ def _follow(partition: Partition, data: PartitionData) -> None:
 
 
 def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
-    """Cut where the leader's log parts from this one. Raises BrokerError, also for an offset that cannot be."""
+    """Cut where the leader's log parts from this one. Raises BrokerError, also for an impossible offset."""
     if diverging.end_offset < NO_OFFSET:
         raise _impossible(partition, diverging.end_offset)
     end_offset = partition.log.log_end_offset
@@ -144,7 +144,7 @@ def cut_diverging(partition: Partition, diverging: EpochEnd) -> None:
 def resume_between(partition: Partition, leader_start: int, leader_end: int) -> Resume:
     """Resume where the leader's log spans these offsets and ours did not end between them; returns what was done.
 
-    Raises BrokerError, also for offsets that cannot be.
+    Raises BrokerError, also for impossible offsets.
     """
     if min(leader_start, leader_end) < 0:
         raise _impossible(partition, min(leader_start, leader_end))

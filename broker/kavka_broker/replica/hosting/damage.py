@@ -36,7 +36,7 @@ class Refusals:
         self._refused: dict[PartitionName, tuple[bytes, str]] = {}  # the topic's id, and the reason
 
     def lift(self, topic: Topic, index: int) -> None:
-        """Let the checkpoints forget a log that is gone, where it is not missed anymore: a new one is made."""
+        """Have the checkpoints forget a lost log that is no longer missed: a new log is made."""
         name = PartitionName(topic.name, index)
         refused_id, _ = self._refused.get(name, (topic.topic_id, ""))
         if refused_id != topic.topic_id:
@@ -46,7 +46,7 @@ class Refusals:
 
     def check(self, topic: Topic, index: int, *, is_starting: bool) -> int:
         """Return where a log ended that was closed cleanly and is gone; 0 where no log is missed. Raises
-        KAFKA_STORAGE_ERROR for a log that is gone, or another topic's, where no other replica has all records.
+        KAFKA_STORAGE_ERROR for a lost log, or another topic's, where no other replica has all records.
         """
         name, state = PartitionName(topic.name, index), topic.partitions[index]
         existing, is_alone = self._logs.get(topic.name, index), not others(self._node_id, state)

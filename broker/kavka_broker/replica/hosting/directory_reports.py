@@ -21,12 +21,12 @@ RETRY_S_MAX: Final = 10.0
 REPORTS_MAX: Final = 2_000
 
 Place = tuple[bytes, int]  # topic id, index
-#: Takes directory ids by replica to the controller. Raises BrokerError where it did not get there.
+#: Reports directory ids by replica to the controller. Raises BrokerError where the report did not arrive.
 AssignDirectories = Callable[[Mapping[Place, bytes]], Awaitable[None]]
 
 
 class DirectoryReports:
-    """Reports of replicas' directories that the controller has yet to hear."""
+    """Reports of replicas' directories that the controller has yet to take."""
 
     def __init__(self, assign: AssignDirectories | None, crash: Callable[[BaseException], None]) -> None:
         self._assign = assign
@@ -92,6 +92,6 @@ class DirectoryReports:
 
 
 def call_on(loop: asyncio.AbstractEventLoop, call: Callable[[LogDirectory], None], failed: LogDirectory) -> None:
-    """Call on the loop: a directory may fail in a thread that syncs it."""
+    """Call `call` on the loop: a directory may fail in a thread that syncs it."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(call, failed)

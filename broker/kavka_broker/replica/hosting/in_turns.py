@@ -37,7 +37,7 @@ class Turns:
             self._go_on()
 
     async def stop(self) -> None:
-        """Wait until there is no more to do."""
+        """Wait until all work is done."""
         while self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -57,7 +57,7 @@ class Turns:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._crash(error)
         else:
-            self._go_on()  # there may be more since the last look
+            self._go_on()  # more work may have come since the last look
 
 
 class InTurns(Generic[K]):

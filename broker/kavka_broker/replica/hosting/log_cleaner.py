@@ -37,7 +37,7 @@ log = get("replica")
 COMPACTED_PER_TURN: Final = 50
 OTHERS_PER_TURN: Final = 2_500
 SEGMENTS_PER_TURN: Final = 500
-#: A pause that is shorter is owed and not waited for.
+#: A shorter pause is added to the next, and not waited for.
 BREATH_MS_MIN: Final = 10
 #: The longest wait without a look at the configs.
 WAIT_MS_MAX: Final = 1_000
@@ -116,7 +116,7 @@ class LogCleaner:
 
     @property
     def progress(self) -> float:
-        """Return the progress of the cleaning that is the least far; 0 where there is none."""
+        """Return the progress of the cleaning that has come the least far; 0 where none runs."""
         return min((cleaning.progress for cleaning in self.running.values()), default=0.0)
 
     # --- which one ----------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class LogCleaner:
             except AssertionError as error:
                 self._crash(error)
                 return
-            except Exception as error:  # a defect of ours, and no reason to clean nothing any more
+            except Exception as error:  # a bug in one run must not end all cleaning
                 log.exception("cleaning.failed", error)  # noqa: TRY401
                 found = None
                 await _wait(self._stopping, WAIT_MS_MAX)
@@ -155,14 +155,14 @@ class LogCleaner:
             self._freed.set()
         except AssertionError as error:
             self._crash(error)
-        except Exception as error:  # a defect of ours, and no reason to clean nothing any more
+        except Exception as error:  # a bug in one run must not end all cleaning
             log.exception("cleaning.failed", error)  # noqa: TRY401
             await _wait(self._stopping, WAIT_MS_MAX)
         finally:
             del self._workers[found.log.name]
 
     async def clean_next(self) -> bool:
-        """Clean the log that needs it most; returns whether a log was cleaned."""
+        """Clean the log that most needs cleaning; returns whether a log was cleaned."""
         found = await self._choose()
         return found is not None and await self._clean(found)
 
@@ -277,7 +277,7 @@ class LogCleaner:
             raise Outdated("the log is on its way elsewhere")
 
     async def _breathe(self, cleaning: Cleaning, size_bytes: int) -> None:
-        """Wait as long as the rate wants; a pause that is too short is owed. Raises Outdated."""
+        """Wait as long as the rate asks for; a pause that is too short is added to the next. Raises Outdated."""
         self._pace.note(size_bytes, self._rate(), self._clock.monotonic_ms())
         while (wait_ms := self._pace.wait_ms(self._rate(), self._clock.monotonic_ms())) >= BREATH_MS_MIN:
             await _wait(self._stopping, min(wait_ms, WAIT_MS_MAX))
@@ -296,7 +296,7 @@ class LogCleaner:
         )
 
     def _tell_progress(self, cleaning: Cleaning, told_ms: float) -> float:
-        """Log now and then how far the cleaning is; returns when it was logged last."""
+        """Log the cleaning's progress now and then; returns when it was logged last."""
         now_ms = self._clock.monotonic_ms()
         if now_ms - told_ms < PROGRESS_MS:
             return told_ms

@@ -25,13 +25,13 @@ from kavka_broker.protocol.uuids import to_text
 from kavka_broker.storage.log_manager import LogManager
 
 Place = tuple[bytes, int]  # topic id, index
-#: Most partitions remembered; beyond it the oldest wait for the volume or for an in-sync replica.
+#: The most partitions remembered; beyond that the oldest wait for the volume or for an in-sync replica.
 UNMADE_MAX = 100_000
 
 
 def is_log_missing(logs: LogManager, topic: Topic, index: int, home: bytes) -> bool:
-    """Whether the log in directory `home` is not here. A log that cannot be used fails when it is opened, and may be
-    well again by then.
+    """Whether the partition's log is missing from directory `home`. An unusable log fails when it is opened, and may be
+    usable again by then.
     """
     existing = logs.get(topic.name, index)
     if existing is not None and existing.topic_id == topic.topic_id:

@@ -57,7 +57,7 @@ class Move:
 
 
 class Moves:
-    """All moves of this broker, one after the other. `moved` hears of each replica that has moved."""
+    """All moves of this broker, one after the other. `moved` is called with each replica that has moved."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Moves:
         log.info("move.begun", partition=str(partition), to=directory.path)
 
     def resume(self, hosted: Callable[[str, int], Partition | None], is_placed: Callable[[str, int], bool]) -> None:
-        """Go on with the moves that an earlier start has left half done.
+        """Continue the moves that an earlier process left half done.
 
         A copy that lost its id begins again. A copy whose log is placed here but offline is left alone, for it may
         be the last copy of the records; a copy of nothing that is placed here is kept under another name.
@@ -152,7 +152,7 @@ class Moves:
             self._logs.drop_future(move.found.path)
 
     async def stop(self) -> None:
-        """Stop; the copies stay for the next start to go on with."""
+        """Stop moving; the copies stay, and the next start continues them."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -187,7 +187,7 @@ class Moves:
                     self.cancel(move.partition)
 
     async def _open(self, place: Place, move: Move, found: FoundCopy) -> None:
-        """Open the copy of an earlier start."""
+        """Open the copy that an earlier process left."""
         config, now_ms = move.partition.log.config, self._clock.now_ms()
         future = await asyncio.to_thread(self._logs.futures.open, found, config, now_ms)
         if self._moves.get(place) is not move:
@@ -272,7 +272,7 @@ class Moves:
         return chunk.size_bytes
 
     async def _breathe(self, size_bytes: int) -> None:
-        """Wait while the rate is too high, in short steps: it may be altered meanwhile. A rate of 0 is a pause."""
+        """Wait while the rate is too high, in short steps, as the limit may be altered. A limit of 0 is a pause."""
         self.throttle.record(size_bytes)
         await asyncio.sleep(0)
         while True:
@@ -286,7 +286,7 @@ class Moves:
         future.advance_start(partition.log.log_start_offset)
         partition.log = self._logs.replace(future, move.directory, self._clock.now_ms())
         del self._moves[place]
-        partition.synced()  # the copy is synced; the log that has gone is neither synced nor cut any more
+        partition.synced()  # the copy is synced; the former log is neither synced nor cut any more
         log.info("move.done", partition=str(partition), to=move.directory.path)
         self._moved(partition)
 

@@ -76,7 +76,7 @@ class Openings:
             self._open_slice()
 
     def start(self) -> None:
-        """Start forgetting former logs in threads: there is a loop from now on."""
+        """Start forgetting former logs in threads: the loop runs from now on."""
         self._is_started = True
         self._secure_soon()
 

@@ -59,8 +59,8 @@ class ReplicaManager:
     """All partitions of this broker by topic and index.
 
     A broker in a cluster needs besides: `alter_isr` and `assign_directories` take proposals and reports to the
-    controller, `peers` and `timers` are for the fetchers, `broker_epoch` is the one of this registration, and `crash`
-    is told of a broken invariant. `directory_listeners` hear the id of each log directory that fails.
+    controller, `peers` and `timers` are for the fetchers, `broker_epoch` is this registration's, and `crash`
+    is called with a broken invariant. `directory_listeners` are called with the id of each failed log directory.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ReplicaManager:
         for topic in self._metadata.topics:
             self._host(topic, topic.partitions)
         self.openings.open_all()
-        # A log that could not be opened is no stray: it may be all that there is of its partition.
+        # A log that could not be opened is no stray: it may be the partition's only copy.
         self._logs.remove_strays(
             (topic.name, index)
             for topic in self._metadata.topics
@@ -141,7 +141,7 @@ class ReplicaManager:
         )
 
     def start(self) -> None:
-        """Follow, and watch the followers: the broker is registered."""
+        """Start fetching and checking followers: the broker is registered."""
         self._is_started = True
         loop = asyncio.get_running_loop()
         self._logs.on_offline = lambda failed: call_on(loop, self._directory_failed, failed)
@@ -278,13 +278,13 @@ class ReplicaManager:
         self.departures.end_now(topic.name, index)
         self._logs.make_way(topic.name, index, topic_id)
         if self._is_given_up(topic.partitions[index]) and self._logs.unusable(topic.name, index) is not None:
-            self._set_aside(topic.name, index)  # ahead of what follows: a thread has to forget this log, too
+            self._set_aside(topic.name, index)  # before the partition is opened: a thread has to forget this log, too
         self._refusals.lift(topic, index)
         if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
     def _open_again(self, topic_id: bytes, index: int) -> None:
-        """Try again to open logs: the disk had no room, or failed, and may be well by now."""
+        """Try again to open logs: the disk was full or failed, and may work by now."""
         topic = self._metadata.topics.by_id(topic_id)
         hosted = None if topic is None else self.get(topic.name, index)
         if self._is_started and (hosted is None or hosted.topic_id != topic_id):
@@ -359,7 +359,7 @@ class ReplicaManager:
         return True
 
     async def damage_told(self) -> None:
-        """Wait until the controller knows which replicas the start has found damaged, and where the others are."""
+        """Wait until the controller knows which replicas the start found damaged, and where the others are."""
         await self._reports.told()
 
     def _hand_over(self, partition: Partition, state: PartitionState) -> None:
@@ -451,7 +451,7 @@ class ReplicaManager:
         return state.directory_of(self._node_id) in GIVEN_UP and state.leader not in (NO_LEADER, self._node_id)
 
     def _refused(self, partition: Partition) -> None:
-        """Handle a log that takes no records. It holds up every client that counts on this replica: as the leader it
+        """Handle a log that takes no records. This broker holds up all clients that need the replica: as the leader it
         refuses records that others could take, as an in-sync replica it lets the leader wait. So this broker should not
         take part, unless a replicated partition that it leads would have no leader then.
         """
@@ -471,13 +471,13 @@ class ReplicaManager:
         self._set_aside(partition.topic, partition.index)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """Take its replicas offline until the broker starts again with a directory that works."""
+        """Take the directory's replicas offline until the broker starts again with a directory that works."""
         lost = [partition for partition in self if self.directory_of(partition) is directory]
         log.error("directory.lost", directory=directory.path, partitions=len(lost))
         for partition in lost:
             self._give_up(partition, ErrorCode.KAFKA_STORAGE_ERROR)
             if partition.state.directory_of(self._node_id) != directory.directory_id:
-                # The controller would not count the replica as lost: it has yet to hear that it was here.
+                # The controller would not count the replica as lost: it does not know yet that the replica was here.
                 self._reports.report((partition.topic_id, partition.index), LOST_DIRECTORY)
         # A directory whose id could not be read was not registered: the controller would not know it.
         if directory.directory_id != ZERO:

@@ -81,7 +81,7 @@ class Line:
             return
         if (error := worker.exception()) is not None:
             self._crash(error)
-        self._employ()  # for partitions that came when this worker was done already
+        self._employ()  # for partitions that came after this worker was done
 
     async def _work(self) -> None:
         while self._waiting:

@@ -164,7 +164,7 @@ class Partition:
         self._trimmed.fail(BrokerError(code))
 
     def interrupt(self) -> None:
-        """Wake every fetch that waits here."""
+        """Wake every fetch that waits for this partition."""
         for watcher in [*self.watchers, *self.stable_watchers]:
             watcher.interrupt()
         self._tell_followers()
@@ -421,7 +421,7 @@ class Partition:
         if outcome is ProposalOutcome.DONE:
             self.followers_changed()
         elif outcome is ProposalOutcome.REFUSED:
-            # The proposal is not repeated at once: the controller knows something that is on its way here.
+            # The proposal is not repeated now: the controller has newer metadata that is on its way here.
             self._advance()
         return outcome
 

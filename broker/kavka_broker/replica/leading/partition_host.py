@@ -12,7 +12,7 @@ class PartitionHost(Protocol[P_contra]):
     """The broker, as a partition sees it."""
 
     lag_ms_max: float
-    # Followers serve consumers, which shall hear of a new high watermark at once, not with the next records.
+    # Followers serve consumers, which should learn of a new high watermark now, not with the next records.
     hurries_high_watermark: bool
 
     def contact(self, broker_id: int) -> Contact: ...
@@ -26,7 +26,7 @@ class PartitionHost(Protocol[P_contra]):
         ...
 
     def sync(self, partition: P_contra) -> None:
-        """Sync the partition's log; `partition.synced` is told when that is done."""
+        """Sync the partition's log; `partition.synced` is called when that is done."""
         ...
 
     def damaged(self, partition: P_contra) -> None:

@@ -55,7 +55,7 @@ class FetchWaiter:
             self._wake()
 
     def interrupt(self) -> None:
-        """Wake the fetch to look again: the partition changed hands or went away."""
+        """Wake the fetch to look again: the partition's leader changed, or it is gone."""
         self._wake()
 
     def _wake(self) -> None:
@@ -65,7 +65,7 @@ class FetchWaiter:
     def _leave(self, _: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None  # breaks the cycle of waiter and timer, so that the garbage collector has nothing to do
+            self._timer = None  # breaks the cycle of waiter and timer, so that no garbage collection is needed
         for waiting in self._lists:
             waiting.remove(self)
 

@@ -18,8 +18,8 @@ class SessionPartition:
         self.log_start_offset = -1
 
     def ask_again(self, position: FetchPartition) -> None:
-        """Take the place from which the client fetches now. In another leader epoch a follower begins again, and drops
-        what it was told before: it has to be told again.
+        """Take the offset from which the client fetches now. In another leader epoch a follower begins again, and drops
+        the offsets that it was told before: it has to be told them again.
         """
         if position.current_leader_epoch != self.position.current_leader_epoch:
             self.sent_high_watermark = self.log_start_offset = -1

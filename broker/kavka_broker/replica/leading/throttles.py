@@ -40,7 +40,7 @@ class Throttle:
 
     @property
     def allows_nothing(self) -> bool:
-        """Whether the limit is 0: not even what comes first passes."""
+        """Whether the limit is 0: not even the first bytes pass."""
         return self._limit() <= 0
 
     @property

@@ -86,7 +86,7 @@ class FetchSession:
 
     def takes_as(self, broker_epoch: int) -> bool:
         """Whether the follower asks as the same incarnation as before. A broker that registers again goes on with its
-        sessions: leaders have to hear the new epoch for each partition, otherwise it would not count.
+        sessions: leaders have to get the new epoch for each partition, otherwise the fetch would not count.
         """
         before, self.broker_epoch = self.broker_epoch, broker_epoch
         return before == broker_epoch
@@ -197,13 +197,13 @@ class FetchSessions:
         if not session.partitions:
             self.drop(session.session_id)
             return FetchContext((), None, is_incremental=True)
-        # A partition that a follower does not name is looked at when there is news of it.
+        # A partition that the follower does not name is read when there is news of it.
         is_known = session.takes_as(request.replica_state.replica_epoch)
         looked_at = named if session.feed is not None and is_known else session.partitions.values()
         return FetchContext(looked_at, session, is_incremental=True)
 
     def drop(self, session_id: int) -> None:
-        """End a session, if it is there: its client is gone, or begins again."""
+        """End a session, if it exists: its client is gone, or begins again."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             session.close()

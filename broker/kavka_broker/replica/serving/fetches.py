@@ -40,7 +40,7 @@ class Fetches:
         self._timers = timers
 
     def feed(self, poll: Poll, follower: Follower, on_lost: list[Callable[[], None]] | None) -> None:
-        """Make it the poll of a follower, which looks at the partitions it names and at those with news. Its session
+        """Make `poll` a follower's, which reads the partitions that it names and those with news. Its session
         begins at once, and ends with its connection, which calls `on_lost`.
         """
         self._replicas.heard_from(follower.broker_id)
@@ -49,7 +49,7 @@ class Fetches:
         poll.partitions = with_news(poll.partitions, poll.feed)
 
     def open(self, context: FetchContext) -> None:
-        """Open the session that was asked for, now that its client will hear of it."""
+        """Open the session that was asked for: the answer now names it to the client."""
         self.sessions.open(context, self._clock.monotonic_ms())
 
     def _feed_of(self, context: FetchContext, on_lost: list[Callable[[], None]] | None) -> Feed:

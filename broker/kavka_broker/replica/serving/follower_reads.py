@@ -40,7 +40,7 @@ def read_as_follower(
     end_offset = log.log_end_offset
     if offset != end_offset:
         size = max(0, min(position.partition_max_bytes, bytes_max))
-        # Batches that this process wrote are not checked until a follower asks for them again; a long poll asks once.
+        # Batches written by this process are not checked until a follower asks for them again; a long poll asks once.
         is_doubted = (size > 0 or at_least_one) and partition.asks_again(follower.broker_id, offset)
         data.records = partition.read(offset, size, end_offset, at_least_one, is_doubted=is_doubted).parts
     if has_waited:

@@ -38,7 +38,7 @@ class Poll:
     """A fetch: its client, its partitions, and how long it may wait for `needed_bytes`."""
 
     context: FetchContext
-    partitions: Collection[SessionPartition]  # to look at
+    partitions: Collection[SessionPartition]  # to be read
     bytes_max: int
     needed_bytes: int
     wait_ms: int
@@ -56,20 +56,20 @@ class Poll:
         return len(self.partitions) > AT_ONCE_MAX
 
     def begun(self) -> Reading:
-        """Return a pass in which nothing was read so far."""
+        """Return a new pass, in which nothing has been read."""
         # A follower that opens a session is answered at once: only then can it add a partition to it.
         context = self.context
         opens = self.follower is not None and context.session is not None and not context.is_incremental
         return Reading([], [], is_due=opens)
 
     def look_again(self) -> None:
-        """Have the next pass look at news since the last one too."""
+        """Have the next pass read partitions with news since the last pass, too."""
         self.has_waited = True
         if self.feed is not None:
             self.partitions = with_news(self.partitions, self.feed)
 
     def end(self) -> None:
-        """Leave no list that waits for news: its answer is there, or its connection has ended."""
+        """Take the poll off every list: its answer is made, or its connection has ended."""
         if self.waiter is not None:
             self.waiter.give_up()
         if self.feed is not None and self.context.session is None:

@@ -47,7 +47,7 @@ class Reader:
         return reading
 
     def read(self, partitions: Iterable[SessionPartition], poll: Poll, reading: Reading) -> None:
-        """Add these partitions of the poll to what was read."""
+        """Read these partitions of the poll into `reading`."""
         read = self._read_as_consumer if poll.follower is None else self._read_as_follower
         for asked in partitions:
             try:
@@ -150,7 +150,7 @@ def _read_limited(
     room_bytes = max(0, min(limit_bytes, config.kavka_topic_consumer_byte_rate - taken_bytes))
     chunk = partition.read(fetch_offset, min(allowed_bytes, room_bytes), upper_offset, at_least_one)
     reading.of_limited[partition.topic] = taken_bytes + chunk.size_bytes
-    reading.is_due |= room_bytes < allowed_bytes and chunk.end_offset < upper_offset  # more will not fit by waiting
+    reading.is_due |= room_bytes < allowed_bytes and chunk.end_offset < upper_offset  # waiting would not make more fit
     return chunk
 
 
