@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
 
+from crc32c import crc32c
+
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.names import PartitionName
 
@@ -67,8 +69,16 @@ def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[PartitionName, int]) -> None:
     assert min(offsets.values(), default=0) >= 0, f"{path}: a number below 0: {min(offsets.values())}"
-    lines = [f"{name.topic} {name.partition} {offset}" for name, offset in sorted(offsets.items())]
-    disk.write_file(path, _text(lines))
+    disk.write_file(path, _offsets_text(offsets))
+
+
+def checksum(offsets: Mapping[PartitionName, int]) -> int:
+    """Return the CRC of the file in which these offsets are written."""
+    return crc32c(_offsets_text(offsets))
+
+
+def _offsets_text(offsets: Mapping[PartitionName, int]) -> bytes:
+    return _text([f"{name.topic} {name.partition} {offset}" for name, offset in sorted(offsets.items())])
 
 
 def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
@@ -97,5 +107,8 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
 
 def write_epochs(disk: Disk, path: str, entries: list[tuple[int, int]], *, durable: bool) -> None:
     assert entries == sorted(entries), f"{path}: epochs do not ascend: {entries}"
+    assert all(former[1] < later[1] for former, later in pairwise(entries)), (
+        f"{path}: epochs without records: {entries}"
+    )
     assert all(epoch >= 0 <= offset for epoch, offset in entries), f"{path}: a number below 0: {entries}"
     disk.write_file(path, _text([f"{epoch} {offset}" for epoch, offset in entries]), durable=durable)

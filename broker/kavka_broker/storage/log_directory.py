@@ -4,7 +4,8 @@ A directory belongs to one node of one cluster, and says so in `meta.properties`
 to a newer format, is refused before anything in it is touched. While a broker runs it holds `.lock`, which Kafka
 respects too. A clean stop leaves `.kafka_cleanshutdown`; the next start takes it away before it opens the first log,
 so that the mark can never speak for logs that have changed since. A start that dies before, as one that waits for its
-quorum may, leaves the mark to the next.
+quorum may, leaves the mark to the next. The mark has a checksum of the high watermarks, a field that Kafka passes over:
+nothing in a log says what was committed, so their file may be another one, and every number in it possible.
 """
 
 import json
@@ -31,6 +32,8 @@ META_PROPERTIES: Final = "meta.properties"
 META_VERSION: Final = 1
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 CLEAN_SHUTDOWN_VERSION: Final = 0
+#: A field of the mark that Kafka has not.
+WATERMARKS_CHECKSUM: Final = "kavka.highWatermarksChecksum"
 LOCK: Final = ".lock"
 UNKNOWN_BROKER_EPOCH: Final = -1
 #: What a directory that was full has to have left to count again, or that share of a small volume.
@@ -104,6 +107,7 @@ class LogDirectory:
         self._disk = disk
         self._lock: Lock | None = None
         self.broker_epoch: int | None = None
+        self._watermarks_checksum: int | None = None  # by the mark of a clean stop of Kavka
         self.recovery_points: dict[PartitionName, int] = {}
         self.high_watermarks: dict[PartitionName, int] = {}
         self.log_starts: dict[PartitionName, int] = {}
@@ -122,7 +126,7 @@ class LogDirectory:
             self.broker_epoch = self._read_clean_shutdown()
             self.is_clean = self.broker_epoch is not None
             self.recovery_points = self._read(checkpoints.RECOVERY_POINTS)
-            self.high_watermarks = self._read(checkpoints.HIGH_WATERMARKS)
+            self.high_watermarks = self._as_left(self._read(checkpoints.HIGH_WATERMARKS))
             self.log_starts = self._read(checkpoints.LOG_STARTS)
             is_clean, self.cleaned_offsets = self.is_clean, self._read(checkpoints.CLEANED_OFFSETS)
             self.is_clean = is_clean  # otherwise some of it is cleaned once more, and nothing has to be recovered
@@ -138,8 +142,9 @@ class LogDirectory:
             return None
         try:
             content = json.loads(data)
+            self._watermarks_checksum = content.get(WATERMARKS_CHECKSUM)
             return int(content["brokerEpoch"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return UNKNOWN_BROKER_EPOCH
 
     def unmark_clean(self) -> None:
@@ -159,6 +164,13 @@ class LogDirectory:
             log.warning("checkpoint.ignored", reason=str(problem))
             self.is_clean = False
             return {}
+
+    def _as_left(self, marks: dict[PartitionName, int]) -> dict[PartitionName, int]:
+        """Return the high watermarks that were read; none where a clean stop has left others."""
+        if self._watermarks_checksum in (None, checkpoints.checksum(marks)):
+            return marks
+        log.warning("checkpoint.ignored", reason=f"{self.path}: high watermarks are not those of the clean stop")
+        return {}
 
     def write(self, name: str, offsets: Mapping[PartitionName, int]) -> None:
         assert self._lock is not None, f"{self.path} is not locked"
@@ -254,7 +266,14 @@ class LogDirectory:
         """Mark the directory clean: every log was closed."""
         assert self.is_online, f"{self.path} has failed"
         assert self._lock is not None, f"{self.path} is not locked"
-        content = json.dumps({"version": CLEAN_SHUTDOWN_VERSION, "brokerEpoch": broker_epoch})
+        assert broker_epoch >= UNKNOWN_BROKER_EPOCH, f"{self.path} would be left at broker epoch {broker_epoch}"
+        content = json.dumps(
+            {
+                "version": CLEAN_SHUTDOWN_VERSION,
+                "brokerEpoch": broker_epoch,
+                WATERMARKS_CHECKSUM: checkpoints.checksum(self.high_watermarks),
+            }
+        )
         self._disk.write_file(os.path.join(self.path, CLEAN_SHUTDOWN), content.encode())
 
     def space(self) -> tuple[int, int]:

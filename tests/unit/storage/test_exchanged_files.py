@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
+from kavka_broker.storage.checkpoints import HIGH_WATERMARKS
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import LOG, SNAPSHOT
 from kavka_broker.storage.producer_snapshot import _MARK
@@ -144,3 +145,37 @@ def test_what_compaction_has_rewritten_is_no_other_log() -> None:
     disk.overwrite(path, bytes(data))
     log = opened(disk)
     assert not log.damage
+
+
+# --- high watermarks -------------------------------------------------------------------------------------------------
+
+
+def left_at(committed: int) -> SimDisk:
+    """Closed cleanly, with a high watermark below the end."""
+    disk = formatted()
+    manager = start(disk)
+    log = manager.create("t", 0, ID, config())
+    for sequence in range(RECORDS):
+        send(log, b"t", sequence, 7)
+    manager.close(broker_epoch=5, high_watermark_of=lambda _: committed)
+    return disk
+
+
+def test_high_watermarks_of_a_clean_stop_are_believed() -> None:
+    assert start(left_at(5)).high_watermark("t", 0) == 5
+
+
+def test_high_watermarks_of_another_directory_are_not_believed() -> None:
+    disk = left_at(5)
+    disk.overwrite(f"/data/{HIGH_WATERMARKS}", left_at(9).read_file(f"/data/{HIGH_WATERMARKS}"))
+    manager = start(disk)
+    assert manager.high_watermark("t", 0) == 0
+    assert manager.directories[0].is_clean, "nothing has to be recovered"
+    manager.close(broker_epoch=6, high_watermark_of=lambda _: 7)
+    assert start(disk).high_watermark("t", 0) == 7
+
+
+def test_high_watermarks_behind_a_mark_of_kafka_are_believed() -> None:
+    disk = left_at(5)
+    disk.overwrite("/data/.kafka_cleanshutdown", b'{"version":0,"brokerEpoch":5}')
+    assert start(disk).high_watermark("t", 0) == 5

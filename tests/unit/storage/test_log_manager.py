@@ -279,7 +279,7 @@ def test_a_clean_stop_needs_no_recovery() -> None:
     log = manager.create("t", 0, ID, SMALL)
     fill(log, 12)
     manager.close(broker_epoch=5)
-    assert disk.read_file("/data/.kafka_cleanshutdown") == b'{"version": 0, "brokerEpoch": 5}'
+    assert b'"version": 0, "brokerEpoch": 5' in disk.read_file("/data/.kafka_cleanshutdown")
     disk.kill()
     manager = start(disk)
     assert manager.directories[0].broker_epoch == 5
