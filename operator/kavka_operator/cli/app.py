@@ -56,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     _add_top(commands)
     _add_quota(commands)
     _add_doctor(commands)
+    _add_export(commands)
     demo = _add(
         commands,
         "demo",
@@ -294,6 +295,17 @@ def _add_doctor(commands: Any) -> None:
     doctor.add_argument("--output", "-o", choices=("text", "json"), default="text", help="How to print.")
 
 
+def _add_export(commands: Any) -> None:
+    export = _add(
+        commands,
+        "export",
+        _export,
+        "Print topics and quotas as resources that change nothing when they are applied; of any Kafka too, which then"
+        " gets a KafkaCluster named as --cluster says. What has a resource already is left out.",
+    )
+    _add_target(export, has_pages=False)
+
+
 def _up(options: Options) -> int:
     from kavka_operator.cli.running import up
 
@@ -392,6 +404,12 @@ def _doctor(options: Options) -> int:
     from kavka_operator.cli.doctoring import doctor
 
     return doctor(_asked(options), options.output)
+
+
+def _export(options: Options) -> int:
+    from kavka_operator.cli.exporting import export
+
+    return export(_asked(options))
 
 
 def _recommend(options: Options) -> int:

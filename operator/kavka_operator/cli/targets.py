@@ -10,6 +10,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, cluster_key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.stored import UnreadableError, part, resource_from
+from kavka_operator.api.topic import Topic
 from kavka_operator.cli.asking import address_of
 from kavka_operator.cli.places import KubernetesPlace, Whereabouts, place_of
 from kavka_operator.cli.steering import cluster_document
@@ -35,12 +36,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest."""
+    """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest; `claimed`
+    are the topics that have a resource.
+    """
 
     name: str
     bootstrap: str
     urls: tuple[str, ...] = ()
     owners: Mapping[AnyEntity, ClientQuota] = field(default_factory=dict)
+    claimed: frozenset[str] = frozenset()
     security: Security = OPEN
     namespace: str = "default"
 
@@ -64,8 +68,8 @@ def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
     """A cluster whose resource an API server keeps. Raises CommandError."""
     cluster = cluster_of(cluster_document(place, name, namespace))
     bootstrap, security = reached(place, cluster)
-    quotas = [found for found in resources_of(place, cluster) if isinstance(found, ClientQuota)]
-    return Target(cluster.name, bootstrap, (), _owners(quotas), security)
+    resources = resources_of(place, cluster)
+    return Target(cluster.name, bootstrap, (), _owners(resources), _claimed(resources), security)
 
 
 def cluster_of(document: Document) -> KafkaCluster:
@@ -124,12 +128,18 @@ def urls_of(metrics: str) -> tuple[str, ...]:
 
 
 def _local(layout: Layout) -> Target:
-    quotas = [resource for resource in Store(layout).all() if isinstance(resource, ClientQuota)]
-    return Target(layout.cluster, address_of(layout), _pages(layout), _owners(quotas))
+    resources = Store(layout).all()
+    return Target(layout.cluster, address_of(layout), _pages(layout), _owners(resources), _claimed(resources))
 
 
-def _owners(quotas: Sequence[ClientQuota]) -> dict[AnyEntity, ClientQuota]:
+def _claimed(resources: Sequence[AnyResource]) -> frozenset[str]:
+    """The topics that have a resource."""
+    return frozenset(resource.topic_name for resource in resources if isinstance(resource, Topic))
+
+
+def _owners(resources: Sequence[AnyResource]) -> dict[AnyEntity, ClientQuota]:
     """The resource that sets the quota of each entity: of several the oldest."""
+    quotas = [resource for resource in resources if isinstance(resource, ClientQuota)]
     youngest_first = sorted(quotas, key=lambda quota: quota.seniority, reverse=True)
     return {entity_of(quota.spec.entity): quota for quota in youngest_first}
 

@@ -1,0 +1,125 @@
+"""Topics and quotas of a Kafka as resources that, once applied, change nothing of it: pure.
+
+Only what a topic has of its own is written, so that defaults stay the cluster's. What no resource can say is left out,
+and told.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.complaints import DOTTED_NAME_PATTERN
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.api.quantity import spell
+from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
+from kavka_operator.api.shapes import InvalidError
+from kavka_operator.api.topic import INTERNAL_TOPICS
+from kavka_operator.domain.entities import entity_text, to_wire
+from kavka_operator.domain.seen import SeenTopic
+from kavka_operator.reconcile.moves import LISTS
+
+NAME_LENGTH_MAX = 120
+INTERNAL = {*INTERNAL_TOPICS, "__remote_log_metadata"}
+FIELDS = {"user": "user", "client-id": "clientId", "ip": "ip"}
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What exported resources have in common: the name of the KafkaCluster, and a namespace if one is to be written."""
+
+    cluster: str
+    namespace: str | None = None
+
+    def resource(self, kind: str, name: str, spec: Mapping[str, Any]) -> Document:
+        """A resource as a person writes it."""
+        place = {} if self.namespace is None else {"namespace": self.namespace}
+        return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name, **place}, "spec": dict(spec)}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something that is not exported: what, and why."""
+
+    what: str
+    why: str
+
+
+def cluster_resource(wanted: Wanted, bootstrap: str) -> Document:
+    """The KafkaCluster of a Kafka that others run."""
+    return wanted.resource("KafkaCluster", wanted.cluster, {"external": {"bootstrapServers": bootstrap}})
+
+
+def exported_topics(wanted: Wanted, topics: Iterable[SeenTopic]) -> Iterator[Document | LeftOut]:
+    """A Topic for each topic that is not Kafka's own, by name."""
+    for topic in sorted(topics, key=lambda topic: topic.name):
+        if topic.name not in INTERNAL:
+            yield _judged(wanted.resource("Topic", name := resource_name(topic.name), _topic_spec(wanted, topic, name)))
+
+
+def exported_quotas(wanted: Wanted, quotas: Mapping[AnyEntity, Mapping[str, float]]) -> Iterator[Document | LeftOut]:
+    """A ClientQuota for each entity with a limit, by its words."""
+    for entity, values in sorted(quotas.items(), key=lambda entry: entity_text(entry[0])):
+        words = f"the quota of {entity_text(entity)}"
+        if foreign := sorted(set(values) - set(KAFKA_KEYS)):
+            yield LeftOut(words, f"has {foreign[0]}, which a limit alone does not say")
+            continue
+        if broken := [key for key, value in values.items() if key.endswith("byte_rate") and value != int(value)]:
+            yield LeftOut(words, f"{broken[0]} is {values[broken[0]]!r}, and a resource has whole bytes")
+            continue
+        if values:
+            name = resource_name("-".join(name or "default" for name in to_wire(entity).values()), repr(entity))
+            yield _judged(wanted.resource("ClientQuota", name, _quota_spec(wanted, entity, values)))
+
+
+def resource_name(text: str, identity: str | None = None) -> str:
+    """A name for a resource: the text where Kubernetes takes it, otherwise what is left of it and a sum of all.
+
+    `identity` is what the sum is of, where two things may have the same text; then it is always there.
+    """
+    if identity is None and len(text) <= NAME_LENGTH_MAX and re.fullmatch(DOTTED_NAME_PATTERN, text):
+        return text
+    cleaned = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in text.lower().split("."))
+    words = ".".join(part for part in cleaned if part)[: NAME_LENGTH_MAX - 9].strip("-.")
+    return "-".join(part for part in (words, f"{zlib.crc32((identity or text).encode()):08x}") if part)
+
+
+def _topic_spec(wanted: Wanted, topic: SeenTopic, name: str) -> Document:
+    """The replication factor is left to what there is where partitions differ in it: it would be made the same."""
+    factors = {len(replicas) for replicas in topic.assignment.values()} or {topic.replication_factor}
+    config = {key: value for key, value in sorted(topic.overrides.items()) if key not in LISTS}
+    return {
+        "clusterRef": {"name": wanted.cluster},
+        **({"topicName": topic.name} if topic.name != name else {}),
+        "partitions": topic.partitions,
+        **({"replicationFactor": factors.pop()} if len(factors) == 1 else {}),
+        **({"config": config} if config else {}),
+    }
+
+
+def _quota_spec(wanted: Wanted, entity: AnyEntity, values: Mapping[str, float]) -> Document:
+    parts = to_wire(entity).items()
+    return {
+        "clusterRef": {"name": wanted.cluster},
+        "entity": {FIELDS[kind]: {"default": True} if name is None else {"name": name} for kind, name in parts},
+        "limits": {
+            field: spell(values[key]) if key.endswith("byte_rate") else values[key]
+            for key, field in KAFKA_KEYS.items()
+            if key in values
+        },
+    }
+
+
+def _judged(document: Document) -> Document | LeftOut:
+    """The document, if our own rules take it."""
+    try:
+        KINDS[document["kind"]].decode(document)
+    except InvalidError as error:
+        path, message = error.faults[0]
+        identity = f"{document['kind']} {document['metadata']['name']}"
+        return LeftOut(identity, f"{'.'.join(map(str, path))} {message}")
+    return document

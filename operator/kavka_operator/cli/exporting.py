@@ -1,0 +1,52 @@
+"""`kavka export`: topics and quotas of a cluster as resources. It only reads, and says on stderr what is left out."""
+
+import sys
+from collections.abc import Iterable
+
+import yaml
+
+from kavka_operator.cli.exported import Document, LeftOut, Wanted, cluster_resource, exported_quotas, exported_topics
+from kavka_operator.cli.targets import Asked, Target, target
+from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.onlooking import Onlooker
+
+NAME = "kafka"
+
+
+def export(asked: Asked) -> int:
+    """Print the resources; the exit code."""
+    try:
+        found = target(asked)
+        seen = _seen(found)
+    except (CommandError, AdminError) as error:
+        return complain(error)
+    is_other = asked.bootstrap is not None
+    wanted = Wanted((asked.cluster or NAME) if is_other else found.name, asked.where.namespace)
+    topics = [topic for name, topic in seen.topics.items() if name not in found.claimed]
+    quotas = {entity: values for entity, values in seen.quotas.items() if entity not in found.owners}
+    head = [cluster_resource(wanted, found.bootstrap)] if is_other else []
+    _print([*head, *exported_topics(wanted, topics), *exported_quotas(wanted, quotas)])
+    if found.claimed or found.owners:
+        words = f"{len(found.claimed)} topics and {len(found.owners)} quotas that have a resource"
+        sys.stderr.write(f"left out: {words}\n")
+    return 0
+
+
+def _print(parts: Iterable[Document | LeftOut]) -> None:
+    texts = []
+    for part in parts:
+        if isinstance(part, LeftOut):
+            sys.stderr.write(f"left out: {part.what}: {part.why}\n")
+        else:
+            texts.append(yaml.safe_dump(part, sort_keys=False, allow_unicode=True, width=110))
+    say("---\n".join(texts).rstrip() if texts else "# no topics and no quotas")
+
+
+def _seen(found: Target) -> SeenCluster:
+    client = Onlooker(found.bootstrap, found.security)
+    try:
+        return client.look({partition.topic for partition in client.members().partitions})
+    finally:
+        client.close()
