@@ -26,7 +26,7 @@ class Pending:
     @property
     def waits_for_somebody(self) -> bool:
         """Whether a person or a time holds the change back: it is as was asked, only later."""
-        return self.reason in {"RolloutHeld", "RolloutWaits"}
+        return self.reason in {"RolloutHeld", "RolloutWaits", "OperatorUpgraded"}
 
 
 @dataclass(slots=True)

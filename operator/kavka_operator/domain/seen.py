@@ -166,7 +166,8 @@ class SeenNode:
 
     `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now,
     `obstacles` what it says itself about why it does not serve. `lost` are the ids of directories that are gone, and
-    that empty ones will take the place of at its next start.
+    that empty ones will take the place of at its next start. One that `is_as_asked` was started with all that the
+    resource asks for: what is wanted otherwise follows from the operator's version.
     """
 
     id: int
@@ -177,6 +178,7 @@ class SeenNode:
     changed: tuple[str, ...] = ()
     obstacles: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    is_as_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ that is not in the list, joins as an observer, and never votes as the controller
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
-from kavka_operator.domain.seen import ControllerPlace, WantedNode
+from kavka_operator.domain.seen import ControllerPlace, SeenNode, WantedNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import manifests, seeing
 from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
@@ -27,6 +27,7 @@ from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
 from kavka_operator.platform.kubernetes.objects import ClusterKey
 from kavka_operator.platform.kubernetes.podless import Podless
+from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
 from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
@@ -77,6 +78,7 @@ class Hosted:
             for node in nodes
         }
         seen = seeing.seen_nodes(known, {number: self._changes(layout) for number, layout in self._layouts.items()})
+        seen |= {number: self._judged(seen[number]) for number in seen.keys() & self._layouts.keys()}
         marks = seeing.stamp(known, seen)
         problems = faults(self._layouts.values(), known, self.image) or self._provide(cluster)
         if problems:
@@ -299,6 +301,11 @@ class Hosted:
         found = changed(seeing.settings_of(self._known, number), properties(layout))
         other = ("spec.image",) if image is not None and image != seeing.image_of(self._known, number) else ()
         return (*found, *other)
+
+    def _judged(self, node: SeenNode) -> SeenNode:
+        """The node, with whether it has all that the resource asks of it."""
+        started = seeing.template_of(self._known, node.id)
+        return replace(node, is_as_asked=is_as_asked(self._layouts[node.id], started))
 
     def _volumes(self, layout: Layout) -> tuple[Any, ...]:
         sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}

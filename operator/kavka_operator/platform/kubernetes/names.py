@@ -20,6 +20,7 @@ ROLE = "kavka.dev/role-"  # and the role itself: a node may have two
 YES = "true"
 
 FINGERPRINT = "kavka.dev/fingerprint"
+ASKED = "kavka.dev/asked"
 SETTINGS = "kavka.dev/settings"
 CLUSTER_ID = "kavka.dev/cluster-id"
 DIRECTORY_ID = "kavka.dev/directory-id"

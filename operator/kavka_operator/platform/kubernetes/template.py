@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kavka_operator.platform.kubernetes.names import (
+    ASKED,
     CLUSTER,
     FINGERPRINT,
     SETTINGS,
@@ -17,6 +18,7 @@ from kavka_operator.platform.kubernetes.names import (
     claim_name,
     node_labels,
 )
+from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import (
     Layout,
     controller_port,
@@ -58,7 +60,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
     return {
         "metadata": {
             "labels": node_labels(layout.name, layout.node),
-            "annotations": {FINGERPRINT: fingerprint(layout), SETTINGS: properties(layout)},
+            "annotations": {FINGERPRINT: fingerprint(layout), ASKED: mark_of(layout), SETTINGS: properties(layout)},
         },
         "spec": {
             "automountServiceAccountToken": False,

@@ -35,6 +35,7 @@ class Diagnosis:
     standing: Standing
     words: str = ""
     is_alive: bool = True  # there is a process
+    is_as_asked: bool = False  # the operator's version alone gives it other settings
 
     @property
     def id(self) -> int:
@@ -59,7 +60,8 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
     if seen.fingerprint != node.fingerprint:
         serves = seen.state == "Running" and _has_joined(node, cluster)
         standing = Standing.STALE if serves else Standing.UNREADY
-        return Diagnosis(node, standing, have_changed(seen.changed), seen.state in {"Running", "Starting"})
+        is_alive = seen.state in {"Running", "Starting"}
+        return Diagnosis(node, standing, have_changed(seen.changed), is_alive, seen.is_as_asked)
     if seen.state == "Failed":
         return Diagnosis(node, Standing.LOST, seen.message or "does not run")
     return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing)

@@ -85,10 +85,16 @@ class _Roll:
         return held or self._pause() or self._next(self.survey)
 
     @property
+    def asked_for(self) -> Sequence[Diagnosis]:
+        """The nodes to restart, without those that have what the resource asks for, unless a person approved those."""
+        is_approved = self.cluster.metadata.annotations.get(APPROVE) == self.plan.hash
+        return [diagnosis for diagnosis in self.plan.order if is_approved or not diagnosis.is_as_asked]
+
+    @property
     def order(self) -> Sequence[Diagnosis]:
         """The nodes that are to be restarted and are not held."""
         held = self._names_held()
-        return [diagnosis for diagnosis in self.plan.order if not {str(diagnosis.id), EVERY_NODE} & held]
+        return [diagnosis for diagnosis in self.asked_for if not {str(diagnosis.id), EVERY_NODE} & held]
 
     def _names_held(self) -> set[str]:
         return set(self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split())
@@ -105,11 +111,14 @@ class _Roll:
     def _held(self) -> ClusterPlan | None:
         """What a person has set in the way of any restart."""
         rollout = self.cluster.spec.rollout
-        listed = named([diagnosis.id for diagnosis in self.plan.order])
+        listed = named([diagnosis.id for diagnosis in self.asked_for or self.plan.order])
         if rollout.hold:
             return self._leave("RolloutHeld", [f"{listed} for spec.rollout.hold: false"])
         if fault := self._fault_of_hold():
             return self._leave("RolloutHeld", [fault])
+        if self.plan.order and not self.asked_for:
+            words = f"this version of the operator gives them other settings: {self.plan.order[0].words}"
+            return self._leave("OperatorUpgraded", [f"{listed} for the annotation {APPROVE}={self.plan.hash}; {words}"])
         if self.plan.order and not self.order:
             return self._leave("RolloutHeld", [f"{listed} for the end of the annotation {HOLD_NODES}"])
         approved = self.cluster.metadata.annotations.get(APPROVE)

@@ -1,0 +1,48 @@
+"""What a resource itself asks of a node that is a pod, apart from what this version of the operator makes of it. Pure.
+
+A node whose settings are to be others, and of which the resource asks the same as when it was started, is to have them
+only because the operator is another version. Such a node is not restarted before a person approves it.
+
+A mark outlives the version that wrote it. So a field that later versions add to what is asked may only count where it
+is set; and a setting that the node was started with counts also where brokers take it while they run by now.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import Any
+
+from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.settings import dynamic
+from kavka_operator.platform.kubernetes.names import ASKED, SETTINGS, annotation
+from kavka_operator.platform.kubernetes.settings import Layout
+from kavka_operator.platform.nodes import REPLICAS_MAX
+
+NONE_YET: Collection[str] = frozenset()
+
+
+def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
+    """A hash of what the resource asks of a node. `started_with` are the settings that it runs with, by name."""
+    spec, node = layout.cluster.spec, layout.node
+    brokers = sum(other.is_broker for other in layout.nodes)
+    asks = {
+        "id": str(node.id),
+        "roles": sorted(node.roles),
+        "rack": node.rack,
+        "brokers": min(brokers, REPLICAS_MAX),  # with more of them no default becomes another
+        "config": {name: value for name, value in spec.config.items() if not dynamic(name) or name in started_with},
+        "listeners": [(listener.name, listener.port, listener.protocol) for listener in spec.listeners],
+        "advertised": [(found.name, found.advertised) for found in layout.clients if found.advertised is not None],
+        "metrics": spec.metrics.port if spec.metrics.enabled else None,
+        "volumes": sorted(layout.volumes),
+        "image": spec.image,
+        "resources": node.pool.resources,
+    }
+    told = {name: value for name, value in asks.items() if value}
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def is_as_asked(layout: Layout, started: Mapping[str, Any]) -> bool:
+    """Whether a node was started with all that the resource asks of it now. `started` is its pod, or the template."""
+    mark = annotation(started, ASKED)
+    return bool(mark) and mark == mark_of(layout, parse_properties(annotation(started, SETTINGS)).keys())
