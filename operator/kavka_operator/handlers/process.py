@@ -161,12 +161,15 @@ class Operator:
         self.figures.is_active, self.figures.lanes, self.figures.documents = True, lanes, objects.every
         await self._fill(objects)
         aside = [asyncio.create_task(work) for work in (self._relist(objects), events.run())]
+        watch = asyncio.create_task(self._watch(objects, news))
         try:
-            await self._watch(objects, news)
+            await asyncio.shield(watch)  # who has lost the lease stops acting first: the watch takes a while to end
         finally:
             for task in aside:
                 task.cancel()
             await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
 
     async def _fill(self, objects: Objects) -> None:
         """List everything once: nothing is judged gone before all is known."""
@@ -208,6 +211,7 @@ class Operator:
         settings = kopf.OperatorSettings()
         settings.watching.server_timeout = WATCH_SECONDS_MAX
         settings.posting.enabled = False
+        watching.select(settings)
         settings.scanning.disabled = True  # what there is was listed before: no rights on definitions are needed
         memo = kopf.Memo(objects=objects, news=news)
         await kopf.operator(

@@ -14,6 +14,12 @@ OURS: dict[str, Any] = {CLUSTER: kopf.PRESENT, MANAGED_BY: OPERATOR}
 """The labels of what nodes are made of."""
 
 
+def select(settings: kopf.OperatorSettings) -> None:
+    """Let the API server send only those of the objects that nodes are made of, not every pod there is."""
+    for kind in ("pods", "persistentvolumeclaims", "statefulsets"):
+        settings.watching.label_selectors[kind] = f"{CLUSTER},{MANAGED_BY}={OPERATOR}"
+
+
 @kopf.on.login(registry=REGISTRY)
 def on_login(**known: Any) -> kopf.ConnectionInfo | None:
     """Find the API server as kubectl does, or as a pod does."""

@@ -174,6 +174,8 @@ class _Lane:
         looked = time.monotonic()
         if self.watch is not None:
             self.watch.looked(self.cluster, looked - began, result)
+        if self.is_closed:
+            return  # another operator may act by now
         self.loop.follow(result)
         if self.watch is not None:
             self.watch.acted(time.monotonic() - looked)

@@ -143,3 +143,14 @@ def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: 
 
 def test_a_real_loop_fits_a_lane() -> None:
     assert {"due", "look", "follow", "seconds_left", "close"} <= set(dir(ClusterLoop))
+
+
+def test_what_a_look_found_is_not_acted_on_after_the_lanes_were_closed() -> None:
+    loops = Loops()
+    gate = loops.gates[ONE] = threading.Event()
+    loops.lanes.wake(ONE)
+    assert loops.begun.get(timeout=SECONDS_MAX) == ONE
+    loops.lanes.close(0.0)
+    gate.set()
+    assert loops.closed.get(timeout=SECONDS_MAX) == ONE
+    assert loops.looks.empty(), "another operator may act by now"

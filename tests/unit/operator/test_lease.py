@@ -8,10 +8,18 @@ from typing import Any
 
 import pytest
 
-from kavka_operator.handlers.process import LeaseLostError, lead
+from kavka_operator.handlers.process import LANES_SECONDS_MAX, LeaseLostError, lead
 from kavka_operator.platform.kubernetes import lease as lease_module
 from kavka_operator.platform.kubernetes.api import ApiError
-from kavka_operator.platform.kubernetes.lease import DURATION_SECONDS, Glance, Lease, glanced, may_take, taken
+from kavka_operator.platform.kubernetes.lease import (
+    DURATION_SECONDS,
+    TRY_SECONDS,
+    Glance,
+    Lease,
+    glanced,
+    may_take,
+    taken,
+)
 from tests.sim.loop import SimLoop
 from tests.support.waiting import pass_seconds
 
@@ -147,3 +155,38 @@ def test_a_fault_of_the_work_is_raised_and_the_lease_runs_out(monkeypatch: pytes
 
     monkeypatch.setattr(lease_module, "TRY_SECONDS", 1.0)
     play(scenario())
+
+
+class Slow(Leases):
+    """An API server whose answers get lost: what is written stands, and who wrote it waits for nothing."""
+
+    is_mute = False
+
+    async def put_lease(self, namespace: str, name: str, lease: Mapping[str, Any]) -> dict[str, Any]:
+        if self.is_mute:
+            await pass_seconds(1000)
+        return await super().put_lease(namespace, name, lease)
+
+
+def test_who_hears_nothing_stops_before_another_may_begin_however_its_tries_fall() -> None:
+    async def scenario(mute_at: float) -> None:
+        leases, loop = Slow(), asyncio.get_running_loop()
+        ended: list[float] = []
+
+        async def work() -> None:
+            try:
+                await pass_seconds(1000)
+            finally:
+                await pass_seconds(LANES_SECONDS_MAX)  # what is under way may go on for so long
+                ended.append(loop.time())
+
+        leading = asyncio.create_task(lead(claim(leases, "a"), work))
+        await pass_seconds(mute_at)
+        leases.is_mute, version = True, leases.version
+        with pytest.raises(LeaseLostError):
+            await leading
+        assert leases.version == version, "nothing was written since"
+        assert ended[0] - mute_at + TRY_SECONDS < DURATION_SECONDS
+
+    for tenths in range(20):
+        play(scenario(5 + tenths / 10))

@@ -64,25 +64,35 @@ class Lease:
     identity: str
     clock: Callable[[], float]
     _glance: Glance | None = field(default=None)
+    _renewed: float = field(default=-RENEW_SECONDS_MAX)  # when the renewal began that was done last
 
     async def acquire(self) -> None:
         """Wait until the Lease is held."""
         while True:
-            if await self._try():
+            if await self._try(TRY_SECONDS):
                 log.info("lease.taken", extra={"words": self.identity})
                 return
             await asyncio.sleep(TRY_SECONDS)
 
     async def keep(self) -> None:
-        """Renew the Lease; returns when another holds it, or it could not be renewed for `RENEW_SECONDS_MAX`."""
-        renewed = self.clock()
-        while self.clock() - renewed < RENEW_SECONDS_MAX:
+        """Renew the Lease; returns when another holds it, or `RENEW_SECONDS_MAX` after the last renewal was begun.
+
+        Others count from the moment when that was written, of which only the begin is known here.
+        """
+        while self._left > TRY_SECONDS:
             await asyncio.sleep(TRY_SECONDS)
-            if await self._try():
-                renewed = self.clock()
-            elif self._glance is not None and self._glance.spec.get("holderIdentity") != self.identity:
+            if not await self._try(min(TRY_SECONDS, self._left)) and self._is_anothers:
                 break
         log.error("lease.lost", extra={"words": self.identity})
+
+    @property
+    def _left(self) -> float:
+        """The seconds for which the Lease is held if it is not renewed again."""
+        return self._renewed + RENEW_SECONDS_MAX - self.clock()
+
+    @property
+    def _is_anothers(self) -> bool:
+        return self._glance is not None and self._glance.spec.get("holderIdentity") != self.identity
 
     async def release(self) -> None:
         """Let another have the Lease at once, if it is still held."""
@@ -94,11 +104,14 @@ class Lease:
         except ApiError as error:
             log.warning("lease.not_released", extra={"words": str(error)})
 
-    async def _try(self) -> bool:
-        """Take or renew the Lease; whether it is held now."""
+    async def _try(self, seconds: float) -> bool:
+        """Take or renew the Lease within so many seconds; whether it is held now."""
+        began = self.clock()
         try:
-            async with asyncio.timeout(TRY_SECONDS):
-                return await self._take()
+            async with asyncio.timeout(seconds):
+                is_held = await self._take()
+            self._renewed = began if is_held else self._renewed
+            return is_held
         except (ApiError, TimeoutError) as error:
             if not isinstance(error, ApiError) or error.status != CONFLICT:
                 log.warning("lease.not_taken", extra={"words": str(error) or "the API server does not answer"})
