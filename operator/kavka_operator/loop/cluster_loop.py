@@ -357,7 +357,7 @@ class ClusterLoop:
                     self._did.append(action)
                     self.tell(str(action))
                 elif isinstance(action, ElectLeaders):
-                    self.tell(error)
+                    self._say_once(error)
                 else:
                     self._say_once(error)
                     is_moving = isinstance(action, MoveReplicas)
@@ -462,6 +462,8 @@ class ClusterLoop:
         self._set_status(cluster, status)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
+        with suppress(PlatformUnavailableError):  # told already that something is wrong here
+            self.platform.allow(cluster, frozenset())
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
 
     def _note_readiness(self, cluster: KafkaCluster, status: KafkaClusterStatus, plan: ClusterPlan) -> None:

@@ -11,10 +11,13 @@ Each such step makes a sum smaller, so they end, and where they have ended they 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 Replicas = tuple[int, ...]
 Racks = Mapping[int, str | None]
+
+PASSES_MAX = 8
+"""How often a look goes over all replicas of a topic to even them out."""
 
 
 def spread(
@@ -59,21 +62,35 @@ def _over_racks(wanted: list[int], index: int, load: Counter[int], racks: Racks)
 
 
 def _balance(wanted: Mapping[int, list[int]], load: Counter[int], racks: Racks) -> None:
-    """Move replicas from brokers with many to brokers with few, as long as these have two fewer."""
-    while (step := next(_easing(wanted, load, racks), None)) is not None:
-        replicas, gone, new = step
-        _put(replicas, gone, new, load)
+    """Move replicas from brokers with many to brokers with few; what `PASSES_MAX` leave over, the next look moves."""
+    for _ in range(PASSES_MAX):
+        if not _ease(wanted, load, racks):
+            return
 
 
-def _easing(wanted: Mapping[int, list[int]], load: Counter[int], racks: Racks) -> Iterator[tuple[list[int], int, int]]:
-    """Moves that bring the numbers of two brokers nearer to each other, as replicas, from and to."""
-    for many in sorted(racks, key=lambda broker: (-load[broker], broker)):
-        for few in sorted(racks, key=lambda broker: (load[broker], broker)):
-            if load[many] - load[few] < 2:
-                break
-            for replicas in wanted.values():
-                if many in replicas and few not in replicas and _keeps_racks(replicas, many, few, racks):
-                    yield replicas, many, few
+def _ease(wanted: Mapping[int, list[int]], load: Counter[int], racks: Racks) -> bool:
+    """Look at each replica once, those of the broker with most first, and move what eases; whether any was moved."""
+    held = {broker: iter([replicas for replicas in wanted.values() if broker in replicas]) for broker in sorted(racks)}
+    has_moved = False
+    while held:
+        many = max(held, key=lambda broker: load[broker])
+        replicas = next(held[many], None)
+        if replicas is None or load[many] - min(load[broker] for broker in racks) < 2:
+            del held[many]
+        elif many in replicas and (few := _relief(replicas, many, load, racks)) is not None:
+            _put(replicas, many, few, load)
+            has_moved = True
+    return has_moved
+
+
+def _relief(replicas: Sequence[int], many: int, load: Counter[int], racks: Racks) -> int | None:
+    """The broker with the fewest replicas that can take one from another; None where none is eased by it."""
+    for few in sorted(racks, key=lambda broker: (load[broker], broker)):
+        if load[many] - load[few] < 2:
+            return None
+        if few not in replicas and _keeps_racks(replicas, many, few, racks):
+            return few
+    return None
 
 
 def _keeps_racks(replicas: Sequence[int], gone: int, new: int, racks: Racks) -> bool:

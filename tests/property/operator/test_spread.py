@@ -2,10 +2,12 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_operator.reconcile.spread import spread
+from kavka_operator.reconcile import spread as spread_module
+from kavka_operator.reconcile.spread import PASSES_MAX, spread
 
 
 @st.composite
@@ -52,3 +54,35 @@ def test_more_replicas_spread_over_the_brokers(partitions: int, brokers: int) ->
     load = Counter(dict.fromkeys(range(brokers), 0))
     load.update(broker for replicas in after.values() for broker in replicas)
     assert max(load.values()) - min(load.values()) <= 2
+
+
+@given(shapes())
+def test_where_brokers_are_balanced_no_replica_that_moved_would_ease_any(
+    shape: tuple[dict[int, tuple[int, ...]], int, dict[int, str | None]],
+) -> None:
+    before, factor, racks = shape
+    after = before | spread(before, factor, racks, over_racks=True, over_brokers=True)
+    load = Counter(broker for replicas in after.values() for broker in replicas)
+    for replicas in after.values():
+        for many in replicas:
+            for few in racks.keys() - set(replicas):
+                moved = {racks[few if broker == many else broker] for broker in replicas}
+                loses_rack = len(moved) < len({racks[broker] for broker in replicas})
+                assert loses_rack or load[many] - load[few] < 2
+    assert spread(after, factor, racks, over_racks=True, over_brokers=True) == {}
+
+
+def test_racks_of_unequal_size_cost_no_more_than_some_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    racks = dict(enumerate([*"a" * 10, *"b" * 5, "c"]))
+    before = dict.fromkeys(range(100), (0, 10, 15))
+    asked, keeps = [0], spread_module._keeps_racks
+
+    def counted(*about: object) -> bool:
+        asked[0] += 1
+        return keeps(*about)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(spread_module, "_keeps_racks", counted)
+    after = before | spread(before, 3, racks, over_racks=True, over_brokers=True)
+    assert asked[0] <= PASSES_MAX * 300 * len(racks)
+    load = Counter(broker for replicas in after.values() for broker in replicas)
+    assert [load[broker] for broker in racks] == [10] * 10 + [20] * 5 + [100]

@@ -393,3 +393,13 @@ def test_a_place_for_announcements_that_fails_holds_up_nothing() -> None:
     scene.settle()
     assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
     assert sum("no place" in words for words in scene.told) == 1
+
+
+def test_no_budget_stays_open_while_a_cluster_cannot_be_run_as_it_is_wanted() -> None:
+    scene = Scene()
+    scene.settle()
+    assert scene.platform.allowed == {0}
+    scene.platform.refusal = "ports clash"
+    scene.loop.hurry()
+    scene.turn()
+    assert scene.platform.allowed == frozenset(), "nobody judges any more which node may go"
