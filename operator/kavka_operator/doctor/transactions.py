@@ -6,7 +6,7 @@ from kavka_operator.doctor.examined import Examined, Finding, Severity, listed
 
 
 def judged(seen: Examined) -> Iterator[Finding]:
-    """The findings about transactions that are open for longer than they may be."""
+    """The findings about transactions that are open for longer than their timeout."""
     late = [found for found in seen.transactions or () if found.open_seconds > 2 * found.timeout_seconds]
     if late:
         names = listed(

@@ -6,7 +6,7 @@ from kavka_operator.doctor.examined import Examined, Finding, Severity, listed
 
 
 def judged(seen: Examined) -> Iterator[Finding]:
-    """The findings about topics without use; none where groups are not told."""
+    """The findings about unused topics; none where the cluster does not tell its groups."""
     if seen.groups is None:
         return
     read = {topic for group in seen.groups for topic, _ in group.committed}

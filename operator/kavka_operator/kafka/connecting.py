@@ -55,7 +55,7 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has no types
-    """Remembers why a broker could not be reached, and gives up where that will stay so."""
+    """Remembers why a broker could not be reached, and gives up where a retry cannot help."""
 
     last: BaseException | None = None
 
@@ -101,7 +101,7 @@ class _Net(KafkaNetClient):  # type: ignore[misc]  # the library has no types
 
 
 def _options(security: Security) -> dict[str, Any]:
-    """What the library is told of certificates and passwords. Raises BarredError where a certificate is none."""
+    """The library's options for certificates and passwords. Raises BarredError for an invalid certificate."""
     options: dict[str, Any] = {"security_protocol": security.protocol}
     if security.is_tls:
         options["ssl_context"] = _context(security)
@@ -112,14 +112,14 @@ def _options(security: Security) -> dict[str, Any]:
 
 
 def _context(security: Security) -> ssl.SSLContext:
-    """The certificates that count. Raises BarredError."""
+    """The TLS context with the trusted and own certificates. Raises BarredError."""
     try:
         context = ssl.create_default_context(cadata=security.authority)
     except (ssl.SSLError, ValueError) as error:
         raise BarredError("BadSecret", f"spec.external.tls.caSecret: no certificate as PEM: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if security.certificate is not None:
-        # The standard library reads them from a file alone: one for this user, gone at once.
+        # The standard library reads certificates only from a file: one readable by this user alone, deleted right away.
         handle, path = tempfile.mkstemp()
         try:
             with os.fdopen(handle, "w") as file:
@@ -148,7 +148,7 @@ def _in_words(bootstrap_servers: str, security: Security, error: BaseException) 
 
 
 def _of_tls(error: ssl.SSLError) -> str:
-    """What to do about an error of TLS."""
+    """The advice on a TLS error."""
     words = str(error)
     if "CERTIFICATE_VERIFY_FAILED" not in words:
         return "the broker does not take our certificate; give it one that it trusts by clientSecret"

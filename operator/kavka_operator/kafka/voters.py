@@ -21,7 +21,7 @@ class AddRaftVoterRequest(ApiMessage, load_json=SCHEMAS):  # type: ignore[call-a
 
 
 class AddRaftVoterResponse(ApiMessage, load_json=SCHEMAS):  # type: ignore[call-arg, misc]
-    """Its answer, once the change is committed."""
+    """The answer, once the change is committed."""
 
 
 class RemoveRaftVoterRequest(ApiMessage, load_json=SCHEMAS):  # type: ignore[call-arg, misc]
@@ -29,7 +29,7 @@ class RemoveRaftVoterRequest(ApiMessage, load_json=SCHEMAS):  # type: ignore[cal
 
 
 class RemoveRaftVoterResponse(ApiMessage, load_json=SCHEMAS):  # type: ignore[call-arg, misc]
-    """Its answer, once the change is committed."""
+    """The answer, once the change is committed."""
 
 
 def add_request(action: AddVoter, timeout_ms: int) -> Any:

@@ -147,7 +147,7 @@ class ClusterLoop:
                 self._write(cluster, with_words(cluster, words, self.now()))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._looker.close()
 
     def _safely(self, work: Callable[[], Result]) -> Result | None:
@@ -158,7 +158,7 @@ class ClusterLoop:
             raise
         except Exception as error:  # noqa: BLE001 - the brokers go on
             words = self.mishaps.note(TURN, error, self.now(), self._stamp)
-            with suppress(Exception):  # the place of the resources may be what has failed
+            with suppress(Exception):  # storing the resources may be what has failed
                 self.show(words)
         return None
 
@@ -223,7 +223,7 @@ class ClusterLoop:
         self._note(result)
         resources, unreadable = self.resources.read()
         if not _has_cluster(resources, unreadable):
-            self.hurry()  # it was deleted since the look began: nothing is done for it any more
+            self.hurry()  # the cluster was deleted since the look began: nothing more is done for it
             return
         cluster = self._newest_cluster(resources, unreadable)
         view = self.platform.look(cluster)
@@ -293,7 +293,7 @@ class ClusterLoop:
     def _regard(
         self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult
     ) -> tuple[ClusterPlan, KafkaClusterStatus]:
-        """How an external cluster stands."""
+        """The state of an external cluster."""
         barred = (result.barred.reason, str(result.barred)) if result.barred is not None else None
         plan = external.reconcile(result.seen, result.survey, view.lacking, barred, result.error)
         plan = self._told(plan, result)

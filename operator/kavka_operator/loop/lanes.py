@@ -18,28 +18,28 @@ from kavka_operator.loop.mishaps import describe
 LANES_MAX = 500
 WAITING_MAX = 100_000
 PAUSE_SECONDS = 5.0
-NEWS_SECONDS = 0.05  # what is applied together comes as many pieces of news
+NEWS_SECONDS = 0.05  # resources applied together arrive as many pieces of news
 
 ClusterKey = tuple[str, str]
 
 
 class Watch(Protocol):
-    """Is told how the turns of lanes go, by the thread of each."""
+    """Receives what becomes of the turns of lanes, on each lane's thread."""
 
     def looked(self, cluster: ClusterKey, seconds: float, result: LookResult) -> None:
-        """A look has been taken."""
+        """Note that a look has been taken."""
         ...
 
     def acted(self, seconds: float) -> None:
-        """What follows from a look is done."""
+        """Note that a look's actions are done."""
         ...
 
     def failed(self, cluster: ClusterKey) -> None:
-        """A turn came to nothing."""
+        """Note that a turn has failed."""
         ...
 
     def ended(self, cluster: ClusterKey) -> None:
-        """The cluster is looked after no more."""
+        """Note that the cluster is no longer looked after."""
         ...
 
 
@@ -57,7 +57,7 @@ class Lanes:
     _is_closed: bool = False
 
     def wake(self, cluster: ClusterKey) -> None:
-        """Let a cluster be looked at soon; its lane begins with its first news."""
+        """Have a cluster looked at soon; its lane begins with its first news."""
         with self._lock:
             if self._is_closed:
                 return
@@ -71,7 +71,7 @@ class Lanes:
                 self.tell(f"KafkaCluster {'/'.join(cluster)} waits: {LANES_MAX} clusters are looked after")
 
     def hurry(self, cluster: ClusterKey) -> None:
-        """Let a cluster that is looked after be looked at at once: its nodes have news."""
+        """Have a cluster's next look begin now: its nodes have news."""
         with self._lock:
             lane = self._lanes.get(cluster)
         if lane is not None:
@@ -80,12 +80,12 @@ class Lanes:
 
     @property
     def count(self) -> int:
-        """How many clusters are looked after."""
+        """The number of clusters that are looked after."""
         return len(self._lanes)
 
     @property
     def waiting(self) -> int:
-        """How many clusters wait for a lane."""
+        """The number of clusters that wait for a lane."""
         return len(self._waiting)
 
     def busy_seconds(self) -> dict[ClusterKey, float]:

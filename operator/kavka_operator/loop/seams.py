@@ -102,5 +102,5 @@ class Resources(Protocol):
         ...
 
     def remove(self, key: Key) -> bool:
-        """Let go of a resource whose deletion is done; False if it is wanted again meanwhile."""
+        """Release a resource whose deletion is done; False if it was declared again meanwhile."""
         ...
