@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from kavka_broker.protocol.message import usual
 from tools.generate_messages.schema import Field, Schema, Struct, snake
 
 INT_TYPES = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
@@ -81,14 +82,22 @@ def names_tuple(target: str, names: list[str]) -> list[str]:
 
 
 def rows(field: Field) -> list[str]:
-    """A field's row of the schema, on two lines where one is too long."""
+    """A field's row of the schema, on two lines where one is too long, without what `usual` says at its end."""
     default = b"" if field.type == "uuid" else field.default
     who = (field.name, field.attribute, field.type)
-    what = (field.versions, field.nullable, field.tagged, field.tag, default, field.ignorable, field.flexible)
+    cells = (field.nullable, field.tagged, field.tag, default, field.ignorable, field.flexible)
+    ends = usual(field.type)
+    told = max((place for place, pair in enumerate(zip(cells, ends, strict=True), 1) if differ(*pair)), default=0)
+    what = (field.versions, *cells[:told])
     head, tail = (", ".join(map(constant, cells)) for cells in (who, what))
     if len(head) + len(tail) < ONE_LINE_WIDTH - 10:
         return [f"        ({head}, {tail}),"]
     return ["        (", f"            {head},", f"            {tail},", "        ),"]
+
+
+def differ(cell: object, end: object) -> bool:
+    """Whether a cell has to be told: 0, False and 0.0 are equal, and not the same."""
+    return (type(cell), cell) != (type(end), end)
 
 
 def constructor(struct: Struct) -> list[str]:

@@ -37,7 +37,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
-from kavka_broker.protocol.message import Message, Row
+from kavka_broker.protocol.message import Message, Row, whole
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.slices import LoopTime
 from kavka_broker.turns import Flow
@@ -381,5 +381,5 @@ def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -
 
 def carries(field: Row, version: int) -> bool:
     """Whether the field may have a value in this version, even if it is not written."""
-    _, _, _, (low, high), _, _, _, _, is_ignorable, _ = field
+    _, _, _, (low, high), _, _, _, _, is_ignorable, _ = whole(field)
     return is_ignorable or low <= version <= high

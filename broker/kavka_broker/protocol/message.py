@@ -7,7 +7,8 @@ nothing is looked at before the message is first used.
 A row is (Kafka's name, attribute, type, versions, nullable versions, tagged versions, tag, default, ignorable,
 flexible versions where they differ from the message's); versions are (low, high), both included, or None.
 Types are Kafka's; a capital letter starts the name of a struct in the same module, `[]` an array.
-As a default b"" stands for whatever is empty: an array, a struct of defaults, the zero uuid.
+As a default b"" stands for whatever is empty: an array, a struct of defaults, the zero uuid. Cells at the end of a row that
+are as `usual` says are left out; `whole` has them all.
 """
 
 from __future__ import annotations
@@ -29,17 +30,38 @@ __all__ = [
     "frozen",
     "has_more",
     "says",
+    "usual",
+    "whole",
 ]
 
 Versions: TypeAlias = tuple[int, int]
 Default: TypeAlias = int | float | bool | str | bytes | None
-Row: TypeAlias = tuple[
+Cells: TypeAlias = tuple[Versions | None, Versions | None, int | None, Default, bool, Versions | None]
+Whole: TypeAlias = tuple[
     str, str, str, Versions, Versions | None, Versions | None, int | None, Default, bool, Versions | None
 ]
+Row: TypeAlias = tuple[Any, ...]
+"""The first four cells of a `Whole` row, and those behind them as far as they have to be told."""
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Records: TypeAlias = Any
 """`memoryview | None` when decoded; any buffer, a list of buffers or None when encoded."""
+
+_NOTHING: dict[str, Default] = {
+    "bool": False, "float64": 0.0, "int8": 0, "int16": 0, "uint16": 0, "int32": 0, "uint32": 0, "int64": 0,
+    "records": None, "string": "",
+}  # fmt: skip
+
+
+def usual(kind: str) -> Cells:
+    """The cells of a field of this type behind its versions, where nothing else is said."""
+    return None, None, None, _NOTHING.get(kind, b""), False, None
+
+
+def whole(row: Row) -> Whole:
+    """A row with all of its cells."""
+    return (*row, *usual(row[2])[len(row) - 4 :])
+
 
 EMPTY: list[Any] = []
 """Stands for "a new empty list" as the default of an argument; never stored, never changed."""

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.protocol.message import Default, Message, Row, Struct, Versions
+from kavka_broker.protocol.message import Default, Message, Row, Struct, Versions, whole
 
 FORMATS: Final = {
     "int8": "b",
@@ -116,7 +116,7 @@ def of_struct(kind: type[Struct], version: int, flexible: bool) -> Layout:
 
 def place_of(row: Row, version: int, flexible: bool) -> Place:
     """The place of a row of the schema in one version."""
-    _, attribute, kind, _, nullable, tagged, tag, default, ignorable, override = row
+    _, attribute, kind, _, nullable, tagged, tag, default, ignorable, override = whole(row)
     return Place(
         attribute=attribute,
         type=kind,

@@ -12,8 +12,8 @@ class AddPartitionsToTxnTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 5), None, None, None, b"", False, None),
+        ("Name", "name", "string", (0, 5)),
+        ("Partitions", "partitions", "[]int32", (0, 5)),
     )
 
     def __init__(self, name: str = "", partitions: list[int] = EMPTY) -> None:
@@ -25,11 +25,11 @@ class AddPartitionsToTxnTransaction(Struct):
     __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TransactionalId", "transactional_id", "string", (4, 5), None, None, None, "", False, None),
-        ("ProducerId", "producer_id", "int64", (4, 5), None, None, None, 0, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (4, 5), None, None, None, 0, False, None),
-        ("VerifyOnly", "verify_only", "bool", (4, 5), None, None, None, False, False, None),
-        ("Topics", "topics", "[]AddPartitionsToTxnTopic", (4, 5), None, None, None, b"", False, None),
+        ("TransactionalId", "transactional_id", "string", (4, 5)),
+        ("ProducerId", "producer_id", "int64", (4, 5)),
+        ("ProducerEpoch", "producer_epoch", "int16", (4, 5)),
+        ("VerifyOnly", "verify_only", "bool", (4, 5)),
+        ("Topics", "topics", "[]AddPartitionsToTxnTopic", (4, 5)),
     )
 
     def __init__(
@@ -62,26 +62,11 @@ class AddPartitionsToTxnRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Transactions", "transactions", "[]AddPartitionsToTxnTransaction",
-            (4, 5), None, None, None, b"", False, None,
-        ),
-        (
-            "V3AndBelowTransactionalId", "v3_and_below_transactional_id", "string",
-            (0, 3), None, None, None, "", False, None,
-        ),
-        (
-            "V3AndBelowProducerId", "v3_and_below_producer_id", "int64",
-            (0, 3), None, None, None, 0, False, None,
-        ),
-        (
-            "V3AndBelowProducerEpoch", "v3_and_below_producer_epoch", "int16",
-            (0, 3), None, None, None, 0, False, None,
-        ),
-        (
-            "V3AndBelowTopics", "v3_and_below_topics", "[]AddPartitionsToTxnTopic",
-            (0, 3), None, None, None, b"", False, None,
-        ),
+        ("Transactions", "transactions", "[]AddPartitionsToTxnTransaction", (4, 5)),
+        ("V3AndBelowTransactionalId", "v3_and_below_transactional_id", "string", (0, 3)),
+        ("V3AndBelowProducerId", "v3_and_below_producer_id", "int64", (0, 3)),
+        ("V3AndBelowProducerEpoch", "v3_and_below_producer_epoch", "int16", (0, 3)),
+        ("V3AndBelowTopics", "v3_and_below_topics", "[]AddPartitionsToTxnTopic", (0, 3)),
     )
 
     def __init__(

@@ -12,11 +12,8 @@ class AddPartitionsToTxnPartitionResult(Struct):
     __match_args__ = ("partition_index", "partition_error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 5), None, None, None, 0, False, None),
-        (
-            "PartitionErrorCode", "partition_error_code", "int16",
-            (0, 5), None, None, None, 0, False, None,
-        ),
+        ("PartitionIndex", "partition_index", "int32", (0, 5)),
+        ("PartitionErrorCode", "partition_error_code", "int16", (0, 5)),
     )
 
     def __init__(self, partition_index: int = 0, partition_error_code: int = 0) -> None:
@@ -28,11 +25,8 @@ class AddPartitionsToTxnTopicResult(Struct):
     __match_args__ = ("name", "results_by_partition")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 5), None, None, None, "", False, None),
-        (
-            "ResultsByPartition", "results_by_partition", "[]AddPartitionsToTxnPartitionResult",
-            (0, 5), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 5)),
+        ("ResultsByPartition", "results_by_partition", "[]AddPartitionsToTxnPartitionResult", (0, 5)),
     )
 
     def __init__(
@@ -48,11 +42,8 @@ class AddPartitionsToTxnResult(Struct):
     __match_args__ = ("transactional_id", "topic_results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TransactionalId", "transactional_id", "string", (4, 5), None, None, None, "", False, None),
-        (
-            "TopicResults", "topic_results", "[]AddPartitionsToTxnTopicResult",
-            (4, 5), None, None, None, b"", False, None,
-        ),
+        ("TransactionalId", "transactional_id", "string", (4, 5)),
+        ("TopicResults", "topic_results", "[]AddPartitionsToTxnTopicResult", (4, 5)),
     )
 
     def __init__(
@@ -78,15 +69,12 @@ class AddPartitionsToTxnResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True, None),
-        (
-            "ResultsByTransaction", "results_by_transaction", "[]AddPartitionsToTxnResult",
-            (4, 5), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5)),
+        ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True),
+        ("ResultsByTransaction", "results_by_transaction", "[]AddPartitionsToTxnResult", (4, 5)),
         (
             "ResultsByTopicV3AndBelow", "results_by_topic_v3_and_below", "[]AddPartitionsToTxnTopicResult",
-            (0, 3), None, None, None, b"", False, None,
+            (0, 3),
         ),
     )
 

@@ -12,9 +12,9 @@ class Listener(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 1), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 1), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 1)),
+        ("Host", "host", "string", (0, 1)),
+        ("Port", "port", "uint16", (0, 1)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -39,18 +39,12 @@ class AddRaftVoterRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, "", False, None),
-        ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 0, False, None),
-        ("VoterId", "voter_id", "int32", (0, 1), None, None, None, 0, False, None),
-        (
-            "VoterDirectoryId", "voter_directory_id", "uuid",
-            (0, 1), None, None, None, b"", False, None,
-        ),
-        ("Listeners", "listeners", "[]Listener", (0, 1), None, None, None, b"", False, None),
-        (
-            "AckWhenCommitted", "ack_when_committed", "bool",
-            (1, 1), None, None, None, True, False, None,
-        ),
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1)),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 1)),
+        ("VoterId", "voter_id", "int32", (0, 1)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 1)),
+        ("Listeners", "listeners", "[]Listener", (0, 1)),
+        ("AckWhenCommitted", "ack_when_committed", "bool", (1, 1), None, None, None, True),
     )
 
     def __init__(

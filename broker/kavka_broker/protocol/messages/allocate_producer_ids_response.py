@@ -17,10 +17,10 @@ class AllocateProducerIdsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ProducerIdStart", "producer_id_start", "int64", (0, 0), None, None, None, 0, False, None),
-        ("ProducerIdLen", "producer_id_len", "int32", (0, 0), None, None, None, 0, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ProducerIdStart", "producer_id_start", "int64", (0, 0)),
+        ("ProducerIdLen", "producer_id_len", "int32", (0, 0)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class EntityData(Struct):
     __match_args__ = ("entity_type", "entity_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
-        ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("EntityType", "entity_type", "string", (0, 1)),
+        ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
     )
 
     def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -25,9 +25,9 @@ class OpData(Struct):
     __match_args__ = ("key", "value", "remove")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (0, 1), None, None, None, "", False, None),
-        ("Value", "value", "float64", (0, 1), None, None, None, 0.0, False, None),
-        ("Remove", "remove", "bool", (0, 1), None, None, None, False, False, None),
+        ("Key", "key", "string", (0, 1)),
+        ("Value", "value", "float64", (0, 1)),
+        ("Remove", "remove", "bool", (0, 1)),
     )
 
     def __init__(self, key: str = "", value: float = 0.0, remove: bool = False) -> None:
@@ -40,8 +40,8 @@ class EntryData(Struct):
     __match_args__ = ("entity", "ops")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
-        ("Ops", "ops", "[]OpData", (0, 1), None, None, None, b"", False, None),
+        ("Entity", "entity", "[]EntityData", (0, 1)),
+        ("Ops", "ops", "[]OpData", (0, 1)),
     )
 
     def __init__(self, entity: list[EntityData] = EMPTY, ops: list[OpData] = EMPTY) -> None:
@@ -58,8 +58,8 @@ class AlterClientQuotasRequest(Message):
     __match_args__ = ("entries", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),
-        ("ValidateOnly", "validate_only", "bool", (0, 1), None, None, None, False, False, None),
+        ("Entries", "entries", "[]EntryData", (0, 1)),
+        ("ValidateOnly", "validate_only", "bool", (0, 1)),
     )
 
     def __init__(self, entries: list[EntryData] = EMPTY, validate_only: bool = False) -> None:

@@ -12,8 +12,8 @@ class EntityData(Struct):
     __match_args__ = ("entity_type", "entity_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
-        ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("EntityType", "entity_type", "string", (0, 1)),
+        ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
     )
 
     def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -25,9 +25,9 @@ class EntryData(Struct):
     __match_args__ = ("error_code", "error_message", "entity")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
-        ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
+        ("Entity", "entity", "[]EntityData", (0, 1)),
     )
 
     def __init__(
@@ -50,8 +50,8 @@ class AlterClientQuotasResponse(Message):
     __match_args__ = ("throttle_time_ms", "entries")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
-        ("Entries", "entries", "[]EntryData", (0, 1), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
+        ("Entries", "entries", "[]EntryData", (0, 1)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, entries: list[EntryData] = EMPTY) -> None:

@@ -12,8 +12,8 @@ class AlterableConfig(Struct):
     __match_args__ = ("name", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
-        ("Value", "value", "string", (0, 2), (0, 2), None, None, "", False, None),
+        ("Name", "name", "string", (0, 2)),
+        ("Value", "value", "string", (0, 2), (0, 2)),
     )
 
     def __init__(self, name: str = "", value: str | None = "") -> None:
@@ -25,9 +25,9 @@ class AlterConfigsResource(Struct):
     __match_args__ = ("resource_type", "resource_name", "configs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (0, 2), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (0, 2), None, None, None, "", False, None),
-        ("Configs", "configs", "[]AlterableConfig", (0, 2), None, None, None, b"", False, None),
+        ("ResourceType", "resource_type", "int8", (0, 2)),
+        ("ResourceName", "resource_name", "string", (0, 2)),
+        ("Configs", "configs", "[]AlterableConfig", (0, 2)),
     )
 
     def __init__(
@@ -50,11 +50,8 @@ class AlterConfigsRequest(Message):
     __match_args__ = ("resources", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Resources", "resources", "[]AlterConfigsResource",
-            (0, 2), None, None, None, b"", False, None,
-        ),
-        ("ValidateOnly", "validate_only", "bool", (0, 2), None, None, None, False, False, None),
+        ("Resources", "resources", "[]AlterConfigsResource", (0, 2)),
+        ("ValidateOnly", "validate_only", "bool", (0, 2)),
     )
 
     def __init__(

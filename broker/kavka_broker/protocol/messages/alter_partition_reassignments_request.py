@@ -12,8 +12,8 @@ class ReassignablePartition(Struct):
     __match_args__ = ("partition_index", "replicas")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
-        ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 1)),
+        ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None),
     )
 
     def __init__(self, partition_index: int = 0, replicas: list[int] | None = None) -> None:
@@ -25,11 +25,8 @@ class ReassignableTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]ReassignablePartition",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]ReassignablePartition", (0, 1)),
     )
 
     def __init__(self, name: str = "", partitions: list[ReassignablePartition] = EMPTY) -> None:
@@ -46,12 +43,12 @@ class AlterPartitionReassignmentsRequest(Message):
     __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000, False, None),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000),
         (
             "AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
-            (1, 1), None, None, None, True, False, None,
+            (1, 1), None, None, None, True,
         ),
-        ("Topics", "topics", "[]ReassignableTopic", (0, 1), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]ReassignableTopic", (0, 1)),
     )
 
     def __init__(

@@ -12,9 +12,9 @@ class ReassignablePartitionResponse(Struct):
     __match_args__ = ("partition_index", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 1)),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
     )
 
     def __init__(
@@ -32,11 +32,8 @@ class ReassignableTopicResponse(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]ReassignablePartitionResponse",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]ReassignablePartitionResponse", (0, 1)),
     )
 
     def __init__(
@@ -63,17 +60,14 @@ class AlterPartitionReassignmentsResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         (
             "AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
-            (1, 1), None, None, None, True, True, None,
+            (1, 1), None, None, None, True, True,
         ),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
-        (
-            "Responses", "responses", "[]ReassignableTopicResponse",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
+        ("Responses", "responses", "[]ReassignableTopicResponse", (0, 1)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class BrokerState(Struct):
     __match_args__ = ("broker_id", "broker_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (3, 3), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (3, 3), None, None, None, -1, False, None),
+        ("BrokerId", "broker_id", "int32", (3, 3)),
+        ("BrokerEpoch", "broker_epoch", "int64", (3, 3), None, None, None, -1),
     )
 
     def __init__(self, broker_id: int = 0, broker_epoch: int = -1) -> None:
@@ -32,18 +32,12 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (2, 3), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (2, 3), None, None, None, 0, False, None),
-        ("NewIsr", "new_isr", "[]int32", (2, 2), None, None, None, b"", False, None),
-        (
-            "NewIsrWithEpochs", "new_isr_with_epochs", "[]BrokerState",
-            (3, 3), None, None, None, b"", False, None,
-        ),
-        (
-            "LeaderRecoveryState", "leader_recovery_state", "int8",
-            (2, 3), None, None, None, 0, False, None,
-        ),
-        ("PartitionEpoch", "partition_epoch", "int32", (2, 3), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (2, 3)),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 3)),
+        ("NewIsr", "new_isr", "[]int32", (2, 2)),
+        ("NewIsrWithEpochs", "new_isr_with_epochs", "[]BrokerState", (3, 3)),
+        ("LeaderRecoveryState", "leader_recovery_state", "int8", (2, 3)),
+        ("PartitionEpoch", "partition_epoch", "int32", (2, 3)),
     )
 
     def __init__(
@@ -67,8 +61,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True, None),
-        ("Partitions", "partitions", "[]PartitionData", (2, 3), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]PartitionData", (2, 3)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
@@ -85,9 +79,9 @@ class AlterPartitionRequest(Message):
     __match_args__ = ("broker_id", "broker_epoch", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (2, 3), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (2, 3), None, None, None, -1, False, None),
-        ("Topics", "topics", "[]TopicData", (2, 3), None, None, None, b"", False, None),
+        ("BrokerId", "broker_id", "int32", (2, 3)),
+        ("BrokerEpoch", "broker_epoch", "int64", (2, 3), None, None, None, -1),
+        ("Topics", "topics", "[]TopicData", (2, 3)),
     )
 
     def __init__(

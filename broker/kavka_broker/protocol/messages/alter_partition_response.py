@@ -20,16 +20,13 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (2, 3), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (2, 3), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (2, 3), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (2, 3), None, None, None, 0, False, None),
-        ("Isr", "isr", "[]int32", (2, 3), None, None, None, b"", False, None),
-        (
-            "LeaderRecoveryState", "leader_recovery_state", "int8",
-            (2, 3), None, None, None, 0, True, None,
-        ),
-        ("PartitionEpoch", "partition_epoch", "int32", (2, 3), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (2, 3)),
+        ("ErrorCode", "error_code", "int16", (2, 3)),
+        ("LeaderId", "leader_id", "int32", (2, 3)),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 3)),
+        ("Isr", "isr", "[]int32", (2, 3)),
+        ("LeaderRecoveryState", "leader_recovery_state", "int8", (2, 3), None, None, None, 0, True),
+        ("PartitionEpoch", "partition_epoch", "int32", (2, 3)),
     )
 
     def __init__(
@@ -55,8 +52,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True, None),
-        ("Partitions", "partitions", "[]PartitionData", (2, 3), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]PartitionData", (2, 3)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
@@ -73,9 +70,9 @@ class AlterPartitionResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 3), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (2, 3), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]TopicData", (2, 3), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 3)),
+        ("ErrorCode", "error_code", "int16", (2, 3)),
+        ("Topics", "topics", "[]TopicData", (2, 3)),
     )
 
     def __init__(

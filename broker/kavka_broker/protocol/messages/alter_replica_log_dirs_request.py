@@ -12,8 +12,8 @@ class AlterReplicaLogDirTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (1, 2), None, None, None, b"", False, None),
+        ("Name", "name", "string", (1, 2)),
+        ("Partitions", "partitions", "[]int32", (1, 2)),
     )
 
     def __init__(self, name: str = "", partitions: list[int] = EMPTY) -> None:
@@ -25,8 +25,8 @@ class AlterReplicaLogDir(Struct):
     __match_args__ = ("path", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Path", "path", "string", (1, 2), None, None, None, "", False, None),
-        ("Topics", "topics", "[]AlterReplicaLogDirTopic", (1, 2), None, None, None, b"", False, None),
+        ("Path", "path", "string", (1, 2)),
+        ("Topics", "topics", "[]AlterReplicaLogDirTopic", (1, 2)),
     )
 
     def __init__(self, path: str = "", topics: list[AlterReplicaLogDirTopic] = EMPTY) -> None:
@@ -43,7 +43,7 @@ class AlterReplicaLogDirsRequest(Message):
     __match_args__ = ("dirs",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Dirs", "dirs", "[]AlterReplicaLogDir", (1, 2), None, None, None, b"", False, None),
+        ("Dirs", "dirs", "[]AlterReplicaLogDir", (1, 2)),
     )
 
     def __init__(self, dirs: list[AlterReplicaLogDir] = EMPTY) -> None:

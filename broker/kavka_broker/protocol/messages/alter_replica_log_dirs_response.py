@@ -12,8 +12,8 @@ class AlterReplicaLogDirPartitionResult(Struct):
     __match_args__ = ("partition_index", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 2)),
+        ("ErrorCode", "error_code", "int16", (1, 2)),
     )
 
     def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
@@ -25,11 +25,8 @@ class AlterReplicaLogDirTopicResult(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (1, 2), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]AlterReplicaLogDirPartitionResult",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("TopicName", "topic_name", "string", (1, 2)),
+        ("Partitions", "partitions", "[]AlterReplicaLogDirPartitionResult", (1, 2)),
     )
 
     def __init__(
@@ -50,11 +47,8 @@ class AlterReplicaLogDirsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2), None, None, None, 0, False, None),
-        (
-            "Results", "results", "[]AlterReplicaLogDirTopicResult",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2)),
+        ("Results", "results", "[]AlterReplicaLogDirTopicResult", (1, 2)),
     )
 
     def __init__(

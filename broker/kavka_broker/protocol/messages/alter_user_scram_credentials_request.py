@@ -12,8 +12,8 @@ class ScramCredentialDeletion(Struct):
     __match_args__ = ("name", "mechanism")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Mechanism", "mechanism", "int8", (0, 0)),
     )
 
     def __init__(self, name: str = "", mechanism: int = 0) -> None:
@@ -25,11 +25,11 @@ class ScramCredentialUpsertion(Struct):
     __match_args__ = ("name", "mechanism", "iterations", "salt", "salted_password")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
-        ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Salt", "salt", "bytes", (0, 0), None, None, None, b"", False, None),
-        ("SaltedPassword", "salted_password", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Mechanism", "mechanism", "int8", (0, 0)),
+        ("Iterations", "iterations", "int32", (0, 0)),
+        ("Salt", "salt", "bytes", (0, 0)),
+        ("SaltedPassword", "salted_password", "bytes", (0, 0)),
     )
 
     def __init__(
@@ -56,14 +56,8 @@ class AlterUserScramCredentialsRequest(Message):
     __match_args__ = ("deletions", "upsertions")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Deletions", "deletions", "[]ScramCredentialDeletion",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "Upsertions", "upsertions", "[]ScramCredentialUpsertion",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Deletions", "deletions", "[]ScramCredentialDeletion", (0, 0)),
+        ("Upsertions", "upsertions", "[]ScramCredentialUpsertion", (0, 0)),
     )
 
     def __init__(

@@ -12,9 +12,9 @@ class AlterUserScramCredentialsResult(Struct):
     __match_args__ = ("user", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("User", "user", "string", (0, 0), None, None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("User", "user", "string", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0)),
     )
 
     def __init__(self, user: str = "", error_code: int = 0, error_message: str | None = "") -> None:
@@ -32,11 +32,8 @@ class AlterUserScramCredentialsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "Results", "results", "[]AlterUserScramCredentialsResult",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("Results", "results", "[]AlterUserScramCredentialsResult", (0, 0)),
     )
 
     def __init__(

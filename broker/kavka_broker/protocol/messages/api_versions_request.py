@@ -17,13 +17,10 @@ class ApiVersionsRequest(Message):
     __match_args__ = ("client_software_name", "client_software_version")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "ClientSoftwareName", "client_software_name", "string",
-            (3, 4), None, None, None, "", True, None,
-        ),
+        ("ClientSoftwareName", "client_software_name", "string", (3, 4), None, None, None, "", True),
         (
             "ClientSoftwareVersion", "client_software_version", "string",
-            (3, 4), None, None, None, "", True, None,
+            (3, 4), None, None, None, "", True,
         ),
     )
 

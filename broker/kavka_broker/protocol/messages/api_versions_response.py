@@ -12,9 +12,9 @@ class ApiVersion(Struct):
     __match_args__ = ("api_key", "min_version", "max_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ApiKey", "api_key", "int16", (0, 4), None, None, None, 0, False, None),
-        ("MinVersion", "min_version", "int16", (0, 4), None, None, None, 0, False, None),
-        ("MaxVersion", "max_version", "int16", (0, 4), None, None, None, 0, False, None),
+        ("ApiKey", "api_key", "int16", (0, 4)),
+        ("MinVersion", "min_version", "int16", (0, 4)),
+        ("MaxVersion", "max_version", "int16", (0, 4)),
     )
 
     def __init__(self, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
@@ -27,9 +27,9 @@ class SupportedFeatureKey(Struct):
     __match_args__ = ("name", "min_version", "max_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
-        ("MinVersion", "min_version", "int16", (3, 4), None, None, None, 0, False, None),
-        ("MaxVersion", "max_version", "int16", (3, 4), None, None, None, 0, False, None),
+        ("Name", "name", "string", (3, 4)),
+        ("MinVersion", "min_version", "int16", (3, 4)),
+        ("MaxVersion", "max_version", "int16", (3, 4)),
     )
 
     def __init__(self, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
@@ -42,9 +42,9 @@ class FinalizedFeatureKey(Struct):
     __match_args__ = ("name", "max_version_level", "min_version_level")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (3, 4), None, None, None, "", False, None),
-        ("MaxVersionLevel", "max_version_level", "int16", (3, 4), None, None, None, 0, False, None),
-        ("MinVersionLevel", "min_version_level", "int16", (3, 4), None, None, None, 0, False, None),
+        ("Name", "name", "string", (3, 4)),
+        ("MaxVersionLevel", "max_version_level", "int16", (3, 4)),
+        ("MinVersionLevel", "min_version_level", "int16", (3, 4)),
     )
 
     def __init__(
@@ -75,25 +75,22 @@ class ApiVersionsResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
-        ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4), None, None, None, b"", False, None),
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (0, 4)),
+        ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4)),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
         (
             "SupportedFeatures", "supported_features", "[]SupportedFeatureKey",
-            (3, 4), None, (3, 4), 0, b"", True, None,
+            (3, 4), None, (3, 4), 0, b"", True,
         ),
         (
             "FinalizedFeaturesEpoch", "finalized_features_epoch", "int64",
-            (3, 4), None, (3, 4), 1, -1, True, None,
+            (3, 4), None, (3, 4), 1, -1, True,
         ),
         (
             "FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey",
-            (3, 4), None, (3, 4), 2, b"", True, None,
+            (3, 4), None, (3, 4), 2, b"", True,
         ),
-        (
-            "ZkMigrationReady", "zk_migration_ready", "bool",
-            (3, 4), None, (3, 4), 3, False, True, None,
-        ),
+        ("ZkMigrationReady", "zk_migration_ready", "bool", (3, 4), None, (3, 4), 3, False, True),
     )
 
     def __init__(

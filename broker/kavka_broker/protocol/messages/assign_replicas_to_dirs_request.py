@@ -12,7 +12,7 @@ class PartitionData(Struct):
     __match_args__ = ("partition_index",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
 
     def __init__(self, partition_index: int = 0) -> None:
@@ -23,8 +23,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
@@ -36,8 +36,8 @@ class DirectoryData(Struct):
     __match_args__ = ("id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+        ("Id", "id", "uuid", (0, 0)),
+        ("Topics", "topics", "[]TopicData", (0, 0)),
     )
 
     def __init__(self, id: bytes = ZERO, topics: list[TopicData] = EMPTY) -> None:
@@ -54,9 +54,9 @@ class AssignReplicasToDirsRequest(Message):
     __match_args__ = ("broker_id", "broker_epoch", "directories")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),
-        ("Directories", "directories", "[]DirectoryData", (0, 0), None, None, None, b"", False, None),
+        ("BrokerId", "broker_id", "int32", (0, 0)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),
+        ("Directories", "directories", "[]DirectoryData", (0, 0)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class PartitionData(Struct):
     __match_args__ = ("partition_index", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
     )
 
     def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
@@ -25,8 +25,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
@@ -38,8 +38,8 @@ class DirectoryData(Struct):
     __match_args__ = ("id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+        ("Id", "id", "uuid", (0, 0)),
+        ("Topics", "topics", "[]TopicData", (0, 0)),
     )
 
     def __init__(self, id: bytes = ZERO, topics: list[TopicData] = EMPTY) -> None:
@@ -56,9 +56,9 @@ class AssignReplicasToDirsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "directories")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("Directories", "directories", "[]DirectoryData", (0, 0), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("Directories", "directories", "[]DirectoryData", (0, 0)),
     )
 
     def __init__(

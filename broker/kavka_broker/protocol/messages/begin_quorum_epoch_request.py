@@ -12,10 +12,10 @@ class PartitionData(Struct):
     __match_args__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
-        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True, None),
-        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 1)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True),
+        ("LeaderId", "leader_id", "int32", (0, 1)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
     )
 
     def __init__(
@@ -35,8 +35,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 1)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -48,9 +48,9 @@ class LeaderEndpoint(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 1), None, None, None, "", False, None),
-        ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (1, 1), None, None, None, 0, False, None),
+        ("Name", "name", "string", (1, 1)),
+        ("Host", "host", "string", (1, 1)),
+        ("Port", "port", "uint16", (1, 1)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -68,12 +68,12 @@ class BeginQuorumEpochRequest(Message):
     __match_args__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None, False, None),
-        ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True, None),
-        ("Topics", "topics", "[]TopicData", (0, 1), None, None, None, b"", False, None),
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
+        ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True),
+        ("Topics", "topics", "[]TopicData", (0, 1)),
         (
             "LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint",
-            (1, 1), None, None, None, b"", True, None,
+            (1, 1), None, None, None, b"", True,
         ),
     )
 

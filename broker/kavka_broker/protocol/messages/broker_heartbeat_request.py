@@ -25,19 +25,13 @@ class BrokerHeartbeatRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 2), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 2), None, None, None, -1, False, None),
-        (
-            "CurrentMetadataOffset", "current_metadata_offset", "int64",
-            (0, 2), None, None, None, 0, False, None,
-        ),
-        ("WantFence", "want_fence", "bool", (0, 2), None, None, None, False, False, None),
-        ("WantShutDown", "want_shut_down", "bool", (0, 2), None, None, None, False, False, None),
-        ("OfflineLogDirs", "offline_log_dirs", "[]uuid", (1, 2), None, (1, 2), 0, b"", False, None),
-        (
-            "CordonedLogDirs", "cordoned_log_dirs", "[]uuid",
-            (2, 2), (2, 2), (2, 2), 1, None, False, None,
-        ),
+        ("BrokerId", "broker_id", "int32", (0, 2)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 2), None, None, None, -1),
+        ("CurrentMetadataOffset", "current_metadata_offset", "int64", (0, 2)),
+        ("WantFence", "want_fence", "bool", (0, 2)),
+        ("WantShutDown", "want_shut_down", "bool", (0, 2)),
+        ("OfflineLogDirs", "offline_log_dirs", "[]uuid", (1, 2), None, (1, 2), 0),
+        ("CordonedLogDirs", "cordoned_log_dirs", "[]uuid", (2, 2), (2, 2), (2, 2), 1, None),
     )
 
     def __init__(

@@ -23,11 +23,11 @@ class BrokerHeartbeatResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("IsCaughtUp", "is_caught_up", "bool", (0, 2), None, None, None, False, False, None),
-        ("IsFenced", "is_fenced", "bool", (0, 2), None, None, None, True, False, None),
-        ("ShouldShutDown", "should_shut_down", "bool", (0, 2), None, None, None, False, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("IsCaughtUp", "is_caught_up", "bool", (0, 2)),
+        ("IsFenced", "is_fenced", "bool", (0, 2), None, None, None, True),
+        ("ShouldShutDown", "should_shut_down", "bool", (0, 2)),
     )
 
     def __init__(

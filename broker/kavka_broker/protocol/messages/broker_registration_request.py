@@ -12,10 +12,10 @@ class Listener(Struct):
     __match_args__ = ("name", "host", "port", "security_protocol")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 4), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 4), None, None, None, 0, False, None),
-        ("SecurityProtocol", "security_protocol", "int16", (0, 4), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 4)),
+        ("Host", "host", "string", (0, 4)),
+        ("Port", "port", "uint16", (0, 4)),
+        ("SecurityProtocol", "security_protocol", "int16", (0, 4)),
     )
 
     def __init__(
@@ -35,15 +35,9 @@ class Feature(Struct):
     __match_args__ = ("name", "min_supported_version", "max_supported_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
-        (
-            "MinSupportedVersion", "min_supported_version", "int16",
-            (0, 4), None, None, None, 0, False, None,
-        ),
-        (
-            "MaxSupportedVersion", "max_supported_version", "int16",
-            (0, 4), None, None, None, 0, False, None,
-        ),
+        ("Name", "name", "string", (0, 4)),
+        ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
+        ("MaxSupportedVersion", "max_supported_version", "int16", (0, 4)),
     )
 
     def __init__(
@@ -76,21 +70,15 @@ class BrokerRegistrationRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 4), None, None, None, 0, False, None),
-        ("ClusterId", "cluster_id", "string", (0, 4), None, None, None, "", False, None),
-        ("IncarnationId", "incarnation_id", "uuid", (0, 4), None, None, None, b"", False, None),
-        ("Listeners", "listeners", "[]Listener", (0, 4), None, None, None, b"", False, None),
-        ("Features", "features", "[]Feature", (0, 4), None, None, None, b"", False, None),
-        ("Rack", "rack", "string", (0, 4), (0, 4), None, None, "", False, None),
-        (
-            "IsMigratingZkBroker", "is_migrating_zk_broker", "bool",
-            (1, 4), None, None, None, False, False, None,
-        ),
-        ("LogDirs", "log_dirs", "[]uuid", (2, 4), None, None, None, b"", True, None),
-        (
-            "PreviousBrokerEpoch", "previous_broker_epoch", "int64",
-            (3, 4), None, None, None, -1, True, None,
-        ),
+        ("BrokerId", "broker_id", "int32", (0, 4)),
+        ("ClusterId", "cluster_id", "string", (0, 4)),
+        ("IncarnationId", "incarnation_id", "uuid", (0, 4)),
+        ("Listeners", "listeners", "[]Listener", (0, 4)),
+        ("Features", "features", "[]Feature", (0, 4)),
+        ("Rack", "rack", "string", (0, 4), (0, 4)),
+        ("IsMigratingZkBroker", "is_migrating_zk_broker", "bool", (1, 4)),
+        ("LogDirs", "log_dirs", "[]uuid", (2, 4), None, None, None, b"", True),
+        ("PreviousBrokerEpoch", "previous_broker_epoch", "int64", (3, 4), None, None, None, -1, True),
     )
 
     def __init__(

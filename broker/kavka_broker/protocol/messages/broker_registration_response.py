@@ -17,9 +17,9 @@ class BrokerRegistrationResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "broker_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 4), None, None, None, -1, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4)),
+        ("ErrorCode", "error_code", "int16", (0, 4)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 4), None, None, None, -1),
     )
 
     def __init__(

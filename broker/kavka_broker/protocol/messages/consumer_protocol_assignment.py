@@ -12,8 +12,8 @@ class TopicPartition(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (0, 3), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 3), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (0, 3)),
+        ("Partitions", "partitions", "[]int32", (0, 3)),
     )
 
     def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
@@ -28,11 +28,8 @@ class ConsumerProtocolAssignment(Message):
     __match_args__ = ("assigned_partitions", "user_data")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "AssignedPartitions", "assigned_partitions", "[]TopicPartition",
-            (0, 3), None, None, None, b"", False, None,
-        ),
-        ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None, False, None),
+        ("AssignedPartitions", "assigned_partitions", "[]TopicPartition", (0, 3)),
+        ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class TopicPartition(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (1, 3), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (1, 3), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (1, 3)),
+        ("Partitions", "partitions", "[]int32", (1, 3)),
     )
 
     def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
@@ -28,14 +28,14 @@ class ConsumerProtocolSubscription(Message):
     __match_args__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]string", (0, 3), None, None, None, b"", False, None),
-        ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None, False, None),
+        ("Topics", "topics", "[]string", (0, 3)),
+        ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),
         (
             "OwnedPartitions", "owned_partitions", "[]TopicPartition",
-            (1, 3), None, None, None, b"", True, None,
+            (1, 3), None, None, None, b"", True,
         ),
-        ("GenerationId", "generation_id", "int32", (2, 3), None, None, None, -1, True, None),
-        ("RackId", "rack_id", "string", (3, 3), (3, 3), None, None, None, True, None),
+        ("GenerationId", "generation_id", "int32", (2, 3), None, None, None, -1, True),
+        ("RackId", "rack_id", "string", (3, 3), (3, 3), None, None, None, True),
     )
 
     def __init__(

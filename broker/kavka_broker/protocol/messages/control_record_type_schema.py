@@ -15,7 +15,7 @@ class ControlRecordTypeSchema(Message):
     __match_args__ = ("type",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Type", "type", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Type", "type", "int16", (0, 0)),
     )
 
     def __init__(self, type: int = 0) -> None:

@@ -12,10 +12,10 @@ class Listener(Struct):
     __match_args__ = ("name", "host", "port", "security_protocol")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
-        ("SecurityProtocol", "security_protocol", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Host", "host", "string", (0, 0)),
+        ("Port", "port", "uint16", (0, 0)),
+        ("SecurityProtocol", "security_protocol", "int16", (0, 0)),
     )
 
     def __init__(
@@ -35,15 +35,9 @@ class Feature(Struct):
     __match_args__ = ("name", "min_supported_version", "max_supported_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "MinSupportedVersion", "min_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "MaxSupportedVersion", "max_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
+        ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
     )
 
     def __init__(
@@ -72,14 +66,11 @@ class ControllerRegistrationRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ControllerId", "controller_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("IncarnationId", "incarnation_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        (
-            "ZkMigrationReady", "zk_migration_ready", "bool",
-            (0, 0), None, None, None, False, False, None,
-        ),
-        ("Listeners", "listeners", "[]Listener", (0, 0), None, None, None, b"", False, None),
-        ("Features", "features", "[]Feature", (0, 0), None, None, None, b"", False, None),
+        ("ControllerId", "controller_id", "int32", (0, 0)),
+        ("IncarnationId", "incarnation_id", "uuid", (0, 0)),
+        ("ZkMigrationReady", "zk_migration_ready", "bool", (0, 0)),
+        ("Listeners", "listeners", "[]Listener", (0, 0)),
+        ("Features", "features", "[]Feature", (0, 0)),
     )
 
     def __init__(

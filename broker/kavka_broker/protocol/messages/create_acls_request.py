@@ -20,16 +20,13 @@ class AclCreation(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
-        (
-            "ResourcePatternType", "resource_pattern_type", "int8",
-            (1, 3), None, None, None, 3, False, None,
-        ),
-        ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
-        ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
-        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
-        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("ResourceType", "resource_type", "int8", (1, 3)),
+        ("ResourceName", "resource_name", "string", (1, 3)),
+        ("ResourcePatternType", "resource_pattern_type", "int8", (1, 3), None, None, None, 3),
+        ("Principal", "principal", "string", (1, 3)),
+        ("Host", "host", "string", (1, 3)),
+        ("Operation", "operation", "int8", (1, 3)),
+        ("PermissionType", "permission_type", "int8", (1, 3)),
     )
 
     def __init__(
@@ -60,7 +57,7 @@ class CreateAclsRequest(Message):
     __match_args__ = ("creations",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Creations", "creations", "[]AclCreation", (1, 3), None, None, None, b"", False, None),
+        ("Creations", "creations", "[]AclCreation", (1, 3)),
     )
 
     def __init__(self, creations: list[AclCreation] = EMPTY) -> None:

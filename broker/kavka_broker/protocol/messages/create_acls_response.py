@@ -12,8 +12,8 @@ class AclCreationResult(Struct):
     __match_args__ = ("error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (1, 3)),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
     )
 
     def __init__(self, error_code: int = 0, error_message: str | None = "") -> None:
@@ -30,8 +30,8 @@ class CreateAclsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
-        ("Results", "results", "[]AclCreationResult", (1, 3), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
+        ("Results", "results", "[]AclCreationResult", (1, 3)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, results: list[AclCreationResult] = EMPTY) -> None:

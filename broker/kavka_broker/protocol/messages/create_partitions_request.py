@@ -12,7 +12,7 @@ class CreatePartitionsAssignment(Struct):
     __match_args__ = ("broker_ids",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerIds", "broker_ids", "[]int32", (0, 3), None, None, None, b"", False, None),
+        ("BrokerIds", "broker_ids", "[]int32", (0, 3)),
     )
 
     def __init__(self, broker_ids: list[int] = EMPTY) -> None:
@@ -23,12 +23,9 @@ class CreatePartitionsTopic(Struct):
     __match_args__ = ("name", "count", "assignments")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
-        ("Count", "count", "int32", (0, 3), None, None, None, 0, False, None),
-        (
-            "Assignments", "assignments", "[]CreatePartitionsAssignment",
-            (0, 3), (0, 3), None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 3)),
+        ("Count", "count", "int32", (0, 3)),
+        ("Assignments", "assignments", "[]CreatePartitionsAssignment", (0, 3), (0, 3)),
     )
 
     def __init__(
@@ -51,9 +48,9 @@ class CreatePartitionsRequest(Message):
     __match_args__ = ("topics", "timeout_ms", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3), None, None, None, b"", False, None),
-        ("TimeoutMs", "timeout_ms", "int32", (0, 3), None, None, None, 0, False, None),
-        ("ValidateOnly", "validate_only", "bool", (0, 3), None, None, None, False, False, None),
+        ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3)),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 3)),
+        ("ValidateOnly", "validate_only", "bool", (0, 3)),
     )
 
     def __init__(

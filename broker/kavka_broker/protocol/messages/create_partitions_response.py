@@ -12,9 +12,9 @@ class CreatePartitionsTopicResult(Struct):
     __match_args__ = ("name", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 3), None, None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 3), (0, 3), None, None, None, False, None),
+        ("Name", "name", "string", (0, 3)),
+        ("ErrorCode", "error_code", "int16", (0, 3)),
+        ("ErrorMessage", "error_message", "string", (0, 3), (0, 3), None, None, None),
     )
 
     def __init__(
@@ -37,11 +37,8 @@ class CreatePartitionsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3), None, None, None, 0, False, None),
-        (
-            "Results", "results", "[]CreatePartitionsTopicResult",
-            (0, 3), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3)),
+        ("Results", "results", "[]CreatePartitionsTopicResult", (0, 3)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class CreatableReplicaAssignment(Struct):
     __match_args__ = ("partition_index", "broker_ids")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (2, 7), None, None, None, 0, False, None),
-        ("BrokerIds", "broker_ids", "[]int32", (2, 7), None, None, None, b"", False, None),
+        ("PartitionIndex", "partition_index", "int32", (2, 7)),
+        ("BrokerIds", "broker_ids", "[]int32", (2, 7)),
     )
 
     def __init__(self, partition_index: int = 0, broker_ids: list[int] = EMPTY) -> None:
@@ -25,8 +25,8 @@ class CreatableTopicConfig(Struct):
     __match_args__ = ("name", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
-        ("Value", "value", "string", (2, 7), (2, 7), None, None, "", False, None),
+        ("Name", "name", "string", (2, 7)),
+        ("Value", "value", "string", (2, 7), (2, 7)),
     )
 
     def __init__(self, name: str = "", value: str | None = "") -> None:
@@ -38,17 +38,11 @@ class CreatableTopic(Struct):
     __match_args__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
-        ("NumPartitions", "num_partitions", "int32", (2, 7), None, None, None, 0, False, None),
-        (
-            "ReplicationFactor", "replication_factor", "int16",
-            (2, 7), None, None, None, 0, False, None,
-        ),
-        (
-            "Assignments", "assignments", "[]CreatableReplicaAssignment",
-            (2, 7), None, None, None, b"", False, None,
-        ),
-        ("Configs", "configs", "[]CreatableTopicConfig", (2, 7), None, None, None, b"", False, None),
+        ("Name", "name", "string", (2, 7)),
+        ("NumPartitions", "num_partitions", "int32", (2, 7)),
+        ("ReplicationFactor", "replication_factor", "int16", (2, 7)),
+        ("Assignments", "assignments", "[]CreatableReplicaAssignment", (2, 7)),
+        ("Configs", "configs", "[]CreatableTopicConfig", (2, 7)),
     )
 
     def __init__(
@@ -75,9 +69,9 @@ class CreateTopicsRequest(Message):
     __match_args__ = ("topics", "timeout_ms", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]CreatableTopic", (2, 7), None, None, None, b"", False, None),
-        ("timeoutMs", "timeout_ms", "int32", (2, 7), None, None, None, 60000, False, None),
-        ("validateOnly", "validate_only", "bool", (2, 7), None, None, None, False, False, None),
+        ("Topics", "topics", "[]CreatableTopic", (2, 7)),
+        ("timeoutMs", "timeout_ms", "int32", (2, 7), None, None, None, 60000),
+        ("validateOnly", "validate_only", "bool", (2, 7)),
     )
 
     def __init__(

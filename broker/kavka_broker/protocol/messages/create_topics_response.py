@@ -12,11 +12,11 @@ class CreatableTopicConfigs(Struct):
     __match_args__ = ("name", "value", "read_only", "config_source", "is_sensitive")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (5, 7), None, None, None, "", False, None),
-        ("Value", "value", "string", (5, 7), (5, 7), None, None, "", False, None),
-        ("ReadOnly", "read_only", "bool", (5, 7), None, None, None, False, False, None),
-        ("ConfigSource", "config_source", "int8", (5, 7), None, None, None, -1, True, None),
-        ("IsSensitive", "is_sensitive", "bool", (5, 7), None, None, None, False, False, None),
+        ("Name", "name", "string", (5, 7)),
+        ("Value", "value", "string", (5, 7), (5, 7)),
+        ("ReadOnly", "read_only", "bool", (5, 7)),
+        ("ConfigSource", "config_source", "int8", (5, 7), None, None, None, -1, True),
+        ("IsSensitive", "is_sensitive", "bool", (5, 7)),
     )
 
     def __init__(
@@ -47,23 +47,17 @@ class CreatableTopicResult(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 7), None, None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True, None),
-        ("ErrorCode", "error_code", "int16", (2, 7), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (2, 7), (2, 7), None, None, "", True, None),
+        ("Name", "name", "string", (2, 7)),
+        ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True),
+        ("ErrorCode", "error_code", "int16", (2, 7)),
+        ("ErrorMessage", "error_message", "string", (2, 7), (2, 7), None, None, "", True),
         (
             "TopicConfigErrorCode", "topic_config_error_code", "int16",
-            (5, 7), None, (5, 7), 0, 0, True, None,
+            (5, 7), None, (5, 7), 0, 0, True,
         ),
-        ("NumPartitions", "num_partitions", "int32", (5, 7), None, None, None, -1, True, None),
-        (
-            "ReplicationFactor", "replication_factor", "int16",
-            (5, 7), None, None, None, -1, True, None,
-        ),
-        (
-            "Configs", "configs", "[]CreatableTopicConfigs",
-            (5, 7), (5, 7), None, None, b"", True, None,
-        ),
+        ("NumPartitions", "num_partitions", "int32", (5, 7), None, None, None, -1, True),
+        ("ReplicationFactor", "replication_factor", "int16", (5, 7), None, None, None, -1, True),
+        ("Configs", "configs", "[]CreatableTopicConfigs", (5, 7), (5, 7), None, None, b"", True),
     )
 
     def __init__(
@@ -96,8 +90,8 @@ class CreateTopicsResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True, None),
-        ("Topics", "topics", "[]CreatableTopicResult", (2, 7), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True),
+        ("Topics", "topics", "[]CreatableTopicResult", (2, 7)),
     )
 
     def __init__(

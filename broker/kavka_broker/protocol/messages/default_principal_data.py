@@ -16,12 +16,9 @@ class DefaultPrincipalData(Message):
     __match_args__ = ("type", "name", "token_authenticated")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Type", "type", "string", (0, 0), None, None, None, "", False, None),
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "TokenAuthenticated", "token_authenticated", "bool",
-            (0, 0), None, None, None, False, False, None,
-        ),
+        ("Type", "type", "string", (0, 0)),
+        ("Name", "name", "string", (0, 0)),
+        ("TokenAuthenticated", "token_authenticated", "bool", (0, 0)),
     )
 
     def __init__(self, type: str = "", name: str = "", token_authenticated: bool = False) -> None:

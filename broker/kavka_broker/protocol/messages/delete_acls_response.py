@@ -22,15 +22,15 @@ class DeleteAclsMatchingAcl(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
-        ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
-        ("PatternType", "pattern_type", "int8", (1, 3), None, None, None, 3, False, None),
-        ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
-        ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
-        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
-        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("ErrorCode", "error_code", "int16", (1, 3)),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
+        ("ResourceType", "resource_type", "int8", (1, 3)),
+        ("ResourceName", "resource_name", "string", (1, 3)),
+        ("PatternType", "pattern_type", "int8", (1, 3), None, None, None, 3),
+        ("Principal", "principal", "string", (1, 3)),
+        ("Host", "host", "string", (1, 3)),
+        ("Operation", "operation", "int8", (1, 3)),
+        ("PermissionType", "permission_type", "int8", (1, 3)),
     )
 
     def __init__(
@@ -60,12 +60,9 @@ class DeleteAclsFilterResult(Struct):
     __match_args__ = ("error_code", "error_message", "matching_acls")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
-        (
-            "MatchingAcls", "matching_acls", "[]DeleteAclsMatchingAcl",
-            (1, 3), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (1, 3)),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
+        ("MatchingAcls", "matching_acls", "[]DeleteAclsMatchingAcl", (1, 3)),
     )
 
     def __init__(
@@ -88,11 +85,8 @@ class DeleteAclsResponse(Message):
     __match_args__ = ("throttle_time_ms", "filter_results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
-        (
-            "FilterResults", "filter_results", "[]DeleteAclsFilterResult",
-            (1, 3), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
+        ("FilterResults", "filter_results", "[]DeleteAclsFilterResult", (1, 3)),
     )
 
     def __init__(

@@ -17,7 +17,7 @@ class DeleteGroupsRequest(Message):
     __match_args__ = ("groups_names",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupsNames", "groups_names", "[]string", (0, 2), None, None, None, b"", False, None),
+        ("GroupsNames", "groups_names", "[]string", (0, 2)),
     )
 
     def __init__(self, groups_names: list[str] = EMPTY) -> None:

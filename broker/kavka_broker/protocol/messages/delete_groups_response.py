@@ -12,8 +12,8 @@ class DeletableGroupResult(Struct):
     __match_args__ = ("group_id", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 2), None, None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("GroupId", "group_id", "string", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
     )
 
     def __init__(self, group_id: str = "", error_code: int = 0) -> None:
@@ -30,8 +30,8 @@ class DeleteGroupsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        ("Results", "results", "[]DeletableGroupResult", (0, 2), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("Results", "results", "[]DeletableGroupResult", (0, 2)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class DeleteRecordsPartition(Struct):
     __match_args__ = ("partition_index", "offset")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
-        ("Offset", "offset", "int64", (0, 2), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
+        ("Offset", "offset", "int64", (0, 2)),
     )
 
     def __init__(self, partition_index: int = 0, offset: int = 0) -> None:
@@ -25,11 +25,8 @@ class DeleteRecordsTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]DeleteRecordsPartition",
-            (0, 2), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]DeleteRecordsPartition", (0, 2)),
     )
 
     def __init__(self, name: str = "", partitions: list[DeleteRecordsPartition] = EMPTY) -> None:
@@ -46,8 +43,8 @@ class DeleteRecordsRequest(Message):
     __match_args__ = ("topics", "timeout_ms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2), None, None, None, b"", False, None),
-        ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 0, False, None),
+        ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2)),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 2)),
     )
 
     def __init__(self, topics: list[DeleteRecordsTopic] = EMPTY, timeout_ms: int = 0) -> None:

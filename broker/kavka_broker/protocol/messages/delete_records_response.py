@@ -12,9 +12,9 @@ class DeleteRecordsPartitionResult(Struct):
     __match_args__ = ("partition_index", "low_watermark", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
-        ("LowWatermark", "low_watermark", "int64", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
+        ("LowWatermark", "low_watermark", "int64", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
     )
 
     def __init__(
@@ -32,11 +32,8 @@ class DeleteRecordsTopicResult(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 2), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]DeleteRecordsPartitionResult",
-            (0, 2), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]DeleteRecordsPartitionResult", (0, 2)),
     )
 
     def __init__(
@@ -57,11 +54,8 @@ class DeleteRecordsResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        (
-            "Topics", "topics", "[]DeleteRecordsTopicResult",
-            (0, 2), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("Topics", "topics", "[]DeleteRecordsTopicResult", (0, 2)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class DeleteTopicState(Struct):
     __match_args__ = ("name", "topic_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (6, 6), (6, 6), None, None, None, False, None),
-        ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", False, None),
+        ("Name", "name", "string", (6, 6), (6, 6), None, None, None),
+        ("TopicId", "topic_id", "uuid", (6, 6)),
     )
 
     def __init__(self, name: str | None = None, topic_id: bytes = ZERO) -> None:
@@ -30,9 +30,9 @@ class DeleteTopicsRequest(Message):
     __match_args__ = ("topics", "topic_names", "timeout_ms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]DeleteTopicState", (6, 6), None, None, None, b"", False, None),
-        ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True, None),
-        ("TimeoutMs", "timeout_ms", "int32", (1, 6), None, None, None, 0, False, None),
+        ("Topics", "topics", "[]DeleteTopicState", (6, 6)),
+        ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True),
+        ("TimeoutMs", "timeout_ms", "int32", (1, 6)),
     )
 
     def __init__(

@@ -12,10 +12,10 @@ class DeletableTopicResult(Struct):
     __match_args__ = ("name", "topic_id", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 6), (6, 6), None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True, None),
-        ("ErrorCode", "error_code", "int16", (1, 6), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (5, 6), (5, 6), None, None, None, True, None),
+        ("Name", "name", "string", (1, 6), (6, 6)),
+        ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True),
+        ("ErrorCode", "error_code", "int16", (1, 6)),
+        ("ErrorMessage", "error_message", "string", (5, 6), (5, 6), None, None, None, True),
     )
 
     def __init__(
@@ -40,11 +40,8 @@ class DeleteTopicsResponse(Message):
     __match_args__ = ("throttle_time_ms", "responses")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
-        (
-            "Responses", "responses", "[]DeletableTopicResult",
-            (1, 6), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
+        ("Responses", "responses", "[]DeletableTopicResult", (1, 6)),
     )
 
     def __init__(

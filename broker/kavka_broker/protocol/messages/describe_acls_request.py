@@ -25,25 +25,13 @@ class DescribeAclsRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "ResourceTypeFilter", "resource_type_filter", "int8",
-            (1, 3), None, None, None, 0, False, None,
-        ),
-        (
-            "ResourceNameFilter", "resource_name_filter", "string",
-            (1, 3), (1, 3), None, None, "", False, None,
-        ),
-        (
-            "PatternTypeFilter", "pattern_type_filter", "int8",
-            (1, 3), None, None, None, 3, False, None,
-        ),
-        (
-            "PrincipalFilter", "principal_filter", "string",
-            (1, 3), (1, 3), None, None, "", False, None,
-        ),
-        ("HostFilter", "host_filter", "string", (1, 3), (1, 3), None, None, "", False, None),
-        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
-        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("ResourceTypeFilter", "resource_type_filter", "int8", (1, 3)),
+        ("ResourceNameFilter", "resource_name_filter", "string", (1, 3), (1, 3)),
+        ("PatternTypeFilter", "pattern_type_filter", "int8", (1, 3), None, None, None, 3),
+        ("PrincipalFilter", "principal_filter", "string", (1, 3), (1, 3)),
+        ("HostFilter", "host_filter", "string", (1, 3), (1, 3)),
+        ("Operation", "operation", "int8", (1, 3)),
+        ("PermissionType", "permission_type", "int8", (1, 3)),
     )
 
     def __init__(

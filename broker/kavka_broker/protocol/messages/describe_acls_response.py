@@ -12,10 +12,10 @@ class AclDescription(Struct):
     __match_args__ = ("principal", "host", "operation", "permission_type")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Principal", "principal", "string", (1, 3), None, None, None, "", False, None),
-        ("Host", "host", "string", (1, 3), None, None, None, "", False, None),
-        ("Operation", "operation", "int8", (1, 3), None, None, None, 0, False, None),
-        ("PermissionType", "permission_type", "int8", (1, 3), None, None, None, 0, False, None),
+        ("Principal", "principal", "string", (1, 3)),
+        ("Host", "host", "string", (1, 3)),
+        ("Operation", "operation", "int8", (1, 3)),
+        ("PermissionType", "permission_type", "int8", (1, 3)),
     )
 
     def __init__(
@@ -35,10 +35,10 @@ class DescribeAclsResource(Struct):
     __match_args__ = ("resource_type", "resource_name", "pattern_type", "acls")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (1, 3), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (1, 3), None, None, None, "", False, None),
-        ("PatternType", "pattern_type", "int8", (1, 3), None, None, None, 3, False, None),
-        ("Acls", "acls", "[]AclDescription", (1, 3), None, None, None, b"", False, None),
+        ("ResourceType", "resource_type", "int8", (1, 3)),
+        ("ResourceName", "resource_name", "string", (1, 3)),
+        ("PatternType", "pattern_type", "int8", (1, 3), None, None, None, 3),
+        ("Acls", "acls", "[]AclDescription", (1, 3)),
     )
 
     def __init__(
@@ -63,13 +63,10 @@ class DescribeAclsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message", "resources")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (1, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", False, None),
-        (
-            "Resources", "resources", "[]DescribeAclsResource",
-            (1, 3), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
+        ("ErrorCode", "error_code", "int16", (1, 3)),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
+        ("Resources", "resources", "[]DescribeAclsResource", (1, 3)),
     )
 
     def __init__(

@@ -12,9 +12,9 @@ class ComponentData(Struct):
     __match_args__ = ("entity_type", "match_type", "match")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
-        ("MatchType", "match_type", "int8", (0, 1), None, None, None, 0, False, None),
-        ("Match", "match", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("EntityType", "entity_type", "string", (0, 1)),
+        ("MatchType", "match_type", "int8", (0, 1)),
+        ("Match", "match", "string", (0, 1), (0, 1)),
     )
 
     def __init__(self, entity_type: str = "", match_type: int = 0, match: str | None = "") -> None:
@@ -32,8 +32,8 @@ class DescribeClientQuotasRequest(Message):
     __match_args__ = ("components", "strict")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Components", "components", "[]ComponentData", (0, 1), None, None, None, b"", False, None),
-        ("Strict", "strict", "bool", (0, 1), None, None, None, False, False, None),
+        ("Components", "components", "[]ComponentData", (0, 1)),
+        ("Strict", "strict", "bool", (0, 1)),
     )
 
     def __init__(self, components: list[ComponentData] = EMPTY, strict: bool = False) -> None:

@@ -12,8 +12,8 @@ class EntityData(Struct):
     __match_args__ = ("entity_type", "entity_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EntityType", "entity_type", "string", (0, 1), None, None, None, "", False, None),
-        ("EntityName", "entity_name", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("EntityType", "entity_type", "string", (0, 1)),
+        ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
     )
 
     def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -25,8 +25,8 @@ class ValueData(Struct):
     __match_args__ = ("key", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (0, 1), None, None, None, "", False, None),
-        ("Value", "value", "float64", (0, 1), None, None, None, 0.0, False, None),
+        ("Key", "key", "string", (0, 1)),
+        ("Value", "value", "float64", (0, 1)),
     )
 
     def __init__(self, key: str = "", value: float = 0.0) -> None:
@@ -38,8 +38,8 @@ class EntryData(Struct):
     __match_args__ = ("entity", "values")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Entity", "entity", "[]EntityData", (0, 1), None, None, None, b"", False, None),
-        ("Values", "values", "[]ValueData", (0, 1), None, None, None, b"", False, None),
+        ("Entity", "entity", "[]EntityData", (0, 1)),
+        ("Values", "values", "[]ValueData", (0, 1)),
     )
 
     def __init__(self, entity: list[EntityData] = EMPTY, values: list[ValueData] = EMPTY) -> None:
@@ -56,10 +56,10 @@ class DescribeClientQuotasResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message", "entries")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
-        ("Entries", "entries", "[]EntryData", (0, 1), (0, 1), None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
+        ("Entries", "entries", "[]EntryData", (0, 1), (0, 1)),
     )
 
     def __init__(

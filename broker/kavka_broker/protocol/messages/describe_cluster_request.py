@@ -23,13 +23,10 @@ class DescribeClusterRequest(Message):
     SCHEMA = (
         (
             "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
-            (0, 2), None, None, None, False, False, None,
+            (0, 2),
         ),
-        ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1, False, None),
-        (
-            "IncludeFencedBrokers", "include_fenced_brokers", "bool",
-            (2, 2), None, None, None, False, False, None,
-        ),
+        ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1),
+        ("IncludeFencedBrokers", "include_fenced_brokers", "bool", (2, 2)),
     )
 
     def __init__(

@@ -12,11 +12,11 @@ class DescribeClusterBroker(Struct):
     __match_args__ = ("broker_id", "host", "port", "rack", "is_fenced")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 2), None, None, None, 0, False, None),
-        ("Host", "host", "string", (0, 2), None, None, None, "", False, None),
-        ("Port", "port", "int32", (0, 2), None, None, None, 0, False, None),
-        ("Rack", "rack", "string", (0, 2), (0, 2), None, None, None, False, None),
-        ("IsFenced", "is_fenced", "bool", (2, 2), None, None, None, False, False, None),
+        ("BrokerId", "broker_id", "int32", (0, 2)),
+        ("Host", "host", "string", (0, 2)),
+        ("Port", "port", "int32", (0, 2)),
+        ("Rack", "rack", "string", (0, 2), (0, 2), None, None, None),
+        ("IsFenced", "is_fenced", "bool", (2, 2)),
     )
 
     def __init__(
@@ -52,16 +52,16 @@ class DescribeClusterResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, None, False, None),
-        ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1, False, None),
-        ("ClusterId", "cluster_id", "string", (0, 2), None, None, None, "", False, None),
-        ("ControllerId", "controller_id", "int32", (0, 2), None, None, None, -1, False, None),
-        ("Brokers", "brokers", "[]DescribeClusterBroker", (0, 2), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, None),
+        ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1),
+        ("ClusterId", "cluster_id", "string", (0, 2)),
+        ("ControllerId", "controller_id", "int32", (0, 2), None, None, None, -1),
+        ("Brokers", "brokers", "[]DescribeClusterBroker", (0, 2)),
         (
             "ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
-            (0, 2), None, None, None, -2147483648, False, None,
+            (0, 2), None, None, None, -2147483648,
         ),
     )
 

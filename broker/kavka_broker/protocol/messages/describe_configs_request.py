@@ -12,12 +12,9 @@ class DescribeConfigsResource(Struct):
     __match_args__ = ("resource_type", "resource_name", "configuration_keys")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (1, 4), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (1, 4), None, None, None, "", False, None),
-        (
-            "ConfigurationKeys", "configuration_keys", "[]string",
-            (1, 4), (1, 4), None, None, b"", False, None,
-        ),
+        ("ResourceType", "resource_type", "int8", (1, 4)),
+        ("ResourceName", "resource_name", "string", (1, 4)),
+        ("ConfigurationKeys", "configuration_keys", "[]string", (1, 4), (1, 4)),
     )
 
     def __init__(
@@ -40,15 +37,9 @@ class DescribeConfigsRequest(Message):
     __match_args__ = ("resources", "include_synonyms", "include_documentation")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Resources", "resources", "[]DescribeConfigsResource",
-            (1, 4), None, None, None, b"", False, None,
-        ),
-        ("IncludeSynonyms", "include_synonyms", "bool", (1, 4), None, None, None, False, False, None),
-        (
-            "IncludeDocumentation", "include_documentation", "bool",
-            (3, 4), None, None, None, False, False, None,
-        ),
+        ("Resources", "resources", "[]DescribeConfigsResource", (1, 4)),
+        ("IncludeSynonyms", "include_synonyms", "bool", (1, 4)),
+        ("IncludeDocumentation", "include_documentation", "bool", (3, 4)),
     )
 
     def __init__(

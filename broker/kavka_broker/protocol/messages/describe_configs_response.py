@@ -12,9 +12,9 @@ class DescribeConfigsSynonym(Struct):
     __match_args__ = ("name", "value", "source")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
-        ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
-        ("Source", "source", "int8", (1, 4), None, None, None, 0, False, None),
+        ("Name", "name", "string", (1, 4)),
+        ("Value", "value", "string", (1, 4), (1, 4)),
+        ("Source", "source", "int8", (1, 4)),
     )
 
     def __init__(self, name: str = "", value: str | None = "", source: int = 0) -> None:
@@ -36,17 +36,14 @@ class DescribeConfigsResourceResult(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 4), None, None, None, "", False, None),
-        ("Value", "value", "string", (1, 4), (1, 4), None, None, "", False, None),
-        ("ReadOnly", "read_only", "bool", (1, 4), None, None, None, False, False, None),
-        ("ConfigSource", "config_source", "int8", (1, 4), None, None, None, -1, True, None),
-        ("IsSensitive", "is_sensitive", "bool", (1, 4), None, None, None, False, False, None),
-        (
-            "Synonyms", "synonyms", "[]DescribeConfigsSynonym",
-            (1, 4), None, None, None, b"", True, None,
-        ),
-        ("ConfigType", "config_type", "int8", (3, 4), None, None, None, 0, True, None),
-        ("Documentation", "documentation", "string", (3, 4), (1, 4), None, None, "", True, None),
+        ("Name", "name", "string", (1, 4)),
+        ("Value", "value", "string", (1, 4), (1, 4)),
+        ("ReadOnly", "read_only", "bool", (1, 4)),
+        ("ConfigSource", "config_source", "int8", (1, 4), None, None, None, -1, True),
+        ("IsSensitive", "is_sensitive", "bool", (1, 4)),
+        ("Synonyms", "synonyms", "[]DescribeConfigsSynonym", (1, 4), None, None, None, b"", True),
+        ("ConfigType", "config_type", "int8", (3, 4), None, None, None, 0, True),
+        ("Documentation", "documentation", "string", (3, 4), (1, 4), None, None, "", True),
     )
 
     def __init__(
@@ -74,14 +71,11 @@ class DescribeConfigsResult(Struct):
     __match_args__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (1, 4), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 4), (1, 4), None, None, "", False, None),
-        ("ResourceType", "resource_type", "int8", (1, 4), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (1, 4), None, None, None, "", False, None),
-        (
-            "Configs", "configs", "[]DescribeConfigsResourceResult",
-            (1, 4), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (1, 4)),
+        ("ErrorMessage", "error_message", "string", (1, 4), (1, 4)),
+        ("ResourceType", "resource_type", "int8", (1, 4)),
+        ("ResourceName", "resource_name", "string", (1, 4)),
+        ("Configs", "configs", "[]DescribeConfigsResourceResult", (1, 4)),
     )
 
     def __init__(
@@ -108,8 +102,8 @@ class DescribeConfigsResponse(Message):
     __match_args__ = ("throttle_time_ms", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, False, None),
-        ("Results", "results", "[]DescribeConfigsResult", (1, 4), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4)),
+        ("Results", "results", "[]DescribeConfigsResult", (1, 4)),
     )
 
     def __init__(

@@ -17,11 +17,8 @@ class DescribeGroupsRequest(Message):
     __match_args__ = ("groups", "include_authorized_operations")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Groups", "groups", "[]string", (0, 6), None, None, None, b"", False, None),
-        (
-            "IncludeAuthorizedOperations", "include_authorized_operations", "bool",
-            (3, 6), None, None, None, False, False, None,
-        ),
+        ("Groups", "groups", "[]string", (0, 6)),
+        ("IncludeAuthorizedOperations", "include_authorized_operations", "bool", (3, 6)),
     )
 
     def __init__(

@@ -19,18 +19,12 @@ class DescribedGroupMember(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberId", "member_id", "string", (0, 6), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (4, 6), (4, 6), None, None, None, True, None,
-        ),
-        ("ClientId", "client_id", "string", (0, 6), None, None, None, "", False, None),
-        ("ClientHost", "client_host", "string", (0, 6), None, None, None, "", False, None),
-        ("MemberMetadata", "member_metadata", "bytes", (0, 6), None, None, None, b"", False, None),
-        (
-            "MemberAssignment", "member_assignment", "bytes",
-            (0, 6), None, None, None, b"", False, None,
-        ),
+        ("MemberId", "member_id", "string", (0, 6)),
+        ("GroupInstanceId", "group_instance_id", "string", (4, 6), (4, 6), None, None, None, True),
+        ("ClientId", "client_id", "string", (0, 6)),
+        ("ClientHost", "client_host", "string", (0, 6)),
+        ("MemberMetadata", "member_metadata", "bytes", (0, 6)),
+        ("MemberAssignment", "member_assignment", "bytes", (0, 6)),
     )
 
     def __init__(
@@ -63,16 +57,16 @@ class DescribedGroup(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 6), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (6, 6), (6, 6), None, None, None, False, None),
-        ("GroupId", "group_id", "string", (0, 6), None, None, None, "", False, None),
-        ("GroupState", "group_state", "string", (0, 6), None, None, None, "", False, None),
-        ("ProtocolType", "protocol_type", "string", (0, 6), None, None, None, "", False, None),
-        ("ProtocolData", "protocol_data", "string", (0, 6), None, None, None, "", False, None),
-        ("Members", "members", "[]DescribedGroupMember", (0, 6), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 6)),
+        ("ErrorMessage", "error_message", "string", (6, 6), (6, 6), None, None, None),
+        ("GroupId", "group_id", "string", (0, 6)),
+        ("GroupState", "group_state", "string", (0, 6)),
+        ("ProtocolType", "protocol_type", "string", (0, 6)),
+        ("ProtocolData", "protocol_data", "string", (0, 6)),
+        ("Members", "members", "[]DescribedGroupMember", (0, 6)),
         (
             "AuthorizedOperations", "authorized_operations", "int32",
-            (3, 6), None, None, None, -2147483648, False, None,
+            (3, 6), None, None, None, -2147483648,
         ),
     )
 
@@ -106,8 +100,8 @@ class DescribeGroupsResponse(Message):
     __match_args__ = ("throttle_time_ms", "groups")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
-        ("Groups", "groups", "[]DescribedGroup", (0, 6), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
+        ("Groups", "groups", "[]DescribedGroup", (0, 6)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, groups: list[DescribedGroup] = EMPTY) -> None:

@@ -12,8 +12,8 @@ class DescribableLogDirTopic(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (1, 5), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (1, 5), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (1, 5)),
+        ("Partitions", "partitions", "[]int32", (1, 5)),
     )
 
     def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
@@ -30,10 +30,7 @@ class DescribeLogDirsRequest(Message):
     __match_args__ = ("topics",)
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Topics", "topics", "[]DescribableLogDirTopic",
-            (1, 5), (1, 5), None, None, b"", False, None,
-        ),
+        ("Topics", "topics", "[]DescribableLogDirTopic", (1, 5), (1, 5)),
     )
 
     def __init__(self, topics: list[DescribableLogDirTopic] | None = EMPTY) -> None:

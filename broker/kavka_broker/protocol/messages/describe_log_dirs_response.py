@@ -12,10 +12,10 @@ class DescribeLogDirsPartition(Struct):
     __match_args__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 5), None, None, None, 0, False, None),
-        ("PartitionSize", "partition_size", "int64", (1, 5), None, None, None, 0, False, None),
-        ("OffsetLag", "offset_lag", "int64", (1, 5), None, None, None, 0, False, None),
-        ("IsFutureKey", "is_future_key", "bool", (1, 5), None, None, None, False, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 5)),
+        ("PartitionSize", "partition_size", "int64", (1, 5)),
+        ("OffsetLag", "offset_lag", "int64", (1, 5)),
+        ("IsFutureKey", "is_future_key", "bool", (1, 5)),
     )
 
     def __init__(
@@ -35,11 +35,8 @@ class DescribeLogDirsTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 5), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]DescribeLogDirsPartition",
-            (1, 5), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 5)),
+        ("Partitions", "partitions", "[]DescribeLogDirsPartition", (1, 5)),
     )
 
     def __init__(self, name: str = "", partitions: list[DescribeLogDirsPartition] = EMPTY) -> None:
@@ -58,12 +55,12 @@ class DescribeLogDirsResult(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (1, 5), None, None, None, 0, False, None),
-        ("LogDir", "log_dir", "string", (1, 5), None, None, None, "", False, None),
-        ("Topics", "topics", "[]DescribeLogDirsTopic", (1, 5), None, None, None, b"", False, None),
-        ("TotalBytes", "total_bytes", "int64", (4, 5), None, None, None, -1, True, None),
-        ("UsableBytes", "usable_bytes", "int64", (4, 5), None, None, None, -1, True, None),
-        ("IsCordoned", "is_cordoned", "bool", (5, 5), None, None, None, False, True, None),
+        ("ErrorCode", "error_code", "int16", (1, 5)),
+        ("LogDir", "log_dir", "string", (1, 5)),
+        ("Topics", "topics", "[]DescribeLogDirsTopic", (1, 5)),
+        ("TotalBytes", "total_bytes", "int64", (4, 5), None, None, None, -1, True),
+        ("UsableBytes", "usable_bytes", "int64", (4, 5), None, None, None, -1, True),
+        ("IsCordoned", "is_cordoned", "bool", (5, 5), None, None, None, False, True),
     )
 
     def __init__(
@@ -92,9 +89,9 @@ class DescribeLogDirsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, True, None),
-        ("Results", "results", "[]DescribeLogDirsResult", (1, 5), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5)),
+        ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, True),
+        ("Results", "results", "[]DescribeLogDirsResult", (1, 5)),
     )
 
     def __init__(

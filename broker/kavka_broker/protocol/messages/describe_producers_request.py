@@ -12,11 +12,8 @@ class TopicRequest(Struct):
     __match_args__ = ("name", "partition_indexes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "PartitionIndexes", "partition_indexes", "[]int32",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
     )
 
     def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
@@ -33,7 +30,7 @@ class DescribeProducersRequest(Message):
     __match_args__ = ("topics",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicRequest", (0, 0)),
     )
 
     def __init__(self, topics: list[TopicRequest] = EMPTY) -> None:

@@ -19,15 +19,12 @@ class ProducerState(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (0, 0), None, None, None, 0, False, None),
-        ("ProducerEpoch", "producer_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("LastSequence", "last_sequence", "int32", (0, 0), None, None, None, -1, False, None),
-        ("LastTimestamp", "last_timestamp", "int64", (0, 0), None, None, None, -1, False, None),
-        ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "CurrentTxnStartOffset", "current_txn_start_offset", "int64",
-            (0, 0), None, None, None, -1, False, None,
-        ),
+        ("ProducerId", "producer_id", "int64", (0, 0)),
+        ("ProducerEpoch", "producer_epoch", "int32", (0, 0)),
+        ("LastSequence", "last_sequence", "int32", (0, 0), None, None, None, -1),
+        ("LastTimestamp", "last_timestamp", "int64", (0, 0), None, None, None, -1),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0)),
+        ("CurrentTxnStartOffset", "current_txn_start_offset", "int64", (0, 0), None, None, None, -1),
     )
 
     def __init__(
@@ -51,13 +48,10 @@ class PartitionResponse(Struct):
     __match_args__ = ("partition_index", "error_code", "error_message", "active_producers")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, None, False, None),
-        (
-            "ActiveProducers", "active_producers", "[]ProducerState",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, None),
+        ("ActiveProducers", "active_producers", "[]ProducerState", (0, 0)),
     )
 
     def __init__(
@@ -77,11 +71,8 @@ class TopicResponse(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]PartitionResponse",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("Partitions", "partitions", "[]PartitionResponse", (0, 0)),
     )
 
     def __init__(self, name: str = "", partitions: list[PartitionResponse] = EMPTY) -> None:
@@ -98,8 +89,8 @@ class DescribeProducersResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]TopicResponse", (0, 0), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("Topics", "topics", "[]TopicResponse", (0, 0)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, topics: list[TopicResponse] = EMPTY) -> None:

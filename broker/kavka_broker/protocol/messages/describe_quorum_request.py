@@ -12,7 +12,7 @@ class PartitionData(Struct):
     __match_args__ = ("partition_index",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
     )
 
     def __init__(self, partition_index: int = 0) -> None:
@@ -23,8 +23,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -41,7 +41,7 @@ class DescribeQuorumRequest(Message):
     __match_args__ = ("topics",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicData", (0, 2)),
     )
 
     def __init__(self, topics: list[TopicData] = EMPTY) -> None:

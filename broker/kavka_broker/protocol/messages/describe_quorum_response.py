@@ -18,19 +18,13 @@ class ReplicaState(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ReplicaId", "replica_id", "int32", (0, 2), None, None, None, 0, False, None),
-        (
-            "ReplicaDirectoryId", "replica_directory_id", "uuid",
-            (2, 2), None, None, None, b"", False, None,
-        ),
-        ("LogEndOffset", "log_end_offset", "int64", (0, 2), None, None, None, 0, False, None),
-        (
-            "LastFetchTimestamp", "last_fetch_timestamp", "int64",
-            (1, 2), None, None, None, -1, True, None,
-        ),
+        ("ReplicaId", "replica_id", "int32", (0, 2)),
+        ("ReplicaDirectoryId", "replica_directory_id", "uuid", (2, 2)),
+        ("LogEndOffset", "log_end_offset", "int64", (0, 2)),
+        ("LastFetchTimestamp", "last_fetch_timestamp", "int64", (1, 2), None, None, None, -1, True),
         (
             "LastCaughtUpTimestamp", "last_caught_up_timestamp", "int64",
-            (1, 2), None, None, None, -1, True, None,
+            (1, 2), None, None, None, -1, True,
         ),
     )
 
@@ -62,17 +56,14 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True, None),
-        ("LeaderId", "leader_id", "int32", (0, 2), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, 0, False, None),
-        ("HighWatermark", "high_watermark", "int64", (0, 2), None, None, None, 0, False, None),
-        (
-            "CurrentVoters", "current_voters", "[]ReplicaState",
-            (0, 2), None, None, None, b"", False, None,
-        ),
-        ("Observers", "observers", "[]ReplicaState", (0, 2), None, None, None, b"", False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True),
+        ("LeaderId", "leader_id", "int32", (0, 2)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 2)),
+        ("HighWatermark", "high_watermark", "int64", (0, 2)),
+        ("CurrentVoters", "current_voters", "[]ReplicaState", (0, 2)),
+        ("Observers", "observers", "[]ReplicaState", (0, 2)),
     )
 
     def __init__(
@@ -100,8 +91,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -113,9 +104,9 @@ class Listener(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 2), None, None, None, "", False, None),
-        ("Host", "host", "string", (2, 2), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (2, 2), None, None, None, 0, False, None),
+        ("Name", "name", "string", (2, 2)),
+        ("Host", "host", "string", (2, 2)),
+        ("Port", "port", "uint16", (2, 2)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -128,8 +119,8 @@ class Node(Struct):
     __match_args__ = ("node_id", "listeners")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (2, 2), None, None, None, 0, False, None),
-        ("Listeners", "listeners", "[]Listener", (2, 2), None, None, None, b"", False, None),
+        ("NodeId", "node_id", "int32", (2, 2)),
+        ("Listeners", "listeners", "[]Listener", (2, 2)),
     )
 
     def __init__(self, node_id: int = 0, listeners: list[Listener] = EMPTY) -> None:
@@ -146,10 +137,10 @@ class DescribeQuorumResponse(Message):
     __match_args__ = ("error_code", "error_message", "topics", "nodes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True, None),
-        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
-        ("Nodes", "nodes", "[]Node", (2, 2), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True),
+        ("Topics", "topics", "[]TopicData", (0, 2)),
+        ("Nodes", "nodes", "[]Node", (2, 2)),
     )
 
     def __init__(

@@ -12,7 +12,7 @@ class TopicRequest(Struct):
     __match_args__ = ("name",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Name", "name", "string", (0, 0)),
     )
 
     def __init__(self, name: str = "") -> None:
@@ -23,8 +23,8 @@ class Cursor(Struct):
     __match_args__ = ("topic_name", "partition_index")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("TopicName", "topic_name", "string", (0, 0)),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
 
     def __init__(self, topic_name: str = "", partition_index: int = 0) -> None:
@@ -41,12 +41,12 @@ class DescribeTopicPartitionsRequest(Message):
     __match_args__ = ("topics", "response_partition_limit", "cursor")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]TopicRequest", (0, 0), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicRequest", (0, 0)),
         (
             "ResponsePartitionLimit", "response_partition_limit", "int32",
-            (0, 0), None, None, None, 2000, False, None,
+            (0, 0), None, None, None, 2000,
         ),
-        ("Cursor", "cursor", "Cursor", (0, 0), (0, 0), None, None, None, False, None),
+        ("Cursor", "cursor", "Cursor", (0, 0), (0, 0), None, None, None),
     )
 
     def __init__(

@@ -22,18 +22,18 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1, True, None),
-        ("ReplicaNodes", "replica_nodes", "[]int32", (0, 0), None, None, None, b"", False, None),
-        ("IsrNodes", "isr_nodes", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
+        ("LeaderId", "leader_id", "int32", (0, 0)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1, True),
+        ("ReplicaNodes", "replica_nodes", "[]int32", (0, 0)),
+        ("IsrNodes", "isr_nodes", "[]int32", (0, 0)),
         (
             "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (0, 0), (0, 0), None, None, None, False, None,
+            (0, 0), (0, 0), None, None, None,
         ),
-        ("LastKnownElr", "last_known_elr", "[]int32", (0, 0), (0, 0), None, None, None, False, None),
-        ("OfflineReplicas", "offline_replicas", "[]int32", (0, 0), None, None, None, b"", True, None),
+        ("LastKnownElr", "last_known_elr", "[]int32", (0, 0), (0, 0), None, None, None),
+        ("OfflineReplicas", "offline_replicas", "[]int32", (0, 0), None, None, None, b"", True),
     )
 
     def __init__(
@@ -70,17 +70,14 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("Name", "name", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", True, None),
-        ("IsInternal", "is_internal", "bool", (0, 0), None, None, None, False, True, None),
-        (
-            "Partitions", "partitions", "[]DescribeTopicPartitionsResponsePartition",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("Name", "name", "string", (0, 0), (0, 0)),
+        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", True),
+        ("IsInternal", "is_internal", "bool", (0, 0), None, None, None, False, True),
+        ("Partitions", "partitions", "[]DescribeTopicPartitionsResponsePartition", (0, 0)),
         (
             "TopicAuthorizedOperations", "topic_authorized_operations", "int32",
-            (0, 0), None, None, None, -2147483648, False, None,
+            (0, 0), None, None, None, -2147483648,
         ),
     )
 
@@ -105,8 +102,8 @@ class Cursor(Struct):
     __match_args__ = ("topic_name", "partition_index")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("TopicName", "topic_name", "string", (0, 0)),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
 
     def __init__(self, topic_name: str = "", partition_index: int = 0) -> None:
@@ -123,12 +120,9 @@ class DescribeTopicPartitionsResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics", "next_cursor")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]DescribeTopicPartitionsResponseTopic",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("NextCursor", "next_cursor", "Cursor", (0, 0), (0, 0), None, None, None, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),
+        ("Topics", "topics", "[]DescribeTopicPartitionsResponseTopic", (0, 0)),
+        ("NextCursor", "next_cursor", "Cursor", (0, 0), (0, 0), None, None, None),
     )
 
     def __init__(

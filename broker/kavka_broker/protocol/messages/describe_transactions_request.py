@@ -17,10 +17,7 @@ class DescribeTransactionsRequest(Message):
     __match_args__ = ("transactional_ids",)
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "TransactionalIds", "transactional_ids", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("TransactionalIds", "transactional_ids", "[]string", (0, 0)),
     )
 
     def __init__(self, transactional_ids: list[str] = EMPTY) -> None:

@@ -12,8 +12,8 @@ class TopicData(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (0, 0), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
     def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
@@ -34,23 +34,14 @@ class TransactionState(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "TransactionState", "transaction_state", "string",
-            (0, 0), None, None, None, "", False, None,
-        ),
-        (
-            "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "TransactionStartTimeMs", "transaction_start_time_ms", "int64",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("ProducerId", "producer_id", "int64", (0, 0), None, None, None, 0, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (0, 0), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]TopicData", (0, 0), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("TransactionalId", "transactional_id", "string", (0, 0)),
+        ("TransactionState", "transaction_state", "string", (0, 0)),
+        ("TransactionTimeoutMs", "transaction_timeout_ms", "int32", (0, 0)),
+        ("TransactionStartTimeMs", "transaction_start_time_ms", "int64", (0, 0)),
+        ("ProducerId", "producer_id", "int64", (0, 0)),
+        ("ProducerEpoch", "producer_epoch", "int16", (0, 0)),
+        ("Topics", "topics", "[]TopicData", (0, 0)),
     )
 
     def __init__(
@@ -83,11 +74,8 @@ class DescribeTransactionsResponse(Message):
     __match_args__ = ("throttle_time_ms", "transaction_states")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "TransactionStates", "transaction_states", "[]TransactionState",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("TransactionStates", "transaction_states", "[]TransactionState", (0, 0)),
     )
 
     def __init__(

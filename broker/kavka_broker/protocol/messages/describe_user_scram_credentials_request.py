@@ -12,7 +12,7 @@ class UserName(Struct):
     __match_args__ = ("name",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
+        ("Name", "name", "string", (0, 0)),
     )
 
     def __init__(self, name: str = "") -> None:
@@ -28,7 +28,7 @@ class DescribeUserScramCredentialsRequest(Message):
     __match_args__ = ("users",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Users", "users", "[]UserName", (0, 0), (0, 0), None, None, b"", False, None),
+        ("Users", "users", "[]UserName", (0, 0), (0, 0)),
     )
 
     def __init__(self, users: list[UserName] | None = EMPTY) -> None:

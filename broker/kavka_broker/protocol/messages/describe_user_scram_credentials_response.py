@@ -12,8 +12,8 @@ class CredentialInfo(Struct):
     __match_args__ = ("mechanism", "iterations")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
-        ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Mechanism", "mechanism", "int8", (0, 0)),
+        ("Iterations", "iterations", "int32", (0, 0)),
     )
 
     def __init__(self, mechanism: int = 0, iterations: int = 0) -> None:
@@ -25,13 +25,10 @@ class DescribeUserScramCredentialsResult(Struct):
     __match_args__ = ("user", "error_code", "error_message", "credential_infos")
     __slots__ = __match_args__
     SCHEMA = (
-        ("User", "user", "string", (0, 0), None, None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
-        (
-            "CredentialInfos", "credential_infos", "[]CredentialInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("User", "user", "string", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0)),
+        ("CredentialInfos", "credential_infos", "[]CredentialInfo", (0, 0)),
     )
 
     def __init__(
@@ -56,13 +53,10 @@ class DescribeUserScramCredentialsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
-        (
-            "Results", "results", "[]DescribeUserScramCredentialsResult",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0)),
+        ("Results", "results", "[]DescribeUserScramCredentialsResult", (0, 0)),
     )
 
     def __init__(

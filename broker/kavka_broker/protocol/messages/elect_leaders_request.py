@@ -12,8 +12,8 @@ class TopicPartitions(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (0, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 2), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (0, 2)),
+        ("Partitions", "partitions", "[]int32", (0, 2)),
     )
 
     def __init__(self, topic: str = "", partitions: list[int] = EMPTY) -> None:
@@ -30,12 +30,9 @@ class ElectLeadersRequest(Message):
     __match_args__ = ("election_type", "topic_partitions", "timeout_ms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ElectionType", "election_type", "int8", (1, 2), None, None, None, 0, False, None),
-        (
-            "TopicPartitions", "topic_partitions", "[]TopicPartitions",
-            (0, 2), (0, 2), None, None, b"", False, None,
-        ),
-        ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000, False, None),
+        ("ElectionType", "election_type", "int8", (1, 2)),
+        ("TopicPartitions", "topic_partitions", "[]TopicPartitions", (0, 2), (0, 2)),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000),
     )
 
     def __init__(

@@ -12,9 +12,9 @@ class PartitionResult(Struct):
     __match_args__ = ("partition_id", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
+        ("PartitionId", "partition_id", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
     )
 
     def __init__(
@@ -32,11 +32,8 @@ class ReplicaElectionResult(Struct):
     __match_args__ = ("topic", "partition_result")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (0, 2), None, None, None, "", False, None),
-        (
-            "PartitionResult", "partition_result", "[]PartitionResult",
-            (0, 2), None, None, None, b"", False, None,
-        ),
+        ("Topic", "topic", "string", (0, 2)),
+        ("PartitionResult", "partition_result", "[]PartitionResult", (0, 2)),
     )
 
     def __init__(self, topic: str = "", partition_result: list[PartitionResult] = EMPTY) -> None:
@@ -53,12 +50,9 @@ class ElectLeadersResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "replica_election_results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
-        (
-            "ReplicaElectionResults", "replica_election_results", "[]ReplicaElectionResult",
-            (0, 2), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (1, 2)),
+        ("ReplicaElectionResults", "replica_election_results", "[]ReplicaElectionResult", (0, 2)),
     )
 
     def __init__(

@@ -12,11 +12,8 @@ class ReplicaInfo(Struct):
     __match_args__ = ("candidate_id", "candidate_directory_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("CandidateId", "candidate_id", "int32", (1, 1), None, None, None, 0, False, None),
-        (
-            "CandidateDirectoryId", "candidate_directory_id", "uuid",
-            (1, 1), None, None, None, b"", False, None,
-        ),
+        ("CandidateId", "candidate_id", "int32", (1, 1)),
+        ("CandidateDirectoryId", "candidate_directory_id", "uuid", (1, 1)),
     )
 
     def __init__(self, candidate_id: int = 0, candidate_directory_id: bytes = ZERO) -> None:
@@ -34,16 +31,16 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 1), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 1)),
+        ("LeaderId", "leader_id", "int32", (0, 1)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
         (
             "PreferredSuccessors", "preferred_successors", "[]int32",
-            (0, 0), None, None, None, b"", True, None,
+            (0, 0), None, None, None, b"", True,
         ),
         (
             "PreferredCandidates", "preferred_candidates", "[]ReplicaInfo",
-            (1, 1), None, None, None, b"", True, None,
+            (1, 1), None, None, None, b"", True,
         ),
     )
 
@@ -66,8 +63,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 1), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 1), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 1)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -79,9 +76,9 @@ class LeaderEndpoint(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 1), None, None, None, "", False, None),
-        ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (1, 1), None, None, None, 0, False, None),
+        ("Name", "name", "string", (1, 1)),
+        ("Host", "host", "string", (1, 1)),
+        ("Port", "port", "uint16", (1, 1)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -99,11 +96,11 @@ class EndQuorumEpochRequest(Message):
     __match_args__ = ("cluster_id", "topics", "leader_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None, False, None),
-        ("Topics", "topics", "[]TopicData", (0, 1), None, None, None, b"", False, None),
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
+        ("Topics", "topics", "[]TopicData", (0, 1)),
         (
             "LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint",
-            (1, 1), None, None, None, b"", True, None,
+            (1, 1), None, None, None, b"", True,
         ),
     )
 

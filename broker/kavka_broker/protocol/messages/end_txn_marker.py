@@ -15,7 +15,7 @@ class EndTxnMarker(Message):
     __match_args__ = ("coordinator_epoch",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0), None, None, None, 0, False, None),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0)),
     )
 
     def __init__(self, coordinator_epoch: int = 0) -> None:

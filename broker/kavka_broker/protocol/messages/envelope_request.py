@@ -17,15 +17,9 @@ class EnvelopeRequest(Message):
     __match_args__ = ("request_data", "request_principal", "client_host_address")
     __slots__ = __match_args__
     SCHEMA = (
-        ("RequestData", "request_data", "bytes", (0, 0), None, None, None, b"", False, None),
-        (
-            "RequestPrincipal", "request_principal", "bytes",
-            (0, 0), (0, 0), None, None, b"", False, None,
-        ),
-        (
-            "ClientHostAddress", "client_host_address", "bytes",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("RequestData", "request_data", "bytes", (0, 0)),
+        ("RequestPrincipal", "request_principal", "bytes", (0, 0), (0, 0)),
+        ("ClientHostAddress", "client_host_address", "bytes", (0, 0)),
     )
 
     def __init__(

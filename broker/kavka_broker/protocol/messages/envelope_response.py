@@ -17,8 +17,8 @@ class EnvelopeResponse(Message):
     __match_args__ = ("response_data", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
     )
 
     def __init__(self, response_data: bytes | None = None, error_code: int = 0) -> None:

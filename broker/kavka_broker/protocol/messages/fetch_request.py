@@ -12,8 +12,8 @@ class ReplicaState(Struct):
     __match_args__ = ("replica_id", "replica_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ReplicaId", "replica_id", "int32", (15, 18), None, None, None, -1, False, None),
-        ("ReplicaEpoch", "replica_epoch", "int64", (15, 18), None, None, None, -1, False, None),
+        ("ReplicaId", "replica_id", "int32", (15, 18), None, None, None, -1),
+        ("ReplicaEpoch", "replica_epoch", "int64", (15, 18), None, None, None, -1),
     )
 
     def __init__(self, replica_id: int = -1, replica_epoch: int = -1) -> None:
@@ -37,28 +37,19 @@ class FetchPartition(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Partition", "partition", "int32", (4, 18), None, None, None, 0, False, None),
-        (
-            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
-            (9, 18), None, None, None, -1, True, None,
-        ),
-        ("FetchOffset", "fetch_offset", "int64", (4, 18), None, None, None, 0, False, None),
-        (
-            "LastFetchedEpoch", "last_fetched_epoch", "int32",
-            (12, 18), None, None, None, -1, False, None,
-        ),
-        ("LogStartOffset", "log_start_offset", "int64", (5, 18), None, None, None, -1, True, None),
-        (
-            "PartitionMaxBytes", "partition_max_bytes", "int32",
-            (4, 18), None, None, None, 0, False, None,
-        ),
+        ("Partition", "partition", "int32", (4, 18)),
+        ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (9, 18), None, None, None, -1, True),
+        ("FetchOffset", "fetch_offset", "int64", (4, 18)),
+        ("LastFetchedEpoch", "last_fetched_epoch", "int32", (12, 18), None, None, None, -1),
+        ("LogStartOffset", "log_start_offset", "int64", (5, 18), None, None, None, -1, True),
+        ("PartitionMaxBytes", "partition_max_bytes", "int32", (4, 18)),
         (
             "ReplicaDirectoryId", "replica_directory_id", "uuid",
-            (17, 18), None, (17, 18), 0, b"", True, None,
+            (17, 18), None, (17, 18), 0, b"", True,
         ),
         (
             "HighWatermark", "high_watermark", "int64",
-            (18, 18), None, (18, 18), 1, 9223372036854775807, True, None,
+            (18, 18), None, (18, 18), 1, 9223372036854775807, True,
         ),
     )
 
@@ -87,9 +78,9 @@ class FetchTopic(Struct):
     __match_args__ = ("topic", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (4, 12), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
-        ("Partitions", "partitions", "[]FetchPartition", (4, 18), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]FetchPartition", (4, 18)),
     )
 
     def __init__(
@@ -107,9 +98,9 @@ class ForgottenTopic(Struct):
     __match_args__ = ("topic", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (7, 12), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
-        ("Partitions", "partitions", "[]int32", (7, 18), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (7, 12), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]int32", (7, 18)),
     )
 
     def __init__(
@@ -145,24 +136,18 @@ class FetchRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (12, 18), (12, 18), (12, 18), 0, None, True, None),
-        ("ReplicaId", "replica_id", "int32", (4, 14), None, None, None, -1, False, None),
-        (
-            "ReplicaState", "replica_state", "ReplicaState",
-            (15, 18), None, (15, 18), 1, b"", False, None,
-        ),
-        ("MaxWaitMs", "max_wait_ms", "int32", (4, 18), None, None, None, 0, False, None),
-        ("MinBytes", "min_bytes", "int32", (4, 18), None, None, None, 0, False, None),
-        ("MaxBytes", "max_bytes", "int32", (4, 18), None, None, None, 2147483647, True, None),
-        ("IsolationLevel", "isolation_level", "int8", (4, 18), None, None, None, 0, True, None),
-        ("SessionId", "session_id", "int32", (7, 18), None, None, None, 0, True, None),
-        ("SessionEpoch", "session_epoch", "int32", (7, 18), None, None, None, -1, True, None),
-        ("Topics", "topics", "[]FetchTopic", (4, 18), None, None, None, b"", False, None),
-        (
-            "ForgottenTopicsData", "forgotten_topics_data", "[]ForgottenTopic",
-            (7, 18), None, None, None, b"", False, None,
-        ),
-        ("RackId", "rack_id", "string", (11, 18), None, None, None, "", True, None),
+        ("ClusterId", "cluster_id", "string", (12, 18), (12, 18), (12, 18), 0, None, True),
+        ("ReplicaId", "replica_id", "int32", (4, 14), None, None, None, -1),
+        ("ReplicaState", "replica_state", "ReplicaState", (15, 18), None, (15, 18), 1),
+        ("MaxWaitMs", "max_wait_ms", "int32", (4, 18)),
+        ("MinBytes", "min_bytes", "int32", (4, 18)),
+        ("MaxBytes", "max_bytes", "int32", (4, 18), None, None, None, 2147483647, True),
+        ("IsolationLevel", "isolation_level", "int8", (4, 18), None, None, None, 0, True),
+        ("SessionId", "session_id", "int32", (7, 18), None, None, None, 0, True),
+        ("SessionEpoch", "session_epoch", "int32", (7, 18), None, None, None, -1, True),
+        ("Topics", "topics", "[]FetchTopic", (4, 18)),
+        ("ForgottenTopicsData", "forgotten_topics_data", "[]ForgottenTopic", (7, 18)),
+        ("RackId", "rack_id", "string", (11, 18), None, None, None, "", True),
     )
 
     def __init__(

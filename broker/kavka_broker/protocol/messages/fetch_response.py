@@ -12,8 +12,8 @@ class EpochEndOffset(Struct):
     __match_args__ = ("epoch", "end_offset")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Epoch", "epoch", "int32", (12, 18), None, None, None, -1, False, None),
-        ("EndOffset", "end_offset", "int64", (12, 18), None, None, None, -1, False, None),
+        ("Epoch", "epoch", "int32", (12, 18), None, None, None, -1),
+        ("EndOffset", "end_offset", "int64", (12, 18), None, None, None, -1),
     )
 
     def __init__(self, epoch: int = -1, end_offset: int = -1) -> None:
@@ -28,8 +28,8 @@ class LeaderIdAndEpoch(Struct):
     __match_args__ = ("leader_id", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("LeaderId", "leader_id", "int32", (12, 18), None, None, None, -1, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (12, 18), None, None, None, -1, False, None),
+        ("LeaderId", "leader_id", "int32", (12, 18), None, None, None, -1),
+        ("LeaderEpoch", "leader_epoch", "int32", (12, 18), None, None, None, -1),
     )
 
     def __init__(self, leader_id: int = -1, leader_epoch: int = -1) -> None:
@@ -44,8 +44,8 @@ class SnapshotId(Struct):
     __match_args__ = ("end_offset", "epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EndOffset", "end_offset", "int64", (4, 18), None, None, None, -1, False, None),
-        ("Epoch", "epoch", "int32", (4, 18), None, None, None, -1, False, None),
+        ("EndOffset", "end_offset", "int64", (4, 18), None, None, None, -1),
+        ("Epoch", "epoch", "int32", (4, 18), None, None, None, -1),
     )
 
     def __init__(self, end_offset: int = -1, epoch: int = -1) -> None:
@@ -60,8 +60,8 @@ class AbortedTransaction(Struct):
     __match_args__ = ("producer_id", "first_offset")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (4, 18), None, None, None, 0, False, None),
-        ("FirstOffset", "first_offset", "int64", (4, 18), None, None, None, 0, False, None),
+        ("ProducerId", "producer_id", "int64", (4, 18)),
+        ("FirstOffset", "first_offset", "int64", (4, 18)),
     )
 
     def __init__(self, producer_id: int = 0, first_offset: int = 0) -> None:
@@ -85,32 +85,20 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (4, 18), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (4, 18), None, None, None, 0, False, None),
-        ("HighWatermark", "high_watermark", "int64", (4, 18), None, None, None, 0, False, None),
-        (
-            "LastStableOffset", "last_stable_offset", "int64",
-            (4, 18), None, None, None, -1, True, None,
-        ),
-        ("LogStartOffset", "log_start_offset", "int64", (5, 18), None, None, None, -1, True, None),
-        (
-            "DivergingEpoch", "diverging_epoch", "EpochEndOffset",
-            (12, 18), None, (12, 18), 0, b"", False, None,
-        ),
-        (
-            "CurrentLeader", "current_leader", "LeaderIdAndEpoch",
-            (12, 18), None, (12, 18), 1, b"", False, None,
-        ),
-        ("SnapshotId", "snapshot_id", "SnapshotId", (12, 18), None, (12, 18), 2, b"", False, None),
+        ("PartitionIndex", "partition_index", "int32", (4, 18)),
+        ("ErrorCode", "error_code", "int16", (4, 18)),
+        ("HighWatermark", "high_watermark", "int64", (4, 18)),
+        ("LastStableOffset", "last_stable_offset", "int64", (4, 18), None, None, None, -1, True),
+        ("LogStartOffset", "log_start_offset", "int64", (5, 18), None, None, None, -1, True),
+        ("DivergingEpoch", "diverging_epoch", "EpochEndOffset", (12, 18), None, (12, 18), 0),
+        ("CurrentLeader", "current_leader", "LeaderIdAndEpoch", (12, 18), None, (12, 18), 1),
+        ("SnapshotId", "snapshot_id", "SnapshotId", (12, 18), None, (12, 18), 2),
         (
             "AbortedTransactions", "aborted_transactions", "[]AbortedTransaction",
-            (4, 18), (4, 18), None, None, b"", True, None,
+            (4, 18), (4, 18), None, None, b"", True,
         ),
-        (
-            "PreferredReadReplica", "preferred_read_replica", "int32",
-            (11, 18), None, None, None, -1, False, None,
-        ),
-        ("Records", "records", "records", (4, 18), (4, 18), None, None, None, False, None),
+        ("PreferredReadReplica", "preferred_read_replica", "int32", (11, 18), None, None, None, -1),
+        ("Records", "records", "records", (4, 18), (4, 18)),
     )
 
     def __init__(
@@ -144,9 +132,9 @@ class FetchableTopicResponse(Struct):
     __match_args__ = ("topic", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (4, 12), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True, None),
-        ("Partitions", "partitions", "[]PartitionData", (4, 18), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]PartitionData", (4, 18)),
     )
 
     def __init__(
@@ -164,10 +152,10 @@ class NodeEndpoint(Struct):
     __match_args__ = ("node_id", "host", "port", "rack")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (16, 18), None, None, None, 0, False, None),
-        ("Host", "host", "string", (16, 18), None, None, None, "", False, None),
-        ("Port", "port", "int32", (16, 18), None, None, None, 0, False, None),
-        ("Rack", "rack", "string", (16, 18), (16, 18), None, None, None, False, None),
+        ("NodeId", "node_id", "int32", (16, 18)),
+        ("Host", "host", "string", (16, 18)),
+        ("Port", "port", "int32", (16, 18)),
+        ("Rack", "rack", "string", (16, 18), (16, 18), None, None, None),
     )
 
     def __init__(
@@ -192,17 +180,11 @@ class FetchResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True, None),
-        ("SessionId", "session_id", "int32", (7, 18), None, None, None, 0, False, None),
-        (
-            "Responses", "responses", "[]FetchableTopicResponse",
-            (4, 18), None, None, None, b"", False, None,
-        ),
-        (
-            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
-            (16, 18), None, (16, 18), 0, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True),
+        ("SessionId", "session_id", "int32", (7, 18)),
+        ("Responses", "responses", "[]FetchableTopicResponse", (4, 18)),
+        ("NodeEndpoints", "node_endpoints", "[]NodeEndpoint", (16, 18), None, (16, 18), 0),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class SnapshotId(Struct):
     __match_args__ = ("end_offset", "epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EndOffset", "end_offset", "int64", (0, 1), None, None, None, 0, False, None),
-        ("Epoch", "epoch", "int32", (0, 1), None, None, None, 0, False, None),
+        ("EndOffset", "end_offset", "int64", (0, 1)),
+        ("Epoch", "epoch", "int32", (0, 1)),
     )
 
     def __init__(self, end_offset: int = 0, epoch: int = 0) -> None:
@@ -34,17 +34,11 @@ class PartitionSnapshot(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Partition", "partition", "int32", (0, 1), None, None, None, 0, False, None),
-        (
-            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
-            (0, 1), None, None, None, 0, False, None,
-        ),
-        ("SnapshotId", "snapshot_id", "SnapshotId", (0, 1), None, None, None, b"", False, None),
-        ("Position", "position", "int64", (0, 1), None, None, None, 0, False, None),
-        (
-            "ReplicaDirectoryId", "replica_directory_id", "uuid",
-            (1, 1), None, (1, 1), 0, b"", True, None,
-        ),
+        ("Partition", "partition", "int32", (0, 1)),
+        ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (0, 1)),
+        ("SnapshotId", "snapshot_id", "SnapshotId", (0, 1)),
+        ("Position", "position", "int64", (0, 1)),
+        ("ReplicaDirectoryId", "replica_directory_id", "uuid", (1, 1), None, (1, 1), 0, b"", True),
     )
 
     def __init__(
@@ -66,11 +60,8 @@ class TopicSnapshot(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]PartitionSnapshot",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
     )
 
     def __init__(self, name: str = "", partitions: list[PartitionSnapshot] = EMPTY) -> None:
@@ -87,10 +78,10 @@ class FetchSnapshotRequest(Message):
     __match_args__ = ("cluster_id", "replica_id", "max_bytes", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), (0, 1), 0, None, False, None),
-        ("ReplicaId", "replica_id", "int32", (0, 1), None, None, None, -1, False, None),
-        ("MaxBytes", "max_bytes", "int32", (0, 1), None, None, None, 2147483647, False, None),
-        ("Topics", "topics", "[]TopicSnapshot", (0, 1), None, None, None, b"", False, None),
+        ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), (0, 1), 0, None),
+        ("ReplicaId", "replica_id", "int32", (0, 1), None, None, None, -1),
+        ("MaxBytes", "max_bytes", "int32", (0, 1), None, None, None, 2147483647),
+        ("Topics", "topics", "[]TopicSnapshot", (0, 1)),
     )
 
     def __init__(

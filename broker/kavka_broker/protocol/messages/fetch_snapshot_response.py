@@ -12,8 +12,8 @@ class SnapshotId(Struct):
     __match_args__ = ("end_offset", "epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EndOffset", "end_offset", "int64", (0, 1), None, None, None, 0, False, None),
-        ("Epoch", "epoch", "int32", (0, 1), None, None, None, 0, False, None),
+        ("EndOffset", "end_offset", "int64", (0, 1)),
+        ("Epoch", "epoch", "int32", (0, 1)),
     )
 
     def __init__(self, end_offset: int = 0, epoch: int = 0) -> None:
@@ -28,8 +28,8 @@ class LeaderIdAndEpoch(Struct):
     __match_args__ = ("leader_id", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, 0, False, None),
+        ("LeaderId", "leader_id", "int32", (0, 1)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
     )
 
     def __init__(self, leader_id: int = 0, leader_epoch: int = 0) -> None:
@@ -52,19 +52,13 @@ class PartitionSnapshot(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Index", "index", "int32", (0, 1), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("SnapshotId", "snapshot_id", "SnapshotId", (0, 1), None, None, None, b"", False, None),
-        (
-            "CurrentLeader", "current_leader", "LeaderIdAndEpoch",
-            (0, 1), None, (0, 1), 0, b"", False, None,
-        ),
-        ("Size", "size", "int64", (0, 1), None, None, None, 0, False, None),
-        ("Position", "position", "int64", (0, 1), None, None, None, 0, False, None),
-        (
-            "UnalignedRecords", "unaligned_records", "records",
-            (0, 1), None, None, None, None, False, None,
-        ),
+        ("Index", "index", "int32", (0, 1)),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("SnapshotId", "snapshot_id", "SnapshotId", (0, 1)),
+        ("CurrentLeader", "current_leader", "LeaderIdAndEpoch", (0, 1), None, (0, 1), 0),
+        ("Size", "size", "int64", (0, 1)),
+        ("Position", "position", "int64", (0, 1)),
+        ("UnalignedRecords", "unaligned_records", "records", (0, 1)),
     )
 
     def __init__(
@@ -90,11 +84,8 @@ class TopicSnapshot(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]PartitionSnapshot",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 1)),
+        ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
     )
 
     def __init__(self, name: str = "", partitions: list[PartitionSnapshot] = EMPTY) -> None:
@@ -106,9 +97,9 @@ class NodeEndpoint(Struct):
     __match_args__ = ("node_id", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (1, 1), None, None, None, 0, False, None),
-        ("Host", "host", "string", (1, 1), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (1, 1), None, None, None, 0, False, None),
+        ("NodeId", "node_id", "int32", (1, 1)),
+        ("Host", "host", "string", (1, 1)),
+        ("Port", "port", "uint16", (1, 1)),
     )
 
     def __init__(self, node_id: int = 0, host: str = "", port: int = 0) -> None:
@@ -126,13 +117,10 @@ class FetchSnapshotResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]TopicSnapshot", (0, 1), None, None, None, b"", False, None),
-        (
-            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
-            (1, 1), None, (1, 1), 0, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("Topics", "topics", "[]TopicSnapshot", (0, 1)),
+        ("NodeEndpoints", "node_endpoints", "[]NodeEndpoint", (1, 1), None, (1, 1), 0),
     )
 
     def __init__(

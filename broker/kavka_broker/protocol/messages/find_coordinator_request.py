@@ -17,12 +17,9 @@ class FindCoordinatorRequest(Message):
     __match_args__ = ("key", "key_type", "coordinator_keys")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (0, 3), None, None, None, "", False, None),
-        ("KeyType", "key_type", "int8", (1, 6), None, None, None, 0, False, None),
-        (
-            "CoordinatorKeys", "coordinator_keys", "[]string",
-            (4, 6), None, None, None, b"", False, None,
-        ),
+        ("Key", "key", "string", (0, 3)),
+        ("KeyType", "key_type", "int8", (1, 6)),
+        ("CoordinatorKeys", "coordinator_keys", "[]string", (4, 6)),
     )
 
     def __init__(

@@ -12,12 +12,12 @@ class Coordinator(Struct):
     __match_args__ = ("key", "node_id", "host", "port", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (4, 6), None, None, None, "", False, None),
-        ("NodeId", "node_id", "int32", (4, 6), None, None, None, 0, False, None),
-        ("Host", "host", "string", (4, 6), None, None, None, "", False, None),
-        ("Port", "port", "int32", (4, 6), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (4, 6), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (4, 6), (4, 6), None, None, "", True, None),
+        ("Key", "key", "string", (4, 6)),
+        ("NodeId", "node_id", "int32", (4, 6)),
+        ("Host", "host", "string", (4, 6)),
+        ("Port", "port", "int32", (4, 6)),
+        ("ErrorCode", "error_code", "int16", (4, 6)),
+        ("ErrorMessage", "error_message", "string", (4, 6), (4, 6), None, None, "", True),
     )
 
     def __init__(
@@ -54,13 +54,13 @@ class FindCoordinatorResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 3), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", True, None),
-        ("NodeId", "node_id", "int32", (0, 3), None, None, None, 0, False, None),
-        ("Host", "host", "string", (0, 3), None, None, None, "", False, None),
-        ("Port", "port", "int32", (0, 3), None, None, None, 0, False, None),
-        ("Coordinators", "coordinators", "[]Coordinator", (4, 6), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 3)),
+        ("ErrorMessage", "error_message", "string", (1, 3), (1, 3), None, None, "", True),
+        ("NodeId", "node_id", "int32", (0, 3)),
+        ("Host", "host", "string", (0, 3)),
+        ("Port", "port", "int32", (0, 3)),
+        ("Coordinators", "coordinators", "[]Coordinator", (4, 6)),
     )
 
     def __init__(

@@ -17,10 +17,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     __match_args__ = ("client_instance_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "ClientInstanceId", "client_instance_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
     )
 
     def __init__(self, client_instance_id: bytes = ZERO) -> None:

@@ -27,30 +27,15 @@ class GetTelemetrySubscriptionsResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        (
-            "ClientInstanceId", "client_instance_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("SubscriptionId", "subscription_id", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "AcceptedCompressionTypes", "accepted_compression_types", "[]int8",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("PushIntervalMs", "push_interval_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "TelemetryMaxBytes", "telemetry_max_bytes", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "DeltaTemporality", "delta_temporality", "bool",
-            (0, 0), None, None, None, False, False, None,
-        ),
-        (
-            "RequestedMetrics", "requested_metrics", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
+        ("SubscriptionId", "subscription_id", "int32", (0, 0)),
+        ("AcceptedCompressionTypes", "accepted_compression_types", "[]int8", (0, 0)),
+        ("PushIntervalMs", "push_interval_ms", "int32", (0, 0)),
+        ("TelemetryMaxBytes", "telemetry_max_bytes", "int32", (0, 0)),
+        ("DeltaTemporality", "delta_temporality", "bool", (0, 0)),
+        ("RequestedMetrics", "requested_metrics", "[]string", (0, 0)),
     )
 
     def __init__(

@@ -17,13 +17,10 @@ class HeartbeatRequest(Message):
     __match_args__ = ("group_id", "generation_id", "member_id", "group_instance_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 4), None, None, None, "", False, None),
-        ("GenerationId", "generation_id", "int32", (0, 4), None, None, None, 0, False, None),
-        ("MemberId", "member_id", "string", (0, 4), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (3, 4), (3, 4), None, None, None, False, None,
-        ),
+        ("GroupId", "group_id", "string", (0, 4)),
+        ("GenerationId", "generation_id", "int32", (0, 4)),
+        ("MemberId", "member_id", "string", (0, 4)),
+        ("GroupInstanceId", "group_instance_id", "string", (3, 4), (3, 4), None, None, None),
     )
 
     def __init__(

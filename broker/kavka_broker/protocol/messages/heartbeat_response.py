@@ -17,8 +17,8 @@ class HeartbeatResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 4), None, None, None, 0, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 4)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, error_code: int = 0) -> None:

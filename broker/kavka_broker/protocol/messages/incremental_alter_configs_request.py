@@ -12,9 +12,9 @@ class AlterableConfig(Struct):
     __match_args__ = ("name", "config_operation", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 1), None, None, None, "", False, None),
-        ("ConfigOperation", "config_operation", "int8", (0, 1), None, None, None, 0, False, None),
-        ("Value", "value", "string", (0, 1), (0, 1), None, None, "", False, None),
+        ("Name", "name", "string", (0, 1)),
+        ("ConfigOperation", "config_operation", "int8", (0, 1)),
+        ("Value", "value", "string", (0, 1), (0, 1)),
     )
 
     def __init__(self, name: str = "", config_operation: int = 0, value: str | None = "") -> None:
@@ -27,9 +27,9 @@ class AlterConfigsResource(Struct):
     __match_args__ = ("resource_type", "resource_name", "configs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (0, 1), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
-        ("Configs", "configs", "[]AlterableConfig", (0, 1), None, None, None, b"", False, None),
+        ("ResourceType", "resource_type", "int8", (0, 1)),
+        ("ResourceName", "resource_name", "string", (0, 1)),
+        ("Configs", "configs", "[]AlterableConfig", (0, 1)),
     )
 
     def __init__(
@@ -52,11 +52,8 @@ class IncrementalAlterConfigsRequest(Message):
     __match_args__ = ("resources", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Resources", "resources", "[]AlterConfigsResource",
-            (0, 1), None, None, None, b"", False, None,
-        ),
-        ("ValidateOnly", "validate_only", "bool", (0, 1), None, None, None, False, False, None),
+        ("Resources", "resources", "[]AlterConfigsResource", (0, 1)),
+        ("ValidateOnly", "validate_only", "bool", (0, 1)),
     )
 
     def __init__(

@@ -12,10 +12,10 @@ class AlterConfigsResourceResponse(Struct):
     __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", False, None),
-        ("ResourceType", "resource_type", "int8", (0, 1), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
+        ("ResourceType", "resource_type", "int8", (0, 1)),
+        ("ResourceName", "resource_name", "string", (0, 1)),
     )
 
     def __init__(
@@ -40,11 +40,8 @@ class IncrementalAlterConfigsResponse(Message):
     __match_args__ = ("throttle_time_ms", "responses")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
-        (
-            "Responses", "responses", "[]AlterConfigsResourceResponse",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
+        ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 1)),
     )
 
     def __init__(

@@ -25,21 +25,12 @@ class InitProducerIdRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "TransactionalId", "transactional_id", "string",
-            (0, 6), (0, 6), None, None, "", False, None,
-        ),
-        (
-            "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
-            (0, 6), None, None, None, 0, False, None,
-        ),
-        ("ProducerId", "producer_id", "int64", (3, 6), None, None, None, -1, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (3, 6), None, None, None, -1, False, None),
-        ("Enable2Pc", "enable2_pc", "bool", (6, 6), None, None, None, False, False, None),
-        (
-            "KeepPreparedTxn", "keep_prepared_txn", "bool",
-            (6, 6), None, None, None, False, False, None,
-        ),
+        ("TransactionalId", "transactional_id", "string", (0, 6), (0, 6)),
+        ("TransactionTimeoutMs", "transaction_timeout_ms", "int32", (0, 6)),
+        ("ProducerId", "producer_id", "int64", (3, 6), None, None, None, -1),
+        ("ProducerEpoch", "producer_epoch", "int16", (3, 6), None, None, None, -1),
+        ("Enable2Pc", "enable2_pc", "bool", (6, 6)),
+        ("KeepPreparedTxn", "keep_prepared_txn", "bool", (6, 6)),
     )
 
     def __init__(

@@ -24,17 +24,14 @@ class InitProducerIdResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 6), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 6), None, None, None, 0, False, None),
-        ("ProducerId", "producer_id", "int64", (0, 6), None, None, None, -1, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (0, 6), None, None, None, 0, False, None),
-        (
-            "OngoingTxnProducerId", "ongoing_txn_producer_id", "int64",
-            (6, 6), None, None, None, -1, False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 6), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 6)),
+        ("ProducerId", "producer_id", "int64", (0, 6), None, None, None, -1),
+        ("ProducerEpoch", "producer_epoch", "int16", (0, 6)),
+        ("OngoingTxnProducerId", "ongoing_txn_producer_id", "int64", (6, 6), None, None, None, -1),
         (
             "OngoingTxnProducerEpoch", "ongoing_txn_producer_epoch", "int16",
-            (6, 6), None, None, None, -1, False, None,
+            (6, 6), None, None, None, -1,
         ),
     )
 

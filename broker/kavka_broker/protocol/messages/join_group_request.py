@@ -12,8 +12,8 @@ class JoinGroupRequestProtocol(Struct):
     __match_args__ = ("name", "metadata")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 9), None, None, None, "", False, None),
-        ("Metadata", "metadata", "bytes", (0, 9), None, None, None, b"", False, None),
+        ("Name", "name", "string", (0, 9)),
+        ("Metadata", "metadata", "bytes", (0, 9)),
     )
 
     def __init__(self, name: str = "", metadata: bytes = b"") -> None:
@@ -39,23 +39,14 @@ class JoinGroupRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 9), None, None, None, "", False, None),
-        ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 9), None, None, None, 0, False, None),
-        (
-            "RebalanceTimeoutMs", "rebalance_timeout_ms", "int32",
-            (1, 9), None, None, None, -1, True, None,
-        ),
-        ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (5, 9), (5, 9), None, None, None, False, None,
-        ),
-        ("ProtocolType", "protocol_type", "string", (0, 9), None, None, None, "", False, None),
-        (
-            "Protocols", "protocols", "[]JoinGroupRequestProtocol",
-            (0, 9), None, None, None, b"", False, None,
-        ),
-        ("Reason", "reason", "string", (8, 9), (8, 9), None, None, None, True, None),
+        ("GroupId", "group_id", "string", (0, 9)),
+        ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 9)),
+        ("RebalanceTimeoutMs", "rebalance_timeout_ms", "int32", (1, 9), None, None, None, -1, True),
+        ("MemberId", "member_id", "string", (0, 9)),
+        ("GroupInstanceId", "group_instance_id", "string", (5, 9), (5, 9), None, None, None),
+        ("ProtocolType", "protocol_type", "string", (0, 9)),
+        ("Protocols", "protocols", "[]JoinGroupRequestProtocol", (0, 9)),
+        ("Reason", "reason", "string", (8, 9), (8, 9), None, None, None, True),
     )
 
     def __init__(

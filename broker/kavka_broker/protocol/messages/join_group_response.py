@@ -12,12 +12,9 @@ class JoinGroupResponseMember(Struct):
     __match_args__ = ("member_id", "group_instance_id", "metadata")
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (5, 9), (5, 9), None, None, None, True, None,
-        ),
-        ("Metadata", "metadata", "bytes", (0, 9), None, None, None, b"", False, None),
+        ("MemberId", "member_id", "string", (0, 9)),
+        ("GroupInstanceId", "group_instance_id", "string", (5, 9), (5, 9), None, None, None, True),
+        ("Metadata", "metadata", "bytes", (0, 9)),
     )
 
     def __init__(
@@ -50,18 +47,15 @@ class JoinGroupResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 9), None, None, None, 0, False, None),
-        ("GenerationId", "generation_id", "int32", (0, 9), None, None, None, -1, False, None),
-        ("ProtocolType", "protocol_type", "string", (7, 9), (7, 9), None, None, None, True, None),
-        ("ProtocolName", "protocol_name", "string", (0, 9), (7, 9), None, None, "", False, None),
-        ("Leader", "leader", "string", (0, 9), None, None, None, "", False, None),
-        ("SkipAssignment", "skip_assignment", "bool", (9, 9), None, None, None, False, False, None),
-        ("MemberId", "member_id", "string", (0, 9), None, None, None, "", False, None),
-        (
-            "Members", "members", "[]JoinGroupResponseMember",
-            (0, 9), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 9)),
+        ("GenerationId", "generation_id", "int32", (0, 9), None, None, None, -1),
+        ("ProtocolType", "protocol_type", "string", (7, 9), (7, 9), None, None, None, True),
+        ("ProtocolName", "protocol_name", "string", (0, 9), (7, 9)),
+        ("Leader", "leader", "string", (0, 9)),
+        ("SkipAssignment", "skip_assignment", "bool", (9, 9)),
+        ("MemberId", "member_id", "string", (0, 9)),
+        ("Members", "members", "[]JoinGroupResponseMember", (0, 9)),
     )
 
     def __init__(

@@ -16,8 +16,8 @@ class KRaftVersionRecord(Message):
     __match_args__ = ("version", "k_raft_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
-        ("KRaftVersion", "k_raft_version", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Version", "version", "int16", (0, 0)),
+        ("KRaftVersion", "k_raft_version", "int16", (0, 0)),
     )
 
     def __init__(self, version: int = 0, k_raft_version: int = 0) -> None:

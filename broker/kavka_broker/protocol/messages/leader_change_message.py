@@ -12,11 +12,8 @@ class Voter(Struct):
     __match_args__ = ("voter_id", "voter_directory_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("VoterId", "voter_id", "int32", (0, 1), None, None, None, 0, False, None),
-        (
-            "VoterDirectoryId", "voter_directory_id", "uuid",
-            (1, 1), None, None, None, b"", False, None,
-        ),
+        ("VoterId", "voter_id", "int32", (0, 1)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1)),
     )
 
     def __init__(self, voter_id: int = 0, voter_directory_id: bytes = ZERO) -> None:
@@ -32,10 +29,10 @@ class LeaderChangeMessage(Message):
     __match_args__ = ("version", "leader_id", "voters", "granting_voters")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Version", "version", "int16", (0, 1), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, 0, False, None),
-        ("Voters", "voters", "[]Voter", (0, 1), None, None, None, b"", False, None),
-        ("GrantingVoters", "granting_voters", "[]Voter", (0, 1), None, None, None, b"", False, None),
+        ("Version", "version", "int16", (0, 1)),
+        ("LeaderId", "leader_id", "int32", (0, 1)),
+        ("Voters", "voters", "[]Voter", (0, 1)),
+        ("GrantingVoters", "granting_voters", "[]Voter", (0, 1)),
     )
 
     def __init__(

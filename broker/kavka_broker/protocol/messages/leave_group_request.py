@@ -12,12 +12,9 @@ class MemberIdentity(Struct):
     __match_args__ = ("member_id", "group_instance_id", "reason")
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberId", "member_id", "string", (3, 5), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (3, 5), (3, 5), None, None, None, False, None,
-        ),
-        ("Reason", "reason", "string", (5, 5), (5, 5), None, None, None, True, None),
+        ("MemberId", "member_id", "string", (3, 5)),
+        ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5), None, None, None),
+        ("Reason", "reason", "string", (5, 5), (5, 5), None, None, None, True),
     )
 
     def __init__(
@@ -40,9 +37,9 @@ class LeaveGroupRequest(Message):
     __match_args__ = ("group_id", "member_id", "members")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
-        ("MemberId", "member_id", "string", (0, 2), None, None, None, "", False, None),
-        ("Members", "members", "[]MemberIdentity", (3, 5), None, None, None, b"", False, None),
+        ("GroupId", "group_id", "string", (0, 5)),
+        ("MemberId", "member_id", "string", (0, 2)),
+        ("Members", "members", "[]MemberIdentity", (3, 5)),
     )
 
     def __init__(

@@ -12,12 +12,9 @@ class MemberResponse(Struct):
     __match_args__ = ("member_id", "group_instance_id", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberId", "member_id", "string", (3, 5), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (3, 5), (3, 5), None, None, "", False, None,
-        ),
-        ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, False, None),
+        ("MemberId", "member_id", "string", (3, 5)),
+        ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5)),
+        ("ErrorCode", "error_code", "int16", (3, 5)),
     )
 
     def __init__(
@@ -40,9 +37,9 @@ class LeaveGroupResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "members")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
-        ("Members", "members", "[]MemberResponse", (3, 5), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 5)),
+        ("Members", "members", "[]MemberResponse", (3, 5)),
     )
 
     def __init__(

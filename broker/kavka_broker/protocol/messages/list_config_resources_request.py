@@ -17,7 +17,7 @@ class ListConfigResourcesRequest(Message):
     __match_args__ = ("resource_types",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceTypes", "resource_types", "[]int8", (1, 1), None, None, None, b"", False, None),
+        ("ResourceTypes", "resource_types", "[]int8", (1, 1)),
     )
 
     def __init__(self, resource_types: list[int] = EMPTY) -> None:

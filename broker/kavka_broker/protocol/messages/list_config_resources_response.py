@@ -12,8 +12,8 @@ class ConfigResource(Struct):
     __match_args__ = ("resource_name", "resource_type")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceName", "resource_name", "string", (0, 1), None, None, None, "", False, None),
-        ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True, None),
+        ("ResourceName", "resource_name", "string", (0, 1)),
+        ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True),
     )
 
     def __init__(self, resource_name: str = "", resource_type: int = 16) -> None:
@@ -30,12 +30,9 @@ class ListConfigResourcesResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "config_resources")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        (
-            "ConfigResources", "config_resources", "[]ConfigResource",
-            (0, 1), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("ConfigResources", "config_resources", "[]ConfigResource", (0, 1)),
     )
 
     def __init__(

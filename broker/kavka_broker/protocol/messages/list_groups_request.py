@@ -17,8 +17,8 @@ class ListGroupsRequest(Message):
     __match_args__ = ("states_filter", "types_filter")
     __slots__ = __match_args__
     SCHEMA = (
-        ("StatesFilter", "states_filter", "[]string", (4, 5), None, None, None, b"", False, None),
-        ("TypesFilter", "types_filter", "[]string", (5, 5), None, None, None, b"", False, None),
+        ("StatesFilter", "states_filter", "[]string", (4, 5)),
+        ("TypesFilter", "types_filter", "[]string", (5, 5)),
     )
 
     def __init__(self, states_filter: list[str] = EMPTY, types_filter: list[str] = EMPTY) -> None:

@@ -12,10 +12,10 @@ class ListedGroup(Struct):
     __match_args__ = ("group_id", "protocol_type", "group_state", "group_type")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
-        ("ProtocolType", "protocol_type", "string", (0, 5), None, None, None, "", False, None),
-        ("GroupState", "group_state", "string", (4, 5), None, None, None, "", True, None),
-        ("GroupType", "group_type", "string", (5, 5), None, None, None, "", True, None),
+        ("GroupId", "group_id", "string", (0, 5)),
+        ("ProtocolType", "protocol_type", "string", (0, 5)),
+        ("GroupState", "group_state", "string", (4, 5), None, None, None, "", True),
+        ("GroupType", "group_type", "string", (5, 5), None, None, None, "", True),
     )
 
     def __init__(
@@ -40,9 +40,9 @@ class ListGroupsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "groups")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
-        ("Groups", "groups", "[]ListedGroup", (0, 5), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 5)),
+        ("Groups", "groups", "[]ListedGroup", (0, 5)),
     )
 
     def __init__(

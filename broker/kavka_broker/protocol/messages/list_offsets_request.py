@@ -12,12 +12,9 @@ class ListOffsetsPartition(Struct):
     __match_args__ = ("partition_index", "current_leader_epoch", "timestamp")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 11), None, None, None, 0, False, None),
-        (
-            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
-            (4, 11), None, None, None, -1, True, None,
-        ),
-        ("Timestamp", "timestamp", "int64", (1, 11), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 11)),
+        ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (4, 11), None, None, None, -1, True),
+        ("Timestamp", "timestamp", "int64", (1, 11)),
     )
 
     def __init__(
@@ -35,11 +32,8 @@ class ListOffsetsTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 11), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]ListOffsetsPartition",
-            (1, 11), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 11)),
+        ("Partitions", "partitions", "[]ListOffsetsPartition", (1, 11)),
     )
 
     def __init__(self, name: str = "", partitions: list[ListOffsetsPartition] = EMPTY) -> None:
@@ -56,10 +50,10 @@ class ListOffsetsRequest(Message):
     __match_args__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ReplicaId", "replica_id", "int32", (1, 11), None, None, None, 0, False, None),
-        ("IsolationLevel", "isolation_level", "int8", (2, 11), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]ListOffsetsTopic", (1, 11), None, None, None, b"", False, None),
-        ("TimeoutMs", "timeout_ms", "int32", (10, 11), None, None, None, 0, True, None),
+        ("ReplicaId", "replica_id", "int32", (1, 11)),
+        ("IsolationLevel", "isolation_level", "int8", (2, 11)),
+        ("Topics", "topics", "[]ListOffsetsTopic", (1, 11)),
+        ("TimeoutMs", "timeout_ms", "int32", (10, 11), None, None, None, 0, True),
     )
 
     def __init__(

@@ -12,11 +12,11 @@ class ListOffsetsPartitionResponse(Struct):
     __match_args__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 11), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (1, 11), None, None, None, 0, False, None),
-        ("Timestamp", "timestamp", "int64", (1, 11), None, None, None, -1, False, None),
-        ("Offset", "offset", "int64", (1, 11), None, None, None, -1, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (4, 11), None, None, None, -1, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 11)),
+        ("ErrorCode", "error_code", "int16", (1, 11)),
+        ("Timestamp", "timestamp", "int64", (1, 11), None, None, None, -1),
+        ("Offset", "offset", "int64", (1, 11), None, None, None, -1),
+        ("LeaderEpoch", "leader_epoch", "int32", (4, 11), None, None, None, -1),
     )
 
     def __init__(
@@ -38,11 +38,8 @@ class ListOffsetsTopicResponse(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 11), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]ListOffsetsPartitionResponse",
-            (1, 11), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 11)),
+        ("Partitions", "partitions", "[]ListOffsetsPartitionResponse", (1, 11)),
     )
 
     def __init__(
@@ -63,11 +60,8 @@ class ListOffsetsResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 11), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]ListOffsetsTopicResponse",
-            (1, 11), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 11), None, None, None, 0, True),
+        ("Topics", "topics", "[]ListOffsetsTopicResponse", (1, 11)),
     )
 
     def __init__(

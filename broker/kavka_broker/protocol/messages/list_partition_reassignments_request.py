@@ -12,11 +12,8 @@ class ListPartitionReassignmentsTopics(Struct):
     __match_args__ = ("name", "partition_indexes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "PartitionIndexes", "partition_indexes", "[]int32",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
     )
 
     def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
@@ -33,11 +30,8 @@ class ListPartitionReassignmentsRequest(Message):
     __match_args__ = ("timeout_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000, False, None),
-        (
-            "Topics", "topics", "[]ListPartitionReassignmentsTopics",
-            (0, 0), (0, 0), None, None, None, False, None,
-        ),
+        ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000),
+        ("Topics", "topics", "[]ListPartitionReassignmentsTopics", (0, 0), (0, 0), None, None, None),
     )
 
     def __init__(

@@ -12,13 +12,10 @@ class OngoingPartitionReassignment(Struct):
     __match_args__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Replicas", "replicas", "[]int32", (0, 0), None, None, None, b"", False, None),
-        ("AddingReplicas", "adding_replicas", "[]int32", (0, 0), None, None, None, b"", False, None),
-        (
-            "RemovingReplicas", "removing_replicas", "[]int32",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
+        ("Replicas", "replicas", "[]int32", (0, 0)),
+        ("AddingReplicas", "adding_replicas", "[]int32", (0, 0)),
+        ("RemovingReplicas", "removing_replicas", "[]int32", (0, 0)),
     )
 
     def __init__(
@@ -38,11 +35,8 @@ class OngoingTopicReassignment(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]OngoingPartitionReassignment",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("Partitions", "partitions", "[]OngoingPartitionReassignment", (0, 0)),
     )
 
     def __init__(
@@ -63,13 +57,10 @@ class ListPartitionReassignmentsResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", False, None),
-        (
-            "Topics", "topics", "[]OngoingTopicReassignment",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0)),
+        ("Topics", "topics", "[]OngoingTopicReassignment", (0, 0)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class MetadataRequestTopic(Struct):
     __match_args__ = ("topic_id", "name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True, None),
-        ("Name", "name", "string", (0, 13), (10, 13), None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True),
+        ("Name", "name", "string", (0, 13), (10, 13)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, name: str | None = "") -> None:
@@ -35,22 +35,16 @@ class MetadataRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Topics", "topics", "[]MetadataRequestTopic",
-            (0, 13), (1, 13), None, None, b"", False, None,
-        ),
+        ("Topics", "topics", "[]MetadataRequestTopic", (0, 13), (1, 13)),
         (
             "AllowAutoTopicCreation", "allow_auto_topic_creation", "bool",
-            (4, 13), None, None, None, True, False, None,
+            (4, 13), None, None, None, True,
         ),
         (
             "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
-            (8, 10), None, None, None, False, False, None,
+            (8, 10),
         ),
-        (
-            "IncludeTopicAuthorizedOperations", "include_topic_authorized_operations", "bool",
-            (8, 13), None, None, None, False, False, None,
-        ),
+        ("IncludeTopicAuthorizedOperations", "include_topic_authorized_operations", "bool", (8, 13)),
     )
 
     def __init__(

@@ -12,10 +12,10 @@ class MetadataResponseBroker(Struct):
     __match_args__ = ("node_id", "host", "port", "rack")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (0, 13), None, None, None, 0, False, None),
-        ("Host", "host", "string", (0, 13), None, None, None, "", False, None),
-        ("Port", "port", "int32", (0, 13), None, None, None, 0, False, None),
-        ("Rack", "rack", "string", (1, 13), (1, 13), None, None, None, True, None),
+        ("NodeId", "node_id", "int32", (0, 13)),
+        ("Host", "host", "string", (0, 13)),
+        ("Port", "port", "int32", (0, 13)),
+        ("Rack", "rack", "string", (1, 13), (1, 13), None, None, None, True),
     )
 
     def __init__(
@@ -43,16 +43,13 @@ class MetadataResponsePartition(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
-        ("PartitionIndex", "partition_index", "int32", (0, 13), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (0, 13), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (7, 13), None, None, None, -1, True, None),
-        ("ReplicaNodes", "replica_nodes", "[]int32", (0, 13), None, None, None, b"", False, None),
-        ("IsrNodes", "isr_nodes", "[]int32", (0, 13), None, None, None, b"", False, None),
-        (
-            "OfflineReplicas", "offline_replicas", "[]int32",
-            (5, 13), None, None, None, b"", True, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 13)),
+        ("PartitionIndex", "partition_index", "int32", (0, 13)),
+        ("LeaderId", "leader_id", "int32", (0, 13)),
+        ("LeaderEpoch", "leader_epoch", "int32", (7, 13), None, None, None, -1, True),
+        ("ReplicaNodes", "replica_nodes", "[]int32", (0, 13)),
+        ("IsrNodes", "isr_nodes", "[]int32", (0, 13)),
+        ("OfflineReplicas", "offline_replicas", "[]int32", (5, 13), None, None, None, b"", True),
     )
 
     def __init__(
@@ -85,17 +82,14 @@ class MetadataResponseTopic(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 13), None, None, None, 0, False, None),
-        ("Name", "name", "string", (0, 13), (12, 13), None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True, None),
-        ("IsInternal", "is_internal", "bool", (1, 13), None, None, None, False, True, None),
-        (
-            "Partitions", "partitions", "[]MetadataResponsePartition",
-            (0, 13), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 13)),
+        ("Name", "name", "string", (0, 13), (12, 13)),
+        ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True),
+        ("IsInternal", "is_internal", "bool", (1, 13), None, None, None, False, True),
+        ("Partitions", "partitions", "[]MetadataResponsePartition", (0, 13)),
         (
             "TopicAuthorizedOperations", "topic_authorized_operations", "int32",
-            (8, 13), None, None, None, -2147483648, False, None,
+            (8, 13), None, None, None, -2147483648,
         ),
     )
 
@@ -133,19 +127,16 @@ class MetadataResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True, None),
-        (
-            "Brokers", "brokers", "[]MetadataResponseBroker",
-            (0, 13), None, None, None, b"", False, None,
-        ),
-        ("ClusterId", "cluster_id", "string", (2, 13), (2, 13), None, None, None, True, None),
-        ("ControllerId", "controller_id", "int32", (1, 13), None, None, None, -1, True, None),
-        ("Topics", "topics", "[]MetadataResponseTopic", (0, 13), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True),
+        ("Brokers", "brokers", "[]MetadataResponseBroker", (0, 13)),
+        ("ClusterId", "cluster_id", "string", (2, 13), (2, 13), None, None, None, True),
+        ("ControllerId", "controller_id", "int32", (1, 13), None, None, None, -1, True),
+        ("Topics", "topics", "[]MetadataResponseTopic", (0, 13)),
         (
             "ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
-            (8, 10), None, None, None, -2147483648, False, None,
+            (8, 10), None, None, None, -2147483648,
         ),
-        ("ErrorCode", "error_code", "int16", (13, 13), None, None, None, 0, True, None),
+        ("ErrorCode", "error_code", "int16", (13, 13), None, None, None, 0, True),
     )
 
     def __init__(

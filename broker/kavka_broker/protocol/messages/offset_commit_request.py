@@ -17,16 +17,13 @@ class OffsetCommitRequestPartition(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (2, 10), None, None, None, 0, False, None),
-        ("CommittedOffset", "committed_offset", "int64", (2, 10), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (2, 10)),
+        ("CommittedOffset", "committed_offset", "int64", (2, 10)),
         (
             "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (6, 10), None, None, None, -1, True, None,
+            (6, 10), None, None, None, -1, True,
         ),
-        (
-            "CommittedMetadata", "committed_metadata", "string",
-            (2, 10), (2, 10), None, None, "", False, None,
-        ),
+        ("CommittedMetadata", "committed_metadata", "string", (2, 10), (2, 10)),
     )
 
     def __init__(
@@ -46,12 +43,9 @@ class OffsetCommitRequestTopic(Struct):
     __match_args__ = ("name", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 9), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
-        (
-            "Partitions", "partitions", "[]OffsetCommitRequestPartition",
-            (2, 10), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (2, 9), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]OffsetCommitRequestPartition", (2, 10)),
     )
 
     def __init__(
@@ -81,21 +75,15 @@ class OffsetCommitRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (2, 10), None, None, None, "", False, None),
+        ("GroupId", "group_id", "string", (2, 10)),
         (
             "GenerationIdOrMemberEpoch", "generation_id_or_member_epoch", "int32",
-            (2, 10), None, None, None, -1, True, None,
+            (2, 10), None, None, None, -1, True,
         ),
-        ("MemberId", "member_id", "string", (2, 10), None, None, None, "", True, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (7, 10), (7, 10), None, None, None, False, None,
-        ),
-        ("RetentionTimeMs", "retention_time_ms", "int64", (2, 4), None, None, None, -1, True, None),
-        (
-            "Topics", "topics", "[]OffsetCommitRequestTopic",
-            (2, 10), None, None, None, b"", False, None,
-        ),
+        ("MemberId", "member_id", "string", (2, 10), None, None, None, "", True),
+        ("GroupInstanceId", "group_instance_id", "string", (7, 10), (7, 10), None, None, None),
+        ("RetentionTimeMs", "retention_time_ms", "int64", (2, 4), None, None, None, -1, True),
+        ("Topics", "topics", "[]OffsetCommitRequestTopic", (2, 10)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class OffsetCommitResponsePartition(Struct):
     __match_args__ = ("partition_index", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (2, 10), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (2, 10), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (2, 10)),
+        ("ErrorCode", "error_code", "int16", (2, 10)),
     )
 
     def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
@@ -25,12 +25,9 @@ class OffsetCommitResponseTopic(Struct):
     __match_args__ = ("name", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (2, 9), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
-        (
-            "Partitions", "partitions", "[]OffsetCommitResponsePartition",
-            (2, 10), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (2, 9), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]OffsetCommitResponsePartition", (2, 10)),
     )
 
     def __init__(
@@ -53,11 +50,8 @@ class OffsetCommitResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]OffsetCommitResponseTopic",
-            (2, 10), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
+        ("Topics", "topics", "[]OffsetCommitResponseTopic", (2, 10)),
     )
 
     def __init__(

@@ -12,7 +12,7 @@ class OffsetDeleteRequestPartition(Struct):
     __match_args__ = ("partition_index",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
 
     def __init__(self, partition_index: int = 0) -> None:
@@ -23,11 +23,8 @@ class OffsetDeleteRequestTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]OffsetDeleteRequestPartition",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("Partitions", "partitions", "[]OffsetDeleteRequestPartition", (0, 0)),
     )
 
     def __init__(
@@ -47,11 +44,8 @@ class OffsetDeleteRequest(Message):
     __match_args__ = ("group_id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "Topics", "topics", "[]OffsetDeleteRequestTopic",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("Topics", "topics", "[]OffsetDeleteRequestTopic", (0, 0)),
     )
 
     def __init__(self, group_id: str = "", topics: list[OffsetDeleteRequestTopic] = EMPTY) -> None:

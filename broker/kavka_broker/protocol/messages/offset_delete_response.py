@@ -12,8 +12,8 @@ class OffsetDeleteResponsePartition(Struct):
     __match_args__ = ("partition_index", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
     )
 
     def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
@@ -25,11 +25,8 @@ class OffsetDeleteResponseTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]OffsetDeleteResponsePartition",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("Partitions", "partitions", "[]OffsetDeleteResponsePartition", (0, 0)),
     )
 
     def __init__(
@@ -49,12 +46,9 @@ class OffsetDeleteResponse(Message):
     __match_args__ = ("error_code", "throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]OffsetDeleteResponseTopic",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),
+        ("Topics", "topics", "[]OffsetDeleteResponseTopic", (0, 0)),
     )
 
     def __init__(

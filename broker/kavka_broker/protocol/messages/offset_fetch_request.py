@@ -12,11 +12,8 @@ class OffsetFetchRequestTopic(Struct):
     __match_args__ = ("name", "partition_indexes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 7), None, None, None, "", False, None),
-        (
-            "PartitionIndexes", "partition_indexes", "[]int32",
-            (1, 7), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 7)),
+        ("PartitionIndexes", "partition_indexes", "[]int32", (1, 7)),
     )
 
     def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
@@ -28,12 +25,9 @@ class OffsetFetchRequestTopics(Struct):
     __match_args__ = ("name", "topic_id", "partition_indexes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (8, 9), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
-        (
-            "PartitionIndexes", "partition_indexes", "[]int32",
-            (8, 10), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (8, 9), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
+        ("PartitionIndexes", "partition_indexes", "[]int32", (8, 10)),
     )
 
     def __init__(
@@ -51,13 +45,10 @@ class OffsetFetchRequestGroup(Struct):
     __match_args__ = ("group_id", "member_id", "member_epoch", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (8, 10), None, None, None, "", False, None),
-        ("MemberId", "member_id", "string", (9, 10), (9, 10), None, None, None, True, None),
-        ("MemberEpoch", "member_epoch", "int32", (9, 10), None, None, None, -1, True, None),
-        (
-            "Topics", "topics", "[]OffsetFetchRequestTopics",
-            (8, 10), (8, 10), None, None, b"", False, None,
-        ),
+        ("GroupId", "group_id", "string", (8, 10)),
+        ("MemberId", "member_id", "string", (9, 10), (9, 10), None, None, None, True),
+        ("MemberEpoch", "member_epoch", "int32", (9, 10), None, None, None, -1, True),
+        ("Topics", "topics", "[]OffsetFetchRequestTopics", (8, 10), (8, 10)),
     )
 
     def __init__(
@@ -82,16 +73,10 @@ class OffsetFetchRequest(Message):
     __match_args__ = ("group_id", "topics", "groups", "require_stable")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (1, 7), None, None, None, "", False, None),
-        (
-            "Topics", "topics", "[]OffsetFetchRequestTopic",
-            (1, 7), (2, 7), None, None, b"", False, None,
-        ),
-        (
-            "Groups", "groups", "[]OffsetFetchRequestGroup",
-            (8, 10), None, None, None, b"", False, None,
-        ),
-        ("RequireStable", "require_stable", "bool", (7, 10), None, None, None, False, False, None),
+        ("GroupId", "group_id", "string", (1, 7)),
+        ("Topics", "topics", "[]OffsetFetchRequestTopic", (1, 7), (2, 7)),
+        ("Groups", "groups", "[]OffsetFetchRequestGroup", (8, 10)),
+        ("RequireStable", "require_stable", "bool", (7, 10)),
     )
 
     def __init__(

@@ -18,14 +18,14 @@ class OffsetFetchResponsePartition(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 7), None, None, None, 0, False, None),
-        ("CommittedOffset", "committed_offset", "int64", (1, 7), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 7)),
+        ("CommittedOffset", "committed_offset", "int64", (1, 7)),
         (
             "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (5, 7), None, None, None, -1, True, None,
+            (5, 7), None, None, None, -1, True,
         ),
-        ("Metadata", "metadata", "string", (1, 7), (1, 7), None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (1, 7), None, None, None, 0, False, None),
+        ("Metadata", "metadata", "string", (1, 7), (1, 7)),
+        ("ErrorCode", "error_code", "int16", (1, 7)),
     )
 
     def __init__(
@@ -47,11 +47,8 @@ class OffsetFetchResponseTopic(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 7), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]OffsetFetchResponsePartition",
-            (1, 7), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 7)),
+        ("Partitions", "partitions", "[]OffsetFetchResponsePartition", (1, 7)),
     )
 
     def __init__(
@@ -73,14 +70,14 @@ class OffsetFetchResponsePartitions(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (8, 10), None, None, None, 0, False, None),
-        ("CommittedOffset", "committed_offset", "int64", (8, 10), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (8, 10)),
+        ("CommittedOffset", "committed_offset", "int64", (8, 10)),
         (
             "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (8, 10), None, None, None, -1, True, None,
+            (8, 10), None, None, None, -1, True,
         ),
-        ("Metadata", "metadata", "string", (8, 10), (8, 10), None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (8, 10), None, None, None, 0, False, None),
+        ("Metadata", "metadata", "string", (8, 10), (8, 10)),
+        ("ErrorCode", "error_code", "int16", (8, 10)),
     )
 
     def __init__(
@@ -102,12 +99,9 @@ class OffsetFetchResponseTopics(Struct):
     __match_args__ = ("name", "topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (8, 9), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True, None),
-        (
-            "Partitions", "partitions", "[]OffsetFetchResponsePartitions",
-            (8, 10), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (8, 9), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
+        ("Partitions", "partitions", "[]OffsetFetchResponsePartitions", (8, 10)),
     )
 
     def __init__(
@@ -125,12 +119,9 @@ class OffsetFetchResponseGroup(Struct):
     __match_args__ = ("group_id", "topics", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (8, 10), None, None, None, "", False, None),
-        (
-            "Topics", "topics", "[]OffsetFetchResponseTopics",
-            (8, 10), None, None, None, b"", False, None,
-        ),
-        ("ErrorCode", "error_code", "int16", (8, 10), None, None, None, 0, False, None),
+        ("GroupId", "group_id", "string", (8, 10)),
+        ("Topics", "topics", "[]OffsetFetchResponseTopics", (8, 10)),
+        ("ErrorCode", "error_code", "int16", (8, 10)),
     )
 
     def __init__(
@@ -153,16 +144,10 @@ class OffsetFetchResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics", "error_code", "groups")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]OffsetFetchResponseTopic",
-            (1, 7), None, None, None, b"", False, None,
-        ),
-        ("ErrorCode", "error_code", "int16", (2, 7), None, None, None, 0, True, None),
-        (
-            "Groups", "groups", "[]OffsetFetchResponseGroup",
-            (8, 10), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
+        ("Topics", "topics", "[]OffsetFetchResponseTopic", (1, 7)),
+        ("ErrorCode", "error_code", "int16", (2, 7), None, None, None, 0, True),
+        ("Groups", "groups", "[]OffsetFetchResponseGroup", (8, 10)),
     )
 
     def __init__(

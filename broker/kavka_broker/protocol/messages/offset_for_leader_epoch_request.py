@@ -12,12 +12,9 @@ class OffsetForLeaderPartition(Struct):
     __match_args__ = ("partition", "current_leader_epoch", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
-        (
-            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
-            (2, 4), None, None, None, -1, True, None,
-        ),
-        ("LeaderEpoch", "leader_epoch", "int32", (2, 4), None, None, None, 0, False, None),
+        ("Partition", "partition", "int32", (2, 4)),
+        ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (2, 4), None, None, None, -1, True),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 4)),
     )
 
     def __init__(
@@ -35,11 +32,8 @@ class OffsetForLeaderTopic(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]OffsetForLeaderPartition",
-            (2, 4), None, None, None, b"", False, None,
-        ),
+        ("Topic", "topic", "string", (2, 4)),
+        ("Partitions", "partitions", "[]OffsetForLeaderPartition", (2, 4)),
     )
 
     def __init__(self, topic: str = "", partitions: list[OffsetForLeaderPartition] = EMPTY) -> None:
@@ -56,8 +50,8 @@ class OffsetForLeaderEpochRequest(Message):
     __match_args__ = ("replica_id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ReplicaId", "replica_id", "int32", (3, 4), None, None, None, -2, True, None),
-        ("Topics", "topics", "[]OffsetForLeaderTopic", (2, 4), None, None, None, b"", False, None),
+        ("ReplicaId", "replica_id", "int32", (3, 4), None, None, None, -2, True),
+        ("Topics", "topics", "[]OffsetForLeaderTopic", (2, 4)),
     )
 
     def __init__(self, replica_id: int = -2, topics: list[OffsetForLeaderTopic] = EMPTY) -> None:

@@ -12,10 +12,10 @@ class EpochEndOffset(Struct):
     __match_args__ = ("error_code", "partition", "leader_epoch", "end_offset")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (2, 4), None, None, None, 0, False, None),
-        ("Partition", "partition", "int32", (2, 4), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (2, 4), None, None, None, -1, True, None),
-        ("EndOffset", "end_offset", "int64", (2, 4), None, None, None, -1, False, None),
+        ("ErrorCode", "error_code", "int16", (2, 4)),
+        ("Partition", "partition", "int32", (2, 4)),
+        ("LeaderEpoch", "leader_epoch", "int32", (2, 4), None, None, None, -1, True),
+        ("EndOffset", "end_offset", "int64", (2, 4), None, None, None, -1),
     )
 
     def __init__(
@@ -35,8 +35,8 @@ class OffsetForLeaderTopicResult(Struct):
     __match_args__ = ("topic", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (2, 4), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]EpochEndOffset", (2, 4), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (2, 4)),
+        ("Partitions", "partitions", "[]EpochEndOffset", (2, 4)),
     )
 
     def __init__(self, topic: str = "", partitions: list[EpochEndOffset] = EMPTY) -> None:
@@ -53,11 +53,8 @@ class OffsetForLeaderEpochResponse(Message):
     __match_args__ = ("throttle_time_ms", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True, None),
-        (
-            "Topics", "topics", "[]OffsetForLeaderTopicResult",
-            (2, 4), None, None, None, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True),
+        ("Topics", "topics", "[]OffsetForLeaderTopicResult", (2, 4)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class PartitionProduceData(Struct):
     __match_args__ = ("index", "records")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
-        ("Records", "records", "records", (3, 13), (3, 13), None, None, None, False, None),
+        ("Index", "index", "int32", (3, 13)),
+        ("Records", "records", "records", (3, 13), (3, 13)),
     )
 
     def __init__(self, index: int = 0, records: Records = None) -> None:
@@ -25,12 +25,9 @@ class TopicProduceData(Struct):
     __match_args__ = ("name", "topic_id", "partition_data")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
-        (
-            "PartitionData", "partition_data", "[]PartitionProduceData",
-            (3, 13), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (3, 12), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
+        ("PartitionData", "partition_data", "[]PartitionProduceData", (3, 13)),
     )
 
     def __init__(
@@ -53,16 +50,10 @@ class ProduceRequest(Message):
     __match_args__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "TransactionalId", "transactional_id", "string",
-            (3, 13), (3, 13), None, None, None, False, None,
-        ),
-        ("Acks", "acks", "int16", (3, 13), None, None, None, 0, False, None),
-        ("TimeoutMs", "timeout_ms", "int32", (3, 13), None, None, None, 0, False, None),
-        (
-            "TopicData", "topic_data", "[]TopicProduceData",
-            (3, 13), None, None, None, b"", False, None,
-        ),
+        ("TransactionalId", "transactional_id", "string", (3, 13), (3, 13), None, None, None),
+        ("Acks", "acks", "int16", (3, 13)),
+        ("TimeoutMs", "timeout_ms", "int32", (3, 13)),
+        ("TopicData", "topic_data", "[]TopicProduceData", (3, 13)),
     )
 
     def __init__(

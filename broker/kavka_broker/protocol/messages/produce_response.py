@@ -12,10 +12,10 @@ class BatchIndexAndErrorMessage(Struct):
     __match_args__ = ("batch_index", "batch_index_error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BatchIndex", "batch_index", "int32", (8, 13), None, None, None, 0, False, None),
+        ("BatchIndex", "batch_index", "int32", (8, 13)),
         (
             "BatchIndexErrorMessage", "batch_index_error_message", "string",
-            (8, 13), (8, 13), None, None, None, False, None,
+            (8, 13), (8, 13), None, None, None,
         ),
     )
 
@@ -28,8 +28,8 @@ class LeaderIdAndEpoch(Struct):
     __match_args__ = ("leader_id", "leader_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1, False, None),
+        ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1),
+        ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1),
     )
 
     def __init__(self, leader_id: int = -1, leader_epoch: int = -1) -> None:
@@ -53,20 +53,17 @@ class PartitionProduceResponse(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Index", "index", "int32", (3, 13), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (3, 13), None, None, None, 0, False, None),
-        ("BaseOffset", "base_offset", "int64", (3, 13), None, None, None, 0, False, None),
-        ("LogAppendTimeMs", "log_append_time_ms", "int64", (3, 13), None, None, None, -1, True, None),
-        ("LogStartOffset", "log_start_offset", "int64", (5, 13), None, None, None, -1, True, None),
+        ("Index", "index", "int32", (3, 13)),
+        ("ErrorCode", "error_code", "int16", (3, 13)),
+        ("BaseOffset", "base_offset", "int64", (3, 13)),
+        ("LogAppendTimeMs", "log_append_time_ms", "int64", (3, 13), None, None, None, -1, True),
+        ("LogStartOffset", "log_start_offset", "int64", (5, 13), None, None, None, -1, True),
         (
             "RecordErrors", "record_errors", "[]BatchIndexAndErrorMessage",
-            (8, 13), None, None, None, b"", True, None,
+            (8, 13), None, None, None, b"", True,
         ),
-        ("ErrorMessage", "error_message", "string", (8, 13), (8, 13), None, None, None, True, None),
-        (
-            "CurrentLeader", "current_leader", "LeaderIdAndEpoch",
-            (10, 13), None, (10, 13), 0, b"", False, None,
-        ),
+        ("ErrorMessage", "error_message", "string", (8, 13), (8, 13), None, None, None, True),
+        ("CurrentLeader", "current_leader", "LeaderIdAndEpoch", (10, 13), None, (10, 13), 0),
     )
 
     def __init__(
@@ -94,12 +91,9 @@ class TopicProduceResponse(Struct):
     __match_args__ = ("name", "topic_id", "partition_responses")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (3, 12), None, None, None, "", True, None),
-        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True, None),
-        (
-            "PartitionResponses", "partition_responses", "[]PartitionProduceResponse",
-            (3, 13), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (3, 12), None, None, None, "", True),
+        ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
+        ("PartitionResponses", "partition_responses", "[]PartitionProduceResponse", (3, 13)),
     )
 
     def __init__(
@@ -117,10 +111,10 @@ class NodeEndpoint(Struct):
     __match_args__ = ("node_id", "host", "port", "rack")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (10, 13), None, None, None, 0, False, None),
-        ("Host", "host", "string", (10, 13), None, None, None, "", False, None),
-        ("Port", "port", "int32", (10, 13), None, None, None, 0, False, None),
-        ("Rack", "rack", "string", (10, 13), (10, 13), None, None, None, False, None),
+        ("NodeId", "node_id", "int32", (10, 13)),
+        ("Host", "host", "string", (10, 13)),
+        ("Port", "port", "int32", (10, 13)),
+        ("Rack", "rack", "string", (10, 13), (10, 13), None, None, None),
     )
 
     def __init__(
@@ -145,15 +139,9 @@ class ProduceResponse(Message):
     __match_args__ = ("responses", "throttle_time_ms", "node_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Responses", "responses", "[]TopicProduceResponse",
-            (3, 13), None, None, None, b"", False, None,
-        ),
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True, None),
-        (
-            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
-            (10, 13), None, (10, 13), 0, b"", False, None,
-        ),
+        ("Responses", "responses", "[]TopicProduceResponse", (3, 13)),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True),
+        ("NodeEndpoints", "node_endpoints", "[]NodeEndpoint", (10, 13), None, (10, 13), 0),
     )
 
     def __init__(

@@ -23,14 +23,11 @@ class PushTelemetryRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "ClientInstanceId", "client_instance_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("SubscriptionId", "subscription_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Terminating", "terminating", "bool", (0, 0), None, None, None, False, False, None),
-        ("CompressionType", "compression_type", "int8", (0, 0), None, None, None, 0, False, None),
-        ("Metrics", "metrics", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
+        ("SubscriptionId", "subscription_id", "int32", (0, 0)),
+        ("Terminating", "terminating", "bool", (0, 0)),
+        ("CompressionType", "compression_type", "int8", (0, 0)),
+        ("Metrics", "metrics", "bytes", (0, 0)),
     )
 
     def __init__(

@@ -17,8 +17,8 @@ class PushTelemetryResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
     )
 
     def __init__(self, throttle_time_ms: int = 0, error_code: int = 0) -> None:

@@ -17,12 +17,9 @@ class RemoveRaftVoterRequest(Message):
     __match_args__ = ("cluster_id", "voter_id", "voter_directory_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "VoterDirectoryId", "voter_directory_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0)),
+        ("VoterId", "voter_id", "int32", (0, 0)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
     )
 
     def __init__(

@@ -17,9 +17,9 @@ class RemoveRaftVoterResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", True, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("ErrorMessage", "error_message", "string", (0, 0), (0, 0), None, None, "", True),
     )
 
     def __init__(

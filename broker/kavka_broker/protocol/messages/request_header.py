@@ -16,12 +16,9 @@ class RequestHeader(Message):
     __match_args__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("RequestApiKey", "request_api_key", "int16", (1, 2), None, None, None, 0, False, None),
-        (
-            "RequestApiVersion", "request_api_version", "int16",
-            (1, 2), None, None, None, 0, False, None,
-        ),
-        ("CorrelationId", "correlation_id", "int32", (1, 2), None, None, None, 0, False, None),
+        ("RequestApiKey", "request_api_key", "int16", (1, 2)),
+        ("RequestApiVersion", "request_api_version", "int16", (1, 2)),
+        ("CorrelationId", "correlation_id", "int32", (1, 2)),
         ("ClientId", "client_id", "string", (1, 2), (1, 2), None, None, "", False, (32767, 32767)),
     )
 

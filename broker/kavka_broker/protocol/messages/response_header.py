@@ -16,7 +16,7 @@ class ResponseHeader(Message):
     __match_args__ = ("correlation_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("CorrelationId", "correlation_id", "int32", (0, 1), None, None, None, 0, False, None),
+        ("CorrelationId", "correlation_id", "int32", (0, 1)),
     )
 
     def __init__(self, correlation_id: int = 0) -> None:

@@ -17,7 +17,7 @@ class SaslAuthenticateRequest(Message):
     __match_args__ = ("auth_bytes",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("AuthBytes", "auth_bytes", "bytes", (0, 2), None, None, None, b"", False, None),
+        ("AuthBytes", "auth_bytes", "bytes", (0, 2)),
     )
 
     def __init__(self, auth_bytes: bytes = b"") -> None:

@@ -17,13 +17,10 @@ class SaslAuthenticateResponse(Message):
     __match_args__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
-        ("AuthBytes", "auth_bytes", "bytes", (0, 2), None, None, None, b"", False, None),
-        (
-            "SessionLifetimeMs", "session_lifetime_ms", "int64",
-            (1, 2), None, None, None, 0, True, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
+        ("AuthBytes", "auth_bytes", "bytes", (0, 2)),
+        ("SessionLifetimeMs", "session_lifetime_ms", "int64", (1, 2), None, None, None, 0, True),
     )
 
     def __init__(

@@ -16,7 +16,7 @@ class SaslHandshakeRequest(Message):
     __match_args__ = ("mechanism",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Mechanism", "mechanism", "string", (0, 1), None, None, None, "", False, None),
+        ("Mechanism", "mechanism", "string", (0, 1)),
     )
 
     def __init__(self, mechanism: str = "") -> None:

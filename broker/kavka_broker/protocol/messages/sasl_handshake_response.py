@@ -16,8 +16,8 @@ class SaslHandshakeResponse(Message):
     __match_args__ = ("error_code", "mechanisms")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 1), None, None, None, 0, False, None),
-        ("Mechanisms", "mechanisms", "[]string", (0, 1), None, None, None, b"", False, None),
+        ("ErrorCode", "error_code", "int16", (0, 1)),
+        ("Mechanisms", "mechanisms", "[]string", (0, 1)),
     )
 
     def __init__(self, error_code: int = 0, mechanisms: list[str] = EMPTY) -> None:

@@ -16,7 +16,7 @@ class SnapshotFooterRecord(Message):
     __match_args__ = ("version",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Version", "version", "int16", (0, 0)),
     )
 
     def __init__(self, version: int = 0) -> None:

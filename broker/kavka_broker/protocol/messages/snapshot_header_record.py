@@ -16,11 +16,8 @@ class SnapshotHeaderRecord(Message):
     __match_args__ = ("version", "last_contained_log_timestamp")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
-        (
-            "LastContainedLogTimestamp", "last_contained_log_timestamp", "int64",
-            (0, 0), None, None, None, 0, False, None,
-        ),
+        ("Version", "version", "int16", (0, 0)),
+        ("LastContainedLogTimestamp", "last_contained_log_timestamp", "int64", (0, 0)),
     )
 
     def __init__(self, version: int = 0, last_contained_log_timestamp: int = 0) -> None:

@@ -12,8 +12,8 @@ class SyncGroupRequestAssignment(Struct):
     __match_args__ = ("member_id", "assignment")
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberId", "member_id", "string", (0, 5), None, None, None, "", False, None),
-        ("Assignment", "assignment", "bytes", (0, 5), None, None, None, b"", False, None),
+        ("MemberId", "member_id", "string", (0, 5)),
+        ("Assignment", "assignment", "bytes", (0, 5)),
     )
 
     def __init__(self, member_id: str = "", assignment: bytes = b"") -> None:
@@ -38,19 +38,13 @@ class SyncGroupRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 5), None, None, None, "", False, None),
-        ("GenerationId", "generation_id", "int32", (0, 5), None, None, None, 0, False, None),
-        ("MemberId", "member_id", "string", (0, 5), None, None, None, "", False, None),
-        (
-            "GroupInstanceId", "group_instance_id", "string",
-            (3, 5), (3, 5), None, None, None, False, None,
-        ),
-        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True, None),
-        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True, None),
-        (
-            "Assignments", "assignments", "[]SyncGroupRequestAssignment",
-            (0, 5), None, None, None, b"", False, None,
-        ),
+        ("GroupId", "group_id", "string", (0, 5)),
+        ("GenerationId", "generation_id", "int32", (0, 5)),
+        ("MemberId", "member_id", "string", (0, 5)),
+        ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5), None, None, None),
+        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True),
+        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True),
+        ("Assignments", "assignments", "[]SyncGroupRequestAssignment", (0, 5)),
     )
 
     def __init__(

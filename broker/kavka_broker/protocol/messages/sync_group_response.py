@@ -23,11 +23,11 @@ class SyncGroupResponse(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True, None),
-        ("ErrorCode", "error_code", "int16", (0, 5), None, None, None, 0, False, None),
-        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True, None),
-        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True, None),
-        ("Assignment", "assignment", "bytes", (0, 5), None, None, None, b"", False, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
+        ("ErrorCode", "error_code", "int16", (0, 5)),
+        ("ProtocolType", "protocol_type", "string", (5, 5), (5, 5), None, None, None, True),
+        ("ProtocolName", "protocol_name", "string", (5, 5), (5, 5), None, None, None, True),
+        ("Assignment", "assignment", "bytes", (0, 5)),
     )
 
     def __init__(

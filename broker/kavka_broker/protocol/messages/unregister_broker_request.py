@@ -17,7 +17,7 @@ class UnregisterBrokerRequest(Message):
     __match_args__ = ("broker_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("BrokerId", "broker_id", "int32", (0, 0)),
     )
 
     def __init__(self, broker_id: int = 0) -> None:

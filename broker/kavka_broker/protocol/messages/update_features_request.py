@@ -12,10 +12,10 @@ class FeatureUpdateKey(Struct):
     __match_args__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Feature", "feature", "string", (0, 2), None, None, None, "", False, None),
-        ("MaxVersionLevel", "max_version_level", "int16", (0, 2), None, None, None, 0, False, None),
-        ("AllowDowngrade", "allow_downgrade", "bool", (0, 0), None, None, None, False, False, None),
-        ("UpgradeType", "upgrade_type", "int8", (1, 2), None, None, None, 1, False, None),
+        ("Feature", "feature", "string", (0, 2)),
+        ("MaxVersionLevel", "max_version_level", "int16", (0, 2)),
+        ("AllowDowngrade", "allow_downgrade", "bool", (0, 0)),
+        ("UpgradeType", "upgrade_type", "int8", (1, 2), None, None, None, 1),
     )
 
     def __init__(
@@ -40,12 +40,9 @@ class UpdateFeaturesRequest(Message):
     __match_args__ = ("timeout_ms", "feature_updates", "validate_only")
     __slots__ = __match_args__
     SCHEMA = (
-        ("timeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000, False, None),
-        (
-            "FeatureUpdates", "feature_updates", "[]FeatureUpdateKey",
-            (0, 2), None, None, None, b"", False, None,
-        ),
-        ("ValidateOnly", "validate_only", "bool", (1, 2), None, None, None, False, False, None),
+        ("timeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000),
+        ("FeatureUpdates", "feature_updates", "[]FeatureUpdateKey", (0, 2)),
+        ("ValidateOnly", "validate_only", "bool", (1, 2)),
     )
 
     def __init__(

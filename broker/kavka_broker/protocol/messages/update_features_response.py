@@ -12,9 +12,9 @@ class UpdatableFeatureResult(Struct):
     __match_args__ = ("feature", "error_code", "error_message")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Feature", "feature", "string", (0, 2), None, None, None, "", False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
+        ("Feature", "feature", "string", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
     )
 
     def __init__(
@@ -37,10 +37,10 @@ class UpdateFeaturesResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2), None, None, "", False, None),
-        ("Results", "results", "[]UpdatableFeatureResult", (0, 1), None, None, None, b"", True, None),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
+        ("Results", "results", "[]UpdatableFeatureResult", (0, 1), None, None, None, b"", True),
     )
 
     def __init__(

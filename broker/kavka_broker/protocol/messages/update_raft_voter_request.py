@@ -12,9 +12,9 @@ class Listener(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Host", "host", "string", (0, 0)),
+        ("Port", "port", "uint16", (0, 0)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -27,14 +27,8 @@ class KRaftVersionFeature(Struct):
     __match_args__ = ("min_supported_version", "max_supported_version")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "MinSupportedVersion", "min_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "MaxSupportedVersion", "max_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
+        ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
+        ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
     )
 
     def __init__(self, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
@@ -61,21 +55,12 @@ class UpdateRaftVoterRequest(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        (
-            "CurrentLeaderEpoch", "current_leader_epoch", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "VoterDirectoryId", "voter_directory_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("Listeners", "listeners", "[]Listener", (0, 0), None, None, None, b"", False, None),
-        (
-            "KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("ClusterId", "cluster_id", "string", (0, 0), (0, 0)),
+        ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (0, 0)),
+        ("VoterId", "voter_id", "int32", (0, 0)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
+        ("Listeners", "listeners", "[]Listener", (0, 0)),
+        ("KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature", (0, 0)),
     )
 
     def __init__(

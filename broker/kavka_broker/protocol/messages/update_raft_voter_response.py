@@ -12,10 +12,10 @@ class CurrentLeader(Struct):
     __match_args__ = ("leader_id", "leader_epoch", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, -1, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1, False, None),
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Port", "port", "int32", (0, 0), None, None, None, 0, False, None),
+        ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, -1),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1),
+        ("Host", "host", "string", (0, 0)),
+        ("Port", "port", "int32", (0, 0)),
     )
 
     def __init__(
@@ -43,12 +43,9 @@ class UpdateRaftVoterResponse(Message):
     __match_args__ = ("throttle_time_ms", "error_code", "current_leader")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 0), None, None, None, 0, False, None),
-        (
-            "CurrentLeader", "current_leader", "CurrentLeader",
-            (0, 0), None, (0, 0), 0, b"", False, None,
-        ),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
+        ("ErrorCode", "error_code", "int16", (0, 0)),
+        ("CurrentLeader", "current_leader", "CurrentLeader", (0, 0), None, (0, 0), 0),
     )
 
     def __init__(

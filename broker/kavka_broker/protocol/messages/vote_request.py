@@ -21,17 +21,14 @@ class PartitionData(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ReplicaEpoch", "replica_epoch", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ReplicaId", "replica_id", "int32", (0, 2), None, None, None, 0, False, None),
-        (
-            "ReplicaDirectoryId", "replica_directory_id", "uuid",
-            (1, 2), None, None, None, b"", True, None,
-        ),
-        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 2), None, None, None, b"", True, None),
-        ("LastOffsetEpoch", "last_offset_epoch", "int32", (0, 2), None, None, None, 0, False, None),
-        ("LastOffset", "last_offset", "int64", (0, 2), None, None, None, 0, False, None),
-        ("PreVote", "pre_vote", "bool", (2, 2), None, None, None, False, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
+        ("ReplicaEpoch", "replica_epoch", "int32", (0, 2)),
+        ("ReplicaId", "replica_id", "int32", (0, 2)),
+        ("ReplicaDirectoryId", "replica_directory_id", "uuid", (1, 2), None, None, None, b"", True),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 2), None, None, None, b"", True),
+        ("LastOffsetEpoch", "last_offset_epoch", "int32", (0, 2)),
+        ("LastOffset", "last_offset", "int64", (0, 2)),
+        ("PreVote", "pre_vote", "bool", (2, 2)),
     )
 
     def __init__(
@@ -59,8 +56,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -77,9 +74,9 @@ class VoteRequest(Message):
     __match_args__ = ("cluster_id", "voter_id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 2), (0, 2), None, None, None, False, None),
-        ("VoterId", "voter_id", "int32", (1, 2), None, None, None, -1, True, None),
-        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
+        ("ClusterId", "cluster_id", "string", (0, 2), (0, 2), None, None, None),
+        ("VoterId", "voter_id", "int32", (1, 2), None, None, None, -1, True),
+        ("Topics", "topics", "[]TopicData", (0, 2)),
     )
 
     def __init__(

@@ -12,11 +12,11 @@ class PartitionData(Struct):
     __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (0, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("LeaderId", "leader_id", "int32", (0, 2), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, 0, False, None),
-        ("VoteGranted", "vote_granted", "bool", (0, 2), None, None, None, False, False, None),
+        ("PartitionIndex", "partition_index", "int32", (0, 2)),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("LeaderId", "leader_id", "int32", (0, 2)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 2)),
+        ("VoteGranted", "vote_granted", "bool", (0, 2)),
     )
 
     def __init__(
@@ -38,8 +38,8 @@ class TopicData(Struct):
     __match_args__ = ("topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 2), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]PartitionData", (0, 2), None, None, None, b"", False, None),
+        ("TopicName", "topic_name", "string", (0, 2)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 2)),
     )
 
     def __init__(self, topic_name: str = "", partitions: list[PartitionData] = EMPTY) -> None:
@@ -51,9 +51,9 @@ class NodeEndpoint(Struct):
     __match_args__ = ("node_id", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("NodeId", "node_id", "int32", (1, 2), None, None, None, 0, False, None),
-        ("Host", "host", "string", (1, 2), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (1, 2), None, None, None, 0, False, None),
+        ("NodeId", "node_id", "int32", (1, 2)),
+        ("Host", "host", "string", (1, 2)),
+        ("Port", "port", "uint16", (1, 2)),
     )
 
     def __init__(self, node_id: int = 0, host: str = "", port: int = 0) -> None:
@@ -71,12 +71,9 @@ class VoteResponse(Message):
     __match_args__ = ("error_code", "topics", "node_endpoints")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 2), None, None, None, 0, False, None),
-        ("Topics", "topics", "[]TopicData", (0, 2), None, None, None, b"", False, None),
-        (
-            "NodeEndpoints", "node_endpoints", "[]NodeEndpoint",
-            (1, 2), None, (1, 2), 0, b"", False, None,
-        ),
+        ("ErrorCode", "error_code", "int16", (0, 2)),
+        ("Topics", "topics", "[]TopicData", (0, 2)),
+        ("NodeEndpoints", "node_endpoints", "[]NodeEndpoint", (1, 2), None, (1, 2), 0),
     )
 
     def __init__(

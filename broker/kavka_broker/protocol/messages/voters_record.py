@@ -12,9 +12,9 @@ class Endpoint(Struct):
     __match_args__ = ("name", "host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Host", "host", "string", (0, 0)),
+        ("Port", "port", "uint16", (0, 0)),
     )
 
     def __init__(self, name: str = "", host: str = "", port: int = 0) -> None:
@@ -27,14 +27,8 @@ class KRaftVersionFeature(Struct):
     __match_args__ = ("min_supported_version", "max_supported_version")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "MinSupportedVersion", "min_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "MaxSupportedVersion", "max_supported_version", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
+        ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
+        ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
     )
 
     def __init__(self, min_supported_version: int = 0, max_supported_version: int = 0) -> None:
@@ -49,16 +43,10 @@ class Voter(Struct):
     __match_args__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
     __slots__ = __match_args__
     SCHEMA = (
-        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "VoterDirectoryId", "voter_directory_id", "uuid",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        ("Endpoints", "endpoints", "[]Endpoint", (0, 0), None, None, None, b"", False, None),
-        (
-            "KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("VoterId", "voter_id", "int32", (0, 0)),
+        ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
+        ("Endpoints", "endpoints", "[]Endpoint", (0, 0)),
+        ("KRaftVersionFeature", "k_raft_version_feature", "KRaftVersionFeature", (0, 0)),
     )
 
     def __init__(
@@ -82,8 +70,8 @@ class VotersRecord(Message):
     __match_args__ = ("version", "voters")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Version", "version", "int16", (0, 0), None, None, None, 0, False, None),
-        ("Voters", "voters", "[]Voter", (0, 0), None, None, None, b"", False, None),
+        ("Version", "version", "int16", (0, 0)),
+        ("Voters", "voters", "[]Voter", (0, 0)),
     )
 
     def __init__(self, version: int = 0, voters: list[Voter] = EMPTY) -> None:

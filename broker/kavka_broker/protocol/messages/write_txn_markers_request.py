@@ -12,11 +12,8 @@ class WritableTxnMarkerTopic(Struct):
     __match_args__ = ("name", "partition_indexes")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
-        (
-            "PartitionIndexes", "partition_indexes", "[]int32",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 2)),
+        ("PartitionIndexes", "partition_indexes", "[]int32", (1, 2)),
     )
 
     def __init__(self, name: str = "", partition_indexes: list[int] = EMPTY) -> None:
@@ -35,18 +32,12 @@ class WritableTxnMarker(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (1, 2), None, None, None, 0, False, None),
-        (
-            "TransactionResult", "transaction_result", "bool",
-            (1, 2), None, None, None, False, False, None,
-        ),
-        ("Topics", "topics", "[]WritableTxnMarkerTopic", (1, 2), None, None, None, b"", False, None),
-        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 2), None, None, None, 0, False, None),
-        (
-            "TransactionVersion", "transaction_version", "int8",
-            (2, 2), None, None, None, 0, True, None,
-        ),
+        ("ProducerId", "producer_id", "int64", (1, 2)),
+        ("ProducerEpoch", "producer_epoch", "int16", (1, 2)),
+        ("TransactionResult", "transaction_result", "bool", (1, 2)),
+        ("Topics", "topics", "[]WritableTxnMarkerTopic", (1, 2)),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 2)),
+        ("TransactionVersion", "transaction_version", "int8", (2, 2), None, None, None, 0, True),
     )
 
     def __init__(
@@ -75,7 +66,7 @@ class WriteTxnMarkersRequest(Message):
     __match_args__ = ("markers",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Markers", "markers", "[]WritableTxnMarker", (1, 2), None, None, None, b"", False, None),
+        ("Markers", "markers", "[]WritableTxnMarker", (1, 2)),
     )
 
     def __init__(self, markers: list[WritableTxnMarker] = EMPTY) -> None:

@@ -12,8 +12,8 @@ class WritableTxnMarkerPartitionResult(Struct):
     __match_args__ = ("partition_index", "error_code")
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionIndex", "partition_index", "int32", (1, 2), None, None, None, 0, False, None),
-        ("ErrorCode", "error_code", "int16", (1, 2), None, None, None, 0, False, None),
+        ("PartitionIndex", "partition_index", "int32", (1, 2)),
+        ("ErrorCode", "error_code", "int16", (1, 2)),
     )
 
     def __init__(self, partition_index: int = 0, error_code: int = 0) -> None:
@@ -25,11 +25,8 @@ class WritableTxnMarkerTopicResult(Struct):
     __match_args__ = ("name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (1, 2), None, None, None, "", False, None),
-        (
-            "Partitions", "partitions", "[]WritableTxnMarkerPartitionResult",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (1, 2)),
+        ("Partitions", "partitions", "[]WritableTxnMarkerPartitionResult", (1, 2)),
     )
 
     def __init__(
@@ -45,11 +42,8 @@ class WritableTxnMarkerResult(Struct):
     __match_args__ = ("producer_id", "topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (1, 2), None, None, None, 0, False, None),
-        (
-            "Topics", "topics", "[]WritableTxnMarkerTopicResult",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("ProducerId", "producer_id", "int64", (1, 2)),
+        ("Topics", "topics", "[]WritableTxnMarkerTopicResult", (1, 2)),
     )
 
     def __init__(
@@ -70,10 +64,7 @@ class WriteTxnMarkersResponse(Message):
     __match_args__ = ("markers",)
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "Markers", "markers", "[]WritableTxnMarkerResult",
-            (1, 2), None, None, None, b"", False, None,
-        ),
+        ("Markers", "markers", "[]WritableTxnMarkerResult", (1, 2)),
     )
 
     def __init__(self, markers: list[WritableTxnMarkerResult] = EMPTY) -> None:

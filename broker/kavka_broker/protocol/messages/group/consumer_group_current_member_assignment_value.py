@@ -12,12 +12,9 @@ class TopicPartitions(Struct):
     __match_args__ = ("topic_id", "partitions", "assignment_epochs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
-        (
-            "AssignmentEpochs", "assignment_epochs", "[]int32",
-            (0, 0), (0, 0), (0, 0), 0, b"", False, None,
-        ),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
+        ("AssignmentEpochs", "assignment_epochs", "[]int32", (0, 0), (0, 0), (0, 0), 0),
     )
 
     def __init__(
@@ -46,20 +43,11 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "PreviousMemberEpoch", "previous_member_epoch", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("State", "state", "int8", (0, 0), None, None, None, 0, False, None),
-        (
-            "AssignedPartitions", "assigned_partitions", "[]TopicPartitions",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "PartitionsPendingRevocation", "partitions_pending_revocation", "[]TopicPartitions",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("MemberEpoch", "member_epoch", "int32", (0, 0)),
+        ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),
+        ("State", "state", "int8", (0, 0)),
+        ("AssignedPartitions", "assigned_partitions", "[]TopicPartitions", (0, 0)),
+        ("PartitionsPendingRevocation", "partitions_pending_revocation", "[]TopicPartitions", (0, 0)),
     )
 
     def __init__(

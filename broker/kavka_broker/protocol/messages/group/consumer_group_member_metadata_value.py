@@ -12,8 +12,8 @@ class ClassicProtocol(Struct):
     __match_args__ = ("name", "metadata")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Metadata", "metadata", "bytes", (0, 0), None, None, None, b"", False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Metadata", "metadata", "bytes", (0, 0)),
     )
 
     def __init__(self, name: str = "", metadata: bytes = b"") -> None:
@@ -25,11 +25,8 @@ class ClassicMemberMetadata(Struct):
     __match_args__ = ("session_timeout_ms", "supported_protocols")
     __slots__ = __match_args__
     SCHEMA = (
-        ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "SupportedProtocols", "supported_protocols", "[]ClassicProtocol",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0)),
+        ("SupportedProtocols", "supported_protocols", "[]ClassicProtocol", (0, 0)),
     )
 
     def __init__(
@@ -63,26 +60,17 @@ class ConsumerGroupMemberMetadataValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("InstanceId", "instance_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),
-        ("ClientHost", "client_host", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "SubscribedTopicNames", "subscribed_topic_names", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "SubscribedTopicRegex", "subscribed_topic_regex", "string",
-            (0, 0), (0, 0), None, None, "", False, None,
-        ),
-        (
-            "RebalanceTimeoutMs", "rebalance_timeout_ms", "int32",
-            (0, 0), None, None, None, -1, False, None,
-        ),
-        ("ServerAssignor", "server_assignor", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
+        ("RackId", "rack_id", "string", (0, 0), (0, 0)),
+        ("ClientId", "client_id", "string", (0, 0)),
+        ("ClientHost", "client_host", "string", (0, 0)),
+        ("SubscribedTopicNames", "subscribed_topic_names", "[]string", (0, 0)),
+        ("SubscribedTopicRegex", "subscribed_topic_regex", "string", (0, 0), (0, 0)),
+        ("RebalanceTimeoutMs", "rebalance_timeout_ms", "int32", (0, 0), None, None, None, -1),
+        ("ServerAssignor", "server_assignor", "string", (0, 0), (0, 0)),
         (
             "ClassicMemberMetadata", "classic_member_metadata", "ClassicMemberMetadata",
-            (0, 0), (0, 0), (0, 0), 0, b"", False, None,
+            (0, 0), (0, 0), (0, 0), 0,
         ),
     )
 

@@ -17,8 +17,8 @@ class ConsumerGroupMetadataValue(Message):
     __match_args__ = ("epoch", "metadata_hash")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("MetadataHash", "metadata_hash", "int64", (0, 0), None, (0, 0), 0, 0, False, None),
+        ("Epoch", "epoch", "int32", (0, 0)),
+        ("MetadataHash", "metadata_hash", "int64", (0, 0), None, (0, 0), 0),
     )
 
     def __init__(self, epoch: int = 0, metadata_hash: int = 0) -> None:

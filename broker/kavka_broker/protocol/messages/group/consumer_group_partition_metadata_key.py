@@ -16,7 +16,7 @@ class ConsumerGroupPartitionMetadataKey(Message):
     __match_args__ = ("group_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
+        ("GroupId", "group_id", "string", (0, 0)),
     )
 
     def __init__(self, group_id: str = "") -> None:

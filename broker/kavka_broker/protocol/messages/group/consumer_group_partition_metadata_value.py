@@ -12,8 +12,8 @@ class PartitionMetadata(Struct):
     __match_args__ = ("partition", "racks")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Racks", "racks", "[]string", (0, 0), None, None, None, b"", False, None),
+        ("Partition", "partition", "int32", (0, 0)),
+        ("Racks", "racks", "[]string", (0, 0)),
     )
 
     def __init__(self, partition: int = 0, racks: list[str] = EMPTY) -> None:
@@ -25,13 +25,10 @@ class TopicMetadata(Struct):
     __match_args__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
-        ("NumPartitions", "num_partitions", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "PartitionMetadata", "partition_metadata", "[]PartitionMetadata",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("TopicName", "topic_name", "string", (0, 0)),
+        ("NumPartitions", "num_partitions", "int32", (0, 0)),
+        ("PartitionMetadata", "partition_metadata", "[]PartitionMetadata", (0, 0)),
     )
 
     def __init__(
@@ -56,7 +53,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
     __match_args__ = ("topics",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]TopicMetadata", (0, 0), None, None, None, b"", False, None),
+        ("Topics", "topics", "[]TopicMetadata", (0, 0)),
     )
 
     def __init__(self, topics: list[TopicMetadata] = EMPTY) -> None:

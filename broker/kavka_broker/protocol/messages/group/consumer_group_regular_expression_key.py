@@ -16,11 +16,8 @@ class ConsumerGroupRegularExpressionKey(Message):
     __match_args__ = ("group_id", "regular_expression")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "RegularExpression", "regular_expression", "string",
-            (0, 0), None, None, None, "", False, None,
-        ),
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("RegularExpression", "regular_expression", "string", (0, 0)),
     )
 
     def __init__(self, group_id: str = "", regular_expression: str = "") -> None:

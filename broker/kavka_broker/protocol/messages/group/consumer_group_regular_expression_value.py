@@ -17,9 +17,9 @@ class ConsumerGroupRegularExpressionValue(Message):
     __match_args__ = ("topics", "version", "timestamp")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topics", "topics", "[]string", (0, 0), None, None, None, b"", False, None),
-        ("Version", "version", "int64", (0, 0), None, None, None, 0, False, None),
-        ("Timestamp", "timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+        ("Topics", "topics", "[]string", (0, 0)),
+        ("Version", "version", "int64", (0, 0)),
+        ("Timestamp", "timestamp", "int64", (0, 0)),
     )
 
     def __init__(self, topics: list[str] = EMPTY, version: int = 0, timestamp: int = 0) -> None:

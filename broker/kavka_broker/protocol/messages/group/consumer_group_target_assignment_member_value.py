@@ -12,8 +12,8 @@ class TopicPartition(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[int] = EMPTY) -> None:
@@ -30,10 +30,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
     __match_args__ = ("topic_partitions",)
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "TopicPartitions", "topic_partitions", "[]TopicPartition",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("TopicPartitions", "topic_partitions", "[]TopicPartition", (0, 0)),
     )
 
     def __init__(self, topic_partitions: list[TopicPartition] = EMPTY) -> None:

@@ -16,7 +16,7 @@ class GroupMetadataKey(Message):
     __match_args__ = ("group",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("group", "group", "string", (0, 0), None, None, None, "", False, None),
+        ("group", "group", "string", (0, 0)),
     )
 
     def __init__(self, group: str = "") -> None:

@@ -21,17 +21,14 @@ class MemberMetadata(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("memberId", "member_id", "string", (0, 4), None, None, None, "", False, None),
-        (
-            "groupInstanceId", "group_instance_id", "string",
-            (3, 4), (3, 4), None, None, None, True, None,
-        ),
-        ("clientId", "client_id", "string", (0, 4), None, None, None, "", False, None),
-        ("clientHost", "client_host", "string", (0, 4), None, None, None, "", False, None),
-        ("rebalanceTimeout", "rebalance_timeout", "int32", (1, 4), None, None, None, -1, True, None),
-        ("sessionTimeout", "session_timeout", "int32", (0, 4), None, None, None, 0, False, None),
-        ("subscription", "subscription", "bytes", (0, 4), None, None, None, b"", False, None),
-        ("assignment", "assignment", "bytes", (0, 4), None, None, None, b"", False, None),
+        ("memberId", "member_id", "string", (0, 4)),
+        ("groupInstanceId", "group_instance_id", "string", (3, 4), (3, 4), None, None, None, True),
+        ("clientId", "client_id", "string", (0, 4)),
+        ("clientHost", "client_host", "string", (0, 4)),
+        ("rebalanceTimeout", "rebalance_timeout", "int32", (1, 4), None, None, None, -1, True),
+        ("sessionTimeout", "session_timeout", "int32", (0, 4)),
+        ("subscription", "subscription", "bytes", (0, 4)),
+        ("assignment", "assignment", "bytes", (0, 4)),
     )
 
     def __init__(
@@ -71,15 +68,15 @@ class GroupMetadataValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("protocolType", "protocol_type", "string", (0, 4), None, None, None, "", False, None),
-        ("generation", "generation", "int32", (0, 4), None, None, None, 0, False, None),
-        ("protocol", "protocol", "string", (0, 4), (0, 4), None, None, "", False, None),
-        ("leader", "leader", "string", (0, 4), (0, 4), None, None, "", False, None),
+        ("protocolType", "protocol_type", "string", (0, 4)),
+        ("generation", "generation", "int32", (0, 4)),
+        ("protocol", "protocol", "string", (0, 4), (0, 4)),
+        ("leader", "leader", "string", (0, 4), (0, 4)),
         (
             "currentStateTimestamp", "current_state_timestamp", "int64",
-            (2, 4), None, None, None, -1, True, None,
+            (2, 4), None, None, None, -1, True,
         ),
-        ("members", "members", "[]MemberMetadata", (0, 4), None, None, None, b"", False, None),
+        ("members", "members", "[]MemberMetadata", (0, 4)),
     )
 
     def __init__(

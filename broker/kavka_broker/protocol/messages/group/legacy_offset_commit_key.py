@@ -16,9 +16,9 @@ class LegacyOffsetCommitKey(Message):
     __match_args__ = ("group", "topic", "partition")
     __slots__ = __match_args__
     SCHEMA = (
-        ("group", "group", "string", (0, 0), None, None, None, "", False, None),
-        ("topic", "topic", "string", (0, 0), None, None, None, "", False, None),
-        ("partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+        ("group", "group", "string", (0, 0)),
+        ("topic", "topic", "string", (0, 0)),
+        ("partition", "partition", "int32", (0, 0)),
     )
 
     def __init__(self, group: str = "", topic: str = "", partition: int = 0) -> None:

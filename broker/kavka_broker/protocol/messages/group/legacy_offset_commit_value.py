@@ -16,9 +16,9 @@ class LegacyOffsetCommitValue(Message):
     __match_args__ = ("offset", "metadata", "commit_timestamp")
     __slots__ = __match_args__
     SCHEMA = (
-        ("offset", "offset", "int64", (0, 0), None, None, None, 0, False, None),
-        ("metadata", "metadata", "string", (0, 0), None, None, None, "", False, None),
-        ("commitTimestamp", "commit_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
+        ("offset", "offset", "int64", (0, 0)),
+        ("metadata", "metadata", "string", (0, 0)),
+        ("commitTimestamp", "commit_timestamp", "int64", (0, 0)),
     )
 
     def __init__(self, offset: int = 0, metadata: str = "", commit_timestamp: int = 0) -> None:

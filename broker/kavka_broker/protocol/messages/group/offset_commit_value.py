@@ -24,12 +24,12 @@ class OffsetCommitValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("offset", "offset", "int64", (0, 4), None, None, None, 0, False, None),
-        ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True, None),
-        ("metadata", "metadata", "string", (0, 4), None, None, None, "", False, None),
-        ("commitTimestamp", "commit_timestamp", "int64", (0, 4), None, None, None, 0, False, None),
-        ("expireTimestamp", "expire_timestamp", "int64", (1, 1), None, None, None, -1, True, None),
-        ("topicId", "topic_id", "uuid", (4, 4), None, (4, 4), 0, b"", True, None),
+        ("offset", "offset", "int64", (0, 4)),
+        ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True),
+        ("metadata", "metadata", "string", (0, 4)),
+        ("commitTimestamp", "commit_timestamp", "int64", (0, 4)),
+        ("expireTimestamp", "expire_timestamp", "int64", (1, 1), None, None, None, -1, True),
+        ("topicId", "topic_id", "uuid", (4, 4), None, (4, 4), 0, b"", True),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class TopicPartitions(Struct):
     __match_args__ = ("topic_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, partitions: list[int] = EMPTY) -> None:
@@ -30,16 +30,10 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     __match_args__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "PreviousMemberEpoch", "previous_member_epoch", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("State", "state", "int8", (0, 0), None, None, None, 0, False, None),
-        (
-            "AssignedPartitions", "assigned_partitions", "[]TopicPartitions",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("MemberEpoch", "member_epoch", "int32", (0, 0)),
+        ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),
+        ("State", "state", "int8", (0, 0)),
+        ("AssignedPartitions", "assigned_partitions", "[]TopicPartitions", (0, 0)),
     )
 
     def __init__(

@@ -17,13 +17,10 @@ class ShareGroupMemberMetadataValue(Message):
     __match_args__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
     __slots__ = __match_args__
     SCHEMA = (
-        ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),
-        ("ClientHost", "client_host", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "SubscribedTopicNames", "subscribed_topic_names", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("RackId", "rack_id", "string", (0, 0), (0, 0)),
+        ("ClientId", "client_id", "string", (0, 0)),
+        ("ClientHost", "client_host", "string", (0, 0)),
+        ("SubscribedTopicNames", "subscribed_topic_names", "[]string", (0, 0)),
     )
 
     def __init__(

@@ -12,9 +12,9 @@ class TopicPartitionsInfo(Struct):
     __match_args__ = ("topic_id", "topic_name", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("TopicName", "topic_name", "string", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
     def __init__(
@@ -32,8 +32,8 @@ class TopicInfo(Struct):
     __match_args__ = ("topic_id", "topic_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("TopicName", "topic_name", "string", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO, topic_name: str = "") -> None:
@@ -50,18 +50,9 @@ class ShareGroupStatePartitionMetadataValue(Message):
     __match_args__ = ("initializing_topics", "initialized_topics", "deleting_topics")
     __slots__ = __match_args__
     SCHEMA = (
-        (
-            "InitializingTopics", "initializing_topics", "[]TopicPartitionsInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "InitializedTopics", "initialized_topics", "[]TopicPartitionsInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "DeletingTopics", "deleting_topics", "[]TopicInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("InitializingTopics", "initializing_topics", "[]TopicPartitionsInfo", (0, 0)),
+        ("InitializedTopics", "initialized_topics", "[]TopicPartitionsInfo", (0, 0)),
+        ("DeletingTopics", "deleting_topics", "[]TopicInfo", (0, 0)),
     )
 
     def __init__(

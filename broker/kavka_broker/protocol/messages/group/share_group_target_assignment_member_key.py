@@ -16,8 +16,8 @@ class ShareGroupTargetAssignmentMemberKey(Message):
     __match_args__ = ("group_id", "member_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
-        ("MemberId", "member_id", "string", (0, 0), None, None, None, "", False, None),
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("MemberId", "member_id", "string", (0, 0)),
     )
 
     def __init__(self, group_id: str = "", member_id: str = "") -> None:

@@ -12,12 +12,9 @@ class TaskIds(Struct):
     __match_args__ = ("subtopology_id", "partitions", "assignment_epochs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
-        (
-            "AssignmentEpochs", "assignment_epochs", "[]int32",
-            (0, 0), (0, 0), (0, 0), 0, b"", False, None,
-        ),
+        ("SubtopologyId", "subtopology_id", "string", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
+        ("AssignmentEpochs", "assignment_epochs", "[]int32", (0, 0), (0, 0), (0, 0), 0),
     )
 
     def __init__(
@@ -50,27 +47,15 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("MemberEpoch", "member_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "PreviousMemberEpoch", "previous_member_epoch", "int32",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("State", "state", "int8", (0, 0), None, None, None, 0, False, None),
-        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
-        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
-        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
-        (
-            "ActiveTasksPendingRevocation", "active_tasks_pending_revocation", "[]TaskIds",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "StandbyTasksPendingRevocation", "standby_tasks_pending_revocation", "[]TaskIds",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "WarmupTasksPendingRevocation", "warmup_tasks_pending_revocation", "[]TaskIds",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("MemberEpoch", "member_epoch", "int32", (0, 0)),
+        ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),
+        ("State", "state", "int8", (0, 0)),
+        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0)),
+        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0)),
+        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0)),
+        ("ActiveTasksPendingRevocation", "active_tasks_pending_revocation", "[]TaskIds", (0, 0)),
+        ("StandbyTasksPendingRevocation", "standby_tasks_pending_revocation", "[]TaskIds", (0, 0)),
+        ("WarmupTasksPendingRevocation", "warmup_tasks_pending_revocation", "[]TaskIds", (0, 0)),
     )
 
     def __init__(

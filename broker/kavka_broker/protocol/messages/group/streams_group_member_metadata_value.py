@@ -12,8 +12,8 @@ class Endpoint(Struct):
     __match_args__ = ("host", "port")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 0), None, None, None, 0, False, None),
+        ("Host", "host", "string", (0, 0)),
+        ("Port", "port", "uint16", (0, 0)),
     )
 
     def __init__(self, host: str = "", port: int = 0) -> None:
@@ -25,8 +25,8 @@ class KeyValue(Struct):
     __match_args__ = ("key", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
-        ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
+        ("Key", "key", "string", (0, 0)),
+        ("Value", "value", "string", (0, 0)),
     )
 
     def __init__(self, key: str = "", value: str = "") -> None:
@@ -53,18 +53,15 @@ class StreamsGroupMemberMetadataValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("InstanceId", "instance_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("RackId", "rack_id", "string", (0, 0), (0, 0), None, None, "", False, None),
-        ("ClientId", "client_id", "string", (0, 0), None, None, None, "", False, None),
-        ("ClientHost", "client_host", "string", (0, 0), None, None, None, "", False, None),
-        (
-            "RebalanceTimeoutMs", "rebalance_timeout_ms", "int32",
-            (0, 0), None, None, None, -1, False, None,
-        ),
-        ("TopologyEpoch", "topology_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("ProcessId", "process_id", "string", (0, 0), None, None, None, "", False, None),
-        ("UserEndpoint", "user_endpoint", "Endpoint", (0, 0), (0, 0), None, None, None, False, None),
-        ("ClientTags", "client_tags", "[]KeyValue", (0, 0), None, None, None, b"", False, None),
+        ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
+        ("RackId", "rack_id", "string", (0, 0), (0, 0)),
+        ("ClientId", "client_id", "string", (0, 0)),
+        ("ClientHost", "client_host", "string", (0, 0)),
+        ("RebalanceTimeoutMs", "rebalance_timeout_ms", "int32", (0, 0), None, None, None, -1),
+        ("TopologyEpoch", "topology_epoch", "int32", (0, 0)),
+        ("ProcessId", "process_id", "string", (0, 0)),
+        ("UserEndpoint", "user_endpoint", "Endpoint", (0, 0), (0, 0), None, None, None),
+        ("ClientTags", "client_tags", "[]KeyValue", (0, 0)),
     )
 
     def __init__(

@@ -12,8 +12,8 @@ class LastAssignmentConfig(Struct):
     __match_args__ = ("key", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
-        ("Value", "value", "string", (0, 0), None, None, None, "", False, None),
+        ("Key", "key", "string", (0, 0)),
+        ("Value", "value", "string", (0, 0)),
     )
 
     def __init__(self, key: str = "", value: str = "") -> None:
@@ -35,15 +35,12 @@ class StreamsGroupMetadataValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("MetadataHash", "metadata_hash", "int64", (0, 0), None, None, None, 0, False, None),
-        (
-            "ValidatedTopologyEpoch", "validated_topology_epoch", "int32",
-            (0, 0), None, (0, 0), 0, -1, False, None,
-        ),
+        ("Epoch", "epoch", "int32", (0, 0)),
+        ("MetadataHash", "metadata_hash", "int64", (0, 0)),
+        ("ValidatedTopologyEpoch", "validated_topology_epoch", "int32", (0, 0), None, (0, 0), 0, -1),
         (
             "LastAssignmentConfigs", "last_assignment_configs", "[]LastAssignmentConfig",
-            (0, 0), (0, 0), (0, 0), 1, b"", False, None,
+            (0, 0), (0, 0), (0, 0), 1,
         ),
     )
 

@@ -12,8 +12,8 @@ class TaskIds(Struct):
     __match_args__ = ("subtopology_id", "partitions")
     __slots__ = __match_args__
     SCHEMA = (
-        ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
-        ("Partitions", "partitions", "[]int32", (0, 0), None, None, None, b"", False, None),
+        ("SubtopologyId", "subtopology_id", "string", (0, 0)),
+        ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
     def __init__(self, subtopology_id: str = "", partitions: list[int] = EMPTY) -> None:
@@ -30,9 +30,9 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
-        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
-        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0), None, None, None, b"", False, None),
+        ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0)),
+        ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0)),
+        ("WarmupTasks", "warmup_tasks", "[]TaskIds", (0, 0)),
     )
 
     def __init__(

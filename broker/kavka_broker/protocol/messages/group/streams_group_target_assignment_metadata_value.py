@@ -17,11 +17,8 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
     __match_args__ = ("assignment_epoch", "assignment_timestamp")
     __slots__ = __match_args__
     SCHEMA = (
-        ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "AssignmentTimestamp", "assignment_timestamp", "int64",
-            (0, 0), None, (0, 0), 0, 0, True, None,
-        ),
+        ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0)),
+        ("AssignmentTimestamp", "assignment_timestamp", "int64", (0, 0), None, (0, 0), 0, 0, True),
     )
 
     def __init__(self, assignment_epoch: int = 0, assignment_timestamp: int = 0) -> None:

@@ -12,8 +12,8 @@ class TopicConfig(Struct):
     __match_args__ = ("key", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("key", "key", "string", (0, 0), None, None, None, "", False, None),
-        ("value", "value", "string", (0, 0), None, None, None, "", False, None),
+        ("key", "key", "string", (0, 0)),
+        ("value", "value", "string", (0, 0)),
     )
 
     def __init__(self, key: str = "", value: str = "") -> None:
@@ -25,16 +25,10 @@ class TopicInfo(Struct):
     __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Partitions", "partitions", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "ReplicationFactor", "replication_factor", "int16",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        (
-            "TopicConfigs", "topic_configs", "[]TopicConfig",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Name", "name", "string", (0, 0)),
+        ("Partitions", "partitions", "int32", (0, 0)),
+        ("ReplicationFactor", "replication_factor", "int16", (0, 0)),
+        ("TopicConfigs", "topic_configs", "[]TopicConfig", (0, 0)),
     )
 
     def __init__(
@@ -54,15 +48,9 @@ class CopartitionGroup(Struct):
     __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
     __slots__ = __match_args__
     SCHEMA = (
-        ("SourceTopics", "source_topics", "[]int16", (0, 0), None, None, None, b"", False, None),
-        (
-            "SourceTopicRegex", "source_topic_regex", "[]int16",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "RepartitionSourceTopics", "repartition_source_topics", "[]int16",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("SourceTopics", "source_topics", "[]int16", (0, 0)),
+        ("SourceTopicRegex", "source_topic_regex", "[]int16", (0, 0)),
+        ("RepartitionSourceTopics", "repartition_source_topics", "[]int16", (0, 0)),
     )
 
     def __init__(
@@ -88,28 +76,13 @@ class Subtopology(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("SubtopologyId", "subtopology_id", "string", (0, 0), None, None, None, "", False, None),
-        ("SourceTopics", "source_topics", "[]string", (0, 0), None, None, None, b"", False, None),
-        (
-            "SourceTopicRegex", "source_topic_regex", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "StateChangelogTopics", "state_changelog_topics", "[]TopicInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "RepartitionSinkTopics", "repartition_sink_topics", "[]string",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "RepartitionSourceTopics", "repartition_source_topics", "[]TopicInfo",
-            (0, 0), None, None, None, b"", False, None,
-        ),
-        (
-            "CopartitionGroups", "copartition_groups", "[]CopartitionGroup",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("SubtopologyId", "subtopology_id", "string", (0, 0)),
+        ("SourceTopics", "source_topics", "[]string", (0, 0)),
+        ("SourceTopicRegex", "source_topic_regex", "[]string", (0, 0)),
+        ("StateChangelogTopics", "state_changelog_topics", "[]TopicInfo", (0, 0)),
+        ("RepartitionSinkTopics", "repartition_sink_topics", "[]string", (0, 0)),
+        ("RepartitionSourceTopics", "repartition_source_topics", "[]TopicInfo", (0, 0)),
+        ("CopartitionGroups", "copartition_groups", "[]CopartitionGroup", (0, 0)),
     )
 
     def __init__(
@@ -140,11 +113,8 @@ class StreamsGroupTopologyValue(Message):
     __match_args__ = ("epoch", "subtopologies")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Epoch", "epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        (
-            "Subtopologies", "subtopologies", "[]Subtopology",
-            (0, 0), None, None, None, b"", False, None,
-        ),
+        ("Epoch", "epoch", "int32", (0, 0)),
+        ("Subtopologies", "subtopologies", "[]Subtopology", (0, 0)),
     )
 
     def __init__(self, epoch: int = 0, subtopologies: list[Subtopology] = EMPTY) -> None:

@@ -17,7 +17,7 @@ class AbortTransactionRecord(Message):
     __match_args__ = ("reason",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
+        ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )
 
     def __init__(self, reason: str | None = None) -> None:

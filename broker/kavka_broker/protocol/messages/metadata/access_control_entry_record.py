@@ -26,14 +26,14 @@ class AccessControlEntryRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (0, 0), None, None, None, "", False, None),
-        ("PatternType", "pattern_type", "int8", (0, 0), None, None, None, 0, False, None),
-        ("Principal", "principal", "string", (0, 0), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 0), None, None, None, "", False, None),
-        ("Operation", "operation", "int8", (0, 0), None, None, None, 0, False, None),
-        ("PermissionType", "permission_type", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Id", "id", "uuid", (0, 0)),
+        ("ResourceType", "resource_type", "int8", (0, 0)),
+        ("ResourceName", "resource_name", "string", (0, 0)),
+        ("PatternType", "pattern_type", "int8", (0, 0)),
+        ("Principal", "principal", "string", (0, 0)),
+        ("Host", "host", "string", (0, 0)),
+        ("Operation", "operation", "int8", (0, 0)),
+        ("PermissionType", "permission_type", "int8", (0, 0)),
     )
 
     def __init__(

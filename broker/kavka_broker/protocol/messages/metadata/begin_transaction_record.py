@@ -17,7 +17,7 @@ class BeginTransactionRecord(Message):
     __match_args__ = ("name",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None, False, None),
+        ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )
 
     def __init__(self, name: str | None = None) -> None:

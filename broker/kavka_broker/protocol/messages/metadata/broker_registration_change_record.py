@@ -24,18 +24,12 @@ class BrokerRegistrationChangeRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 3), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 3), None, None, None, 0, False, None),
-        ("Fenced", "fenced", "int8", (0, 3), None, (0, 3), 0, 0, False, None),
-        (
-            "InControlledShutdown", "in_controlled_shutdown", "int8",
-            (1, 3), None, (1, 3), 1, 0, False, None,
-        ),
-        ("LogDirs", "log_dirs", "[]uuid", (2, 3), None, (2, 3), 2, b"", False, None),
-        (
-            "CordonedLogDirs", "cordoned_log_dirs", "[]uuid",
-            (3, 3), (3, 3), (3, 3), 3, None, False, None,
-        ),
+        ("BrokerId", "broker_id", "int32", (0, 3)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 3)),
+        ("Fenced", "fenced", "int8", (0, 3), None, (0, 3), 0),
+        ("InControlledShutdown", "in_controlled_shutdown", "int8", (1, 3), None, (1, 3), 1),
+        ("LogDirs", "log_dirs", "[]uuid", (2, 3), None, (2, 3), 2),
+        ("CordonedLogDirs", "cordoned_log_dirs", "[]uuid", (3, 3), (3, 3), (3, 3), 3, None),
     )
 
     def __init__(

@@ -17,7 +17,7 @@ class ClearElrRecord(Message):
     __match_args__ = ("topic_name",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicName", "topic_name", "string", (0, 0), None, None, None, "", False, None),
+        ("TopicName", "topic_name", "string", (0, 0)),
     )
 
     def __init__(self, topic_name: str = "") -> None:

@@ -12,8 +12,8 @@ class EntityData(Struct):
     __match_args__ = ("entity_type", "entity_name")
     __slots__ = __match_args__
     SCHEMA = (
-        ("EntityType", "entity_type", "string", (0, 0), None, None, None, "", False, None),
-        ("EntityName", "entity_name", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("EntityType", "entity_type", "string", (0, 0)),
+        ("EntityName", "entity_name", "string", (0, 0), (0, 0)),
     )
 
     def __init__(self, entity_type: str = "", entity_name: str | None = "") -> None:
@@ -30,10 +30,10 @@ class ClientQuotaRecord(Message):
     __match_args__ = ("entity", "key", "value", "remove")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Entity", "entity", "[]EntityData", (0, 0), None, None, None, b"", False, None),
-        ("Key", "key", "string", (0, 0), None, None, None, "", False, None),
-        ("Value", "value", "float64", (0, 0), None, None, None, 0.0, False, None),
-        ("Remove", "remove", "bool", (0, 0), None, None, None, False, False, None),
+        ("Entity", "entity", "[]EntityData", (0, 0)),
+        ("Key", "key", "string", (0, 0)),
+        ("Value", "value", "float64", (0, 0)),
+        ("Remove", "remove", "bool", (0, 0)),
     )
 
     def __init__(

@@ -17,10 +17,10 @@ class ConfigRecord(Message):
     __match_args__ = ("resource_type", "resource_name", "name", "value")
     __slots__ = __match_args__
     SCHEMA = (
-        ("ResourceType", "resource_type", "int8", (0, 0), None, None, None, 0, False, None),
-        ("ResourceName", "resource_name", "string", (0, 0), None, None, None, "", False, None),
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Value", "value", "string", (0, 0), (0, 0), None, None, "", False, None),
+        ("ResourceType", "resource_type", "int8", (0, 0)),
+        ("ResourceName", "resource_name", "string", (0, 0)),
+        ("Name", "name", "string", (0, 0)),
+        ("Value", "value", "string", (0, 0), (0, 0)),
     )
 
     def __init__(

@@ -25,16 +25,13 @@ class DelegationTokenRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("Owner", "owner", "string", (0, 0), None, None, None, "", False, None),
-        ("Requester", "requester", "string", (0, 0), None, None, None, "", False, None),
-        ("Renewers", "renewers", "[]string", (0, 0), None, None, None, b"", False, None),
-        ("IssueTimestamp", "issue_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
-        ("MaxTimestamp", "max_timestamp", "int64", (0, 0), None, None, None, 0, False, None),
-        (
-            "ExpirationTimestamp", "expiration_timestamp", "int64",
-            (0, 0), None, None, None, 0, False, None,
-        ),
-        ("TokenId", "token_id", "string", (0, 0), None, None, None, "", False, None),
+        ("Owner", "owner", "string", (0, 0)),
+        ("Requester", "requester", "string", (0, 0)),
+        ("Renewers", "renewers", "[]string", (0, 0)),
+        ("IssueTimestamp", "issue_timestamp", "int64", (0, 0)),
+        ("MaxTimestamp", "max_timestamp", "int64", (0, 0)),
+        ("ExpirationTimestamp", "expiration_timestamp", "int64", (0, 0)),
+        ("TokenId", "token_id", "string", (0, 0)),
     )
 
     def __init__(

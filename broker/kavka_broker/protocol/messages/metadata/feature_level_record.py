@@ -17,8 +17,8 @@ class FeatureLevelRecord(Message):
     __match_args__ = ("name", "feature_level")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("FeatureLevel", "feature_level", "int16", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("FeatureLevel", "feature_level", "int16", (0, 0)),
     )
 
     def __init__(self, name: str = "", feature_level: int = 0) -> None:

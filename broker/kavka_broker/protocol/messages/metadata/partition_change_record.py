@@ -29,29 +29,20 @@ class PartitionChangeRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1, False, None),
-        ("TopicId", "topic_id", "uuid", (0, 2), None, None, None, b"", False, None),
-        ("Isr", "isr", "[]int32", (0, 2), (0, 2), (0, 2), 0, None, False, None),
-        ("Leader", "leader", "int32", (0, 2), None, (0, 2), 1, -2, False, None),
-        ("Replicas", "replicas", "[]int32", (0, 2), (0, 2), (0, 2), 2, None, False, None),
-        (
-            "RemovingReplicas", "removing_replicas", "[]int32",
-            (0, 2), (0, 2), (0, 2), 3, None, False, None,
-        ),
-        (
-            "AddingReplicas", "adding_replicas", "[]int32",
-            (0, 2), (0, 2), (0, 2), 4, None, False, None,
-        ),
-        (
-            "LeaderRecoveryState", "leader_recovery_state", "int8",
-            (0, 2), None, (0, 2), 5, -1, False, None,
-        ),
-        ("Directories", "directories", "[]uuid", (1, 2), (1, 2), (1, 2), 8, None, False, None),
+        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1),
+        ("TopicId", "topic_id", "uuid", (0, 2)),
+        ("Isr", "isr", "[]int32", (0, 2), (0, 2), (0, 2), 0, None),
+        ("Leader", "leader", "int32", (0, 2), None, (0, 2), 1, -2),
+        ("Replicas", "replicas", "[]int32", (0, 2), (0, 2), (0, 2), 2, None),
+        ("RemovingReplicas", "removing_replicas", "[]int32", (0, 2), (0, 2), (0, 2), 3, None),
+        ("AddingReplicas", "adding_replicas", "[]int32", (0, 2), (0, 2), (0, 2), 4, None),
+        ("LeaderRecoveryState", "leader_recovery_state", "int8", (0, 2), None, (0, 2), 5, -1),
+        ("Directories", "directories", "[]uuid", (1, 2), (1, 2), (1, 2), 8, None),
         (
             "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (2, 2), (2, 2), (2, 2), 6, None, False, None,
+            (2, 2), (2, 2), (2, 2), 6, None,
         ),
-        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 7, None, False, None),
+        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 7, None),
     )
 
     def __init__(

@@ -31,28 +31,22 @@ class PartitionRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1, False, None),
-        ("TopicId", "topic_id", "uuid", (0, 2), None, None, None, b"", False, None),
-        ("Replicas", "replicas", "[]int32", (0, 2), None, None, None, b"", False, None),
-        ("Isr", "isr", "[]int32", (0, 2), None, None, None, b"", False, None),
-        (
-            "RemovingReplicas", "removing_replicas", "[]int32",
-            (0, 2), None, None, None, b"", False, None,
-        ),
-        ("AddingReplicas", "adding_replicas", "[]int32", (0, 2), None, None, None, b"", False, None),
-        ("Leader", "leader", "int32", (0, 2), None, None, None, -1, False, None),
-        (
-            "LeaderRecoveryState", "leader_recovery_state", "int8",
-            (0, 2), None, (0, 2), 0, 0, False, None,
-        ),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, -1, False, None),
-        ("PartitionEpoch", "partition_epoch", "int32", (0, 2), None, None, None, -1, False, None),
-        ("Directories", "directories", "[]uuid", (1, 2), None, None, None, b"", False, None),
+        ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1),
+        ("TopicId", "topic_id", "uuid", (0, 2)),
+        ("Replicas", "replicas", "[]int32", (0, 2)),
+        ("Isr", "isr", "[]int32", (0, 2)),
+        ("RemovingReplicas", "removing_replicas", "[]int32", (0, 2)),
+        ("AddingReplicas", "adding_replicas", "[]int32", (0, 2)),
+        ("Leader", "leader", "int32", (0, 2), None, None, None, -1),
+        ("LeaderRecoveryState", "leader_recovery_state", "int8", (0, 2), None, (0, 2), 0),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, -1),
+        ("PartitionEpoch", "partition_epoch", "int32", (0, 2), None, None, None, -1),
+        ("Directories", "directories", "[]uuid", (1, 2)),
         (
             "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (2, 2), (2, 2), (2, 2), 1, None, False, None,
+            (2, 2), (2, 2), (2, 2), 1, None,
         ),
-        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 2, None, False, None),
+        ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 2, None),
     )
 
     def __init__(

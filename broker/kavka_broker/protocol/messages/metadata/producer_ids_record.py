@@ -17,9 +17,9 @@ class ProducerIdsRecord(Message):
     __match_args__ = ("broker_id", "broker_epoch", "next_producer_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1, False, None),
-        ("NextProducerId", "next_producer_id", "int64", (0, 0), None, None, None, 0, False, None),
+        ("BrokerId", "broker_id", "int32", (0, 0)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),
+        ("NextProducerId", "next_producer_id", "int64", (0, 0)),
     )
 
     def __init__(

@@ -12,10 +12,10 @@ class BrokerEndpoint(Struct):
     __match_args__ = ("name", "host", "port", "security_protocol")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
-        ("Host", "host", "string", (0, 4), None, None, None, "", False, None),
-        ("Port", "port", "uint16", (0, 4), None, None, None, 0, False, None),
-        ("SecurityProtocol", "security_protocol", "int16", (0, 4), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 4)),
+        ("Host", "host", "string", (0, 4)),
+        ("Port", "port", "uint16", (0, 4)),
+        ("SecurityProtocol", "security_protocol", "int16", (0, 4)),
     )
 
     def __init__(
@@ -35,15 +35,9 @@ class BrokerFeature(Struct):
     __match_args__ = ("name", "min_supported_version", "max_supported_version")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 4), None, None, None, "", False, None),
-        (
-            "MinSupportedVersion", "min_supported_version", "int16",
-            (0, 4), None, None, None, 0, False, None,
-        ),
-        (
-            "MaxSupportedVersion", "max_supported_version", "int16",
-            (0, 4), None, None, None, 0, False, None,
-        ),
+        ("Name", "name", "string", (0, 4)),
+        ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
+        ("MaxSupportedVersion", "max_supported_version", "int16", (0, 4)),
     )
 
     def __init__(
@@ -78,26 +72,17 @@ class RegisterBrokerRecord(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 4), None, None, None, 0, False, None),
-        (
-            "IsMigratingZkBroker", "is_migrating_zk_broker", "bool",
-            (2, 4), None, None, None, False, False, None,
-        ),
-        ("IncarnationId", "incarnation_id", "uuid", (0, 4), None, None, None, b"", False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 4), None, None, None, 0, False, None),
-        ("EndPoints", "end_points", "[]BrokerEndpoint", (0, 4), None, None, None, b"", False, None),
-        ("Features", "features", "[]BrokerFeature", (0, 4), None, None, None, b"", False, None),
-        ("Rack", "rack", "string", (0, 4), (0, 4), None, None, "", False, None),
-        ("Fenced", "fenced", "bool", (0, 4), None, None, None, True, False, None),
-        (
-            "InControlledShutdown", "in_controlled_shutdown", "bool",
-            (1, 4), None, None, None, False, False, None,
-        ),
-        ("LogDirs", "log_dirs", "[]uuid", (3, 4), None, (3, 4), 0, b"", False, None),
-        (
-            "CordonedLogDirs", "cordoned_log_dirs", "[]uuid",
-            (4, 4), (4, 4), (4, 4), 1, None, False, None,
-        ),
+        ("BrokerId", "broker_id", "int32", (0, 4)),
+        ("IsMigratingZkBroker", "is_migrating_zk_broker", "bool", (2, 4)),
+        ("IncarnationId", "incarnation_id", "uuid", (0, 4)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 4)),
+        ("EndPoints", "end_points", "[]BrokerEndpoint", (0, 4)),
+        ("Features", "features", "[]BrokerFeature", (0, 4)),
+        ("Rack", "rack", "string", (0, 4), (0, 4)),
+        ("Fenced", "fenced", "bool", (0, 4), None, None, None, True),
+        ("InControlledShutdown", "in_controlled_shutdown", "bool", (1, 4)),
+        ("LogDirs", "log_dirs", "[]uuid", (3, 4), None, (3, 4), 0),
+        ("CordonedLogDirs", "cordoned_log_dirs", "[]uuid", (4, 4), (4, 4), (4, 4), 1, None),
     )
 
     def __init__(

@@ -17,7 +17,7 @@ class RemoveAccessControlEntryRecord(Message):
     __match_args__ = ("id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("Id", "id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Id", "id", "uuid", (0, 0)),
     )
 
     def __init__(self, id: bytes = ZERO) -> None:

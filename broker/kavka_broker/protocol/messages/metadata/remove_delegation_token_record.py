@@ -17,7 +17,7 @@ class RemoveDelegationTokenRecord(Message):
     __match_args__ = ("token_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("TokenId", "token_id", "string", (0, 0), None, None, None, "", False, None),
+        ("TokenId", "token_id", "string", (0, 0)),
     )
 
     def __init__(self, token_id: str = "") -> None:

@@ -17,7 +17,7 @@ class RemoveTopicRecord(Message):
     __match_args__ = ("topic_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
     )
 
     def __init__(self, topic_id: bytes = ZERO) -> None:

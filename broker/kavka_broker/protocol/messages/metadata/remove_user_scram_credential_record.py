@@ -17,8 +17,8 @@ class RemoveUserScramCredentialRecord(Message):
     __match_args__ = ("name", "mechanism")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Mechanism", "mechanism", "int8", (0, 0)),
     )
 
     def __init__(self, name: str = "", mechanism: int = 0) -> None:

@@ -17,8 +17,8 @@ class TopicRecord(Message):
     __match_args__ = ("name", "topic_id")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
     )
 
     def __init__(self, name: str = "", topic_id: bytes = ZERO) -> None:

@@ -17,8 +17,8 @@ class UnfenceBrokerRecord(Message):
     __match_args__ = ("id", "epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Id", "id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("Epoch", "epoch", "int64", (0, 0), None, None, None, 0, False, None),
+        ("Id", "id", "int32", (0, 0)),
+        ("Epoch", "epoch", "int64", (0, 0)),
     )
 
     def __init__(self, id: int = 0, epoch: int = 0) -> None:

@@ -17,8 +17,8 @@ class UnregisterBrokerRecord(Message):
     __match_args__ = ("broker_id", "broker_epoch")
     __slots__ = __match_args__
     SCHEMA = (
-        ("BrokerId", "broker_id", "int32", (0, 0), None, None, None, 0, False, None),
-        ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, 0, False, None),
+        ("BrokerId", "broker_id", "int32", (0, 0)),
+        ("BrokerEpoch", "broker_epoch", "int64", (0, 0)),
     )
 
     def __init__(self, broker_id: int = 0, broker_epoch: int = 0) -> None:

@@ -17,12 +17,12 @@ class UserScramCredentialRecord(Message):
     __match_args__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Name", "name", "string", (0, 0), None, None, None, "", False, None),
-        ("Mechanism", "mechanism", "int8", (0, 0), None, None, None, 0, False, None),
-        ("Salt", "salt", "bytes", (0, 0), None, None, None, b"", False, None),
-        ("StoredKey", "stored_key", "bytes", (0, 0), None, None, None, b"", False, None),
-        ("ServerKey", "server_key", "bytes", (0, 0), None, None, None, b"", False, None),
-        ("Iterations", "iterations", "int32", (0, 0), None, None, None, 0, False, None),
+        ("Name", "name", "string", (0, 0)),
+        ("Mechanism", "mechanism", "int8", (0, 0)),
+        ("Salt", "salt", "bytes", (0, 0)),
+        ("StoredKey", "stored_key", "bytes", (0, 0)),
+        ("ServerKey", "server_key", "bytes", (0, 0)),
+        ("Iterations", "iterations", "int32", (0, 0)),
     )
 
     def __init__(

@@ -17,7 +17,7 @@ class ZkMigrationStateRecord(Message):
     __match_args__ = ("zk_migration_state",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("ZkMigrationState", "zk_migration_state", "int8", (0, 0), None, None, None, 0, False, None),
+        ("ZkMigrationState", "zk_migration_state", "int8", (0, 0)),
     )
 
     def __init__(self, zk_migration_state: int = 0) -> None:

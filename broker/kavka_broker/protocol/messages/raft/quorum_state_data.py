@@ -12,7 +12,7 @@ class Voter(Struct):
     __match_args__ = ("voter_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("VoterId", "voter_id", "int32", (0, 0), None, None, None, 0, False, None),
+        ("VoterId", "voter_id", "int32", (0, 0)),
     )
 
     def __init__(self, voter_id: int = 0) -> None:
@@ -35,16 +35,13 @@ class QuorumStateData(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ClusterId", "cluster_id", "string", (0, 0), None, None, None, "", False, None),
-        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, -1, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, -1, False, None),
-        ("VotedId", "voted_id", "int32", (0, 1), None, None, None, -1, False, None),
-        (
-            "VotedDirectoryId", "voted_directory_id", "uuid",
-            (1, 1), None, None, None, b"", False, None,
-        ),
-        ("AppliedOffset", "applied_offset", "int64", (0, 0), None, None, None, 0, False, None),
-        ("CurrentVoters", "current_voters", "[]Voter", (0, 0), (0, 0), None, None, b"", False, None),
+        ("ClusterId", "cluster_id", "string", (0, 0)),
+        ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, -1),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 1), None, None, None, -1),
+        ("VotedId", "voted_id", "int32", (0, 1), None, None, None, -1),
+        ("VotedDirectoryId", "voted_directory_id", "uuid", (1, 1)),
+        ("AppliedOffset", "applied_offset", "int64", (0, 0)),
+        ("CurrentVoters", "current_voters", "[]Voter", (0, 0), (0, 0)),
     )
 
     def __init__(

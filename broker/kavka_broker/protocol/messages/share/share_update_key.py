@@ -16,9 +16,9 @@ class ShareUpdateKey(Message):
     __match_args__ = ("group_id", "topic_id", "partition")
     __slots__ = __match_args__
     SCHEMA = (
-        ("GroupId", "group_id", "string", (0, 0), None, None, None, "", False, None),
-        ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", False, None),
-        ("Partition", "partition", "int32", (0, 0), None, None, None, 0, False, None),
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partition", "partition", "int32", (0, 0)),
     )
 
     def __init__(self, group_id: str = "", topic_id: bytes = ZERO, partition: int = 0) -> None:

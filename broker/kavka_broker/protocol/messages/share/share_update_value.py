@@ -12,10 +12,10 @@ class StateBatch(Struct):
     __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     __slots__ = __match_args__
     SCHEMA = (
-        ("FirstOffset", "first_offset", "int64", (0, 0), None, None, None, 0, False, None),
-        ("LastOffset", "last_offset", "int64", (0, 0), None, None, None, 0, False, None),
-        ("DeliveryState", "delivery_state", "int8", (0, 0), None, None, None, 0, False, None),
-        ("DeliveryCount", "delivery_count", "int16", (0, 0), None, None, None, 0, False, None),
+        ("FirstOffset", "first_offset", "int64", (0, 0)),
+        ("LastOffset", "last_offset", "int64", (0, 0)),
+        ("DeliveryState", "delivery_state", "int8", (0, 0)),
+        ("DeliveryCount", "delivery_count", "int16", (0, 0)),
     )
 
     def __init__(
@@ -46,14 +46,11 @@ class ShareUpdateValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("SnapshotEpoch", "snapshot_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, 0, False, None),
-        ("StartOffset", "start_offset", "int64", (0, 0), None, None, None, 0, False, None),
-        (
-            "DeliveryCompleteCount", "delivery_complete_count", "int32",
-            (0, 0), None, (0, 0), 0, -1, False, None,
-        ),
-        ("StateBatches", "state_batches", "[]StateBatch", (0, 0), None, None, None, b"", False, None),
+        ("SnapshotEpoch", "snapshot_epoch", "int32", (0, 0)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 0)),
+        ("StartOffset", "start_offset", "int64", (0, 0)),
+        ("DeliveryCompleteCount", "delivery_complete_count", "int32", (0, 0), None, (0, 0), 0, -1),
+        ("StateBatches", "state_batches", "[]StateBatch", (0, 0)),
     )
 
     def __init__(

@@ -21,17 +21,14 @@ class ProducerEntry(Struct):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (1, 1), None, None, None, 0, False, None),
-        ("Epoch", "epoch", "int16", (1, 1), None, None, None, 0, False, None),
-        ("LastSequence", "last_sequence", "int32", (1, 1), None, None, None, 0, False, None),
-        ("LastOffset", "last_offset", "int64", (1, 1), None, None, None, 0, False, None),
-        ("OffsetDelta", "offset_delta", "int32", (1, 1), None, None, None, 0, False, None),
-        ("Timestamp", "timestamp", "int64", (1, 1), None, None, None, 0, False, None),
-        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 1), None, None, None, 0, False, None),
-        (
-            "CurrentTxnFirstOffset", "current_txn_first_offset", "int64",
-            (1, 1), None, None, None, 0, False, None,
-        ),
+        ("ProducerId", "producer_id", "int64", (1, 1)),
+        ("Epoch", "epoch", "int16", (1, 1)),
+        ("LastSequence", "last_sequence", "int32", (1, 1)),
+        ("LastOffset", "last_offset", "int64", (1, 1)),
+        ("OffsetDelta", "offset_delta", "int32", (1, 1)),
+        ("Timestamp", "timestamp", "int64", (1, 1)),
+        ("CoordinatorEpoch", "coordinator_epoch", "int32", (1, 1)),
+        ("CurrentTxnFirstOffset", "current_txn_first_offset", "int64", (1, 1)),
     )
 
     def __init__(
@@ -62,11 +59,8 @@ class ProducerSnapshot(Message):
     __match_args__ = ("crc", "producer_entries")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Crc", "crc", "uint32", (1, 1), None, None, None, 0, False, None),
-        (
-            "ProducerEntries", "producer_entries", "[]ProducerEntry",
-            (1, 1), None, None, None, b"", False, None,
-        ),
+        ("Crc", "crc", "uint32", (1, 1)),
+        ("ProducerEntries", "producer_entries", "[]ProducerEntry", (1, 1)),
     )
 
     def __init__(self, crc: int = 0, producer_entries: list[ProducerEntry] = EMPTY) -> None:

@@ -16,7 +16,7 @@ class TransactionLogKey(Message):
     __match_args__ = ("transactional_id",)
     __slots__ = __match_args__
     SCHEMA = (
-        ("TransactionalId", "transactional_id", "string", (0, 0), None, None, None, "", False, None),
+        ("TransactionalId", "transactional_id", "string", (0, 0)),
     )
 
     def __init__(self, transactional_id: str = "") -> None:

@@ -12,8 +12,8 @@ class PartitionsSchema(Struct):
     __match_args__ = ("topic", "partition_ids")
     __slots__ = __match_args__
     SCHEMA = (
-        ("Topic", "topic", "string", (0, 1), None, None, None, "", False, None),
-        ("PartitionIds", "partition_ids", "[]int32", (0, 1), None, None, None, b"", False, None),
+        ("Topic", "topic", "string", (0, 1)),
+        ("PartitionIds", "partition_ids", "[]int32", (0, 1)),
     )
 
     def __init__(self, topic: str = "", partition_ids: list[int] = EMPTY) -> None:
@@ -42,38 +42,17 @@ class TransactionLogValue(Message):
     )
     __slots__ = __match_args__
     SCHEMA = (
-        ("ProducerId", "producer_id", "int64", (0, 1), None, None, None, 0, False, None),
-        (
-            "PreviousProducerId", "previous_producer_id", "int64",
-            (1, 1), None, (1, 1), 0, -1, False, None,
-        ),
-        ("NextProducerId", "next_producer_id", "int64", (1, 1), None, (1, 1), 1, -1, False, None),
-        ("ProducerEpoch", "producer_epoch", "int16", (0, 1), None, None, None, 0, False, None),
-        (
-            "NextProducerEpoch", "next_producer_epoch", "int16",
-            (1, 1), None, (1, 1), 3, -1, False, None,
-        ),
-        (
-            "TransactionTimeoutMs", "transaction_timeout_ms", "int32",
-            (0, 1), None, None, None, 0, False, None,
-        ),
-        ("TransactionStatus", "transaction_status", "int8", (0, 1), None, None, None, 0, False, None),
-        (
-            "TransactionPartitions", "transaction_partitions", "[]PartitionsSchema",
-            (0, 1), (0, 1), None, None, b"", False, None,
-        ),
-        (
-            "TransactionLastUpdateTimestampMs", "transaction_last_update_timestamp_ms", "int64",
-            (0, 1), None, None, None, 0, False, None,
-        ),
-        (
-            "TransactionStartTimestampMs", "transaction_start_timestamp_ms", "int64",
-            (0, 1), None, None, None, 0, False, None,
-        ),
-        (
-            "ClientTransactionVersion", "client_transaction_version", "int16",
-            (1, 1), None, (1, 1), 2, 0, False, None,
-        ),
+        ("ProducerId", "producer_id", "int64", (0, 1)),
+        ("PreviousProducerId", "previous_producer_id", "int64", (1, 1), None, (1, 1), 0, -1),
+        ("NextProducerId", "next_producer_id", "int64", (1, 1), None, (1, 1), 1, -1),
+        ("ProducerEpoch", "producer_epoch", "int16", (0, 1)),
+        ("NextProducerEpoch", "next_producer_epoch", "int16", (1, 1), None, (1, 1), 3, -1),
+        ("TransactionTimeoutMs", "transaction_timeout_ms", "int32", (0, 1)),
+        ("TransactionStatus", "transaction_status", "int8", (0, 1)),
+        ("TransactionPartitions", "transaction_partitions", "[]PartitionsSchema", (0, 1), (0, 1)),
+        ("TransactionLastUpdateTimestampMs", "transaction_last_update_timestamp_ms", "int64", (0, 1)),
+        ("TransactionStartTimestampMs", "transaction_start_timestamp_ms", "int64", (0, 1)),
+        ("ClientTransactionVersion", "client_transaction_version", "int16", (1, 1), None, (1, 1), 2),
     )
 
     def __init__(
