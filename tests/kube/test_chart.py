@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
+from kavka_operator.api.generate import MONITORING
+from kavka_operator.api.pools import NodePool
 from kavka_operator.handlers.process import LEASE
+from kavka_operator.platform.kubernetes.names import node_labels
+from kavka_operator.platform.nodes import Node
 from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.tidy.tree import ROOT
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+RELEASE = {"release": "prometheus"}
 EVERYTHING: Json = {
     "fullnameOverride": "streams",
     "image": {"repository": "images.example.com:5000/kavka/operator", "digest": DIGEST, "pullPolicy": "Always"},
@@ -38,7 +43,10 @@ EVERYTHING: Json = {
     "extraEnv": [{"name": "TZ", "value": "UTC"}],
     "podDisruptionBudget": {"enabled": True, "maxUnavailable": "50%"},
     "networkPolicy": {"enabled": True},
-    "metrics": {"port": 9000, "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    "metrics": {
+        "port": 9000,
+        **{key: {"enabled": True, "labels": RELEASE} for key in ("podMonitor", "brokerPodMonitor", "rules")},
+    },
     "extraObjects": [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-map"}},
         "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-text\n",
@@ -192,14 +200,42 @@ def test_the_probes_and_prometheus_ask_the_port_that_the_operator_opens() -> Non
         assert container(documents)[probe]["httpGet"] == {"path": path, "port": "metrics"}
 
 
-@pytest.mark.parametrize(
-    ("kinds", "monitors"), [((), 0), (("--api-versions", "monitoring.coreos.com/v1/PodMonitor"), 1)]
-)
-def test_a_pod_monitor_is_there_where_its_kind_is_known(kinds: tuple[str, ...], monitors: int) -> None:
-    ran = helm("template", "kavka", str(CHART), "--kube-version", "1.34.0", *kinds, values=EVERYTHING)
+def monitoring(values: Json, *kinds: str) -> list[Json]:
+    """What is made for Prometheus, where its operator has brought these kinds."""
+    known = [word for kind in kinds for word in ("--api-versions", f"monitoring.coreos.com/v1/{kind}")]
+    ran = helm("template", "kavka", str(CHART), "--kube-version", "1.34.0", *known, values=values)
     assert ran.returncode == 0, ran.stderr
     documents = [document for document in yaml.safe_load_all(ran.stdout) if document]
-    assert len(of_kind(documents, "PodMonitor")) == monitors
+    return [document for document in documents if document["apiVersion"].startswith("monitoring.")]
+
+
+def test_what_prometheus_reads_is_made_where_it_is_asked_for_and_its_kinds_are_known() -> None:
+    assert monitoring(EVERYTHING) == []
+    assert monitoring({}, "PodMonitor", "PrometheusRule") == []
+    found = monitoring(EVERYTHING, "PodMonitor", "PrometheusRule")
+    names = sorted(document["metadata"]["name"] for document in found)
+    assert names == ["streams", "streams-broker", "streams-brokers", "streams-operator", "streams-quotas"]
+    assert all(document["metadata"]["labels"]["release"] == "prometheus" for document in found)
+
+
+def test_brokers_are_read_with_the_labels_that_rules_and_dashboards_ask_for() -> None:
+    asked = {"metrics": {"brokerPodMonitor": {"enabled": True}}}
+    (monitor,) = monitoring({**asked, "watchNamespaces": ["shop"]}, "PodMonitor")
+    selector = monitor["spec"]["selector"]
+    labels = node_labels("main", Node(0, NodePool(name="nodes"), None))
+    assert selector["matchLabels"].items() <= labels.items()
+    assert [wanted["key"] in labels for wanted in selector["matchExpressions"]] == [True]
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert [change["targetLabel"] for change in endpoint["relabelings"]] == ["job", "cluster", "instance"]
+    assert monitor["spec"]["namespaceSelector"] == {"matchNames": ["shop"]}
+    assert monitoring(asked, "PodMonitor")[0]["spec"]["namespaceSelector"] == {"any": True}
+
+
+def test_the_rules_are_those_of_the_examples() -> None:
+    found = monitoring({"metrics": {"rules": {"enabled": True}}}, "PrometheusRule")
+    groups = [document["spec"]["groups"] for document in found]
+    examples = [yaml.safe_load((ROOT / "examples/monitoring" / path).read_text())["groups"] for path in MONITORING]
+    assert sorted(groups, key=str) == sorted(examples, key=str)
 
 
 def test_an_image_is_named_by_digest_or_by_tag() -> None:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -23,8 +25,9 @@ from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, of_pods, say
-from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.support.control_plane import Api, ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
+from tests.support.waiting import until_outside
 
 HOME, PLACE = "kavka", "shop"
 END_SECONDS_MAX = 60.0
@@ -122,13 +125,12 @@ OF_OWNERS: Right = ("kavka.dev", "kafkaclusters/finalizers", "update")
 def granted(*, is_everywhere: bool) -> set[Right]:
     """Every right that the chart gives the operator; which machines are cordoned nobody may ask in one namespace."""
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
-    return {
-        (group, resource, verb)
-        for rule in (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
+    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
+    return set().union(*map(rights_of, every))
+
+
+def rights_of(rule: Json) -> set[Right]:
+    return set(product(rule["apiGroups"], rule["resources"], rule["verbs"]))
 
 
 def play(scene: Confined, namespaces: str) -> None:
@@ -217,6 +219,53 @@ def test_a_secret_is_read_once_its_name_is_granted_and_no_other_is(confined: Con
     assert {(found["namespace"], found["name"]) for found in read} == {(PLACE, granted_name)}
     assert {right_of(event) for event in asked} == {("", "secrets", "get")}
     assert "may not read" in words(other_name)
+
+
+def allows(api: Api, right: Right, name: str) -> bool:
+    """Whether the API server lets the operator do this, in the namespace that the right is for."""
+    group, resource, verb = right
+    kind, _, part = resource.partition("/")
+    place = "" if kind == "nodes" else HOME if kind == "leases" else PLACE
+    asked = {"group": group, "resource": kind, "subresource": part, "verb": verb, "name": name, "namespace": place}
+    body = {"spec": {"user": f"system:serviceaccount:{HOME}:kavka", "resourceAttributes": asked}}
+    answer = api.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+    assert answer.is_well, answer.message
+    return bool(answer.body["status"]["allowed"])
+
+
+def test_each_right_stands_on_one_rule_so_that_no_rule_can_be_taken_out(plane: ControlPlane, broker: Server) -> None:
+    """The API server refuses a right without its rule; that the operator asks for each of them is shown above."""
+    for name in (HOME, PLACE):
+        assert kubectl(plane, "create", "namespace", name).returncode == 0
+    scene = Confined(Kubernetes(plane, plane.api(), PLACE), broker, plane.directory / "none.log")
+    grant(scene, {})
+    roles = [role for kind in ("ClusterRole", "Role") for role in of_kind(rendered(namespace=HOME), kind)]
+    roles = [role for role in roles if role["metadata"]["name"] in {"kavka", f"{HOME}-kavka"}]
+    tried: set[Right] = set()
+    for role in roles:
+        for number, rule in enumerate(role["rules"]):
+            put_rules(scene, role, role["rules"])
+            until_outside(partial(all_are, scene.kubernetes.api, rule, allowed=True))
+            put_rules(scene, role, [*role["rules"][:number], *role["rules"][number + 1 :]])
+            until_outside(partial(all_are, scene.kubernetes.api, rule, allowed=False))
+            tried |= rights_of(rule)
+        put_rules(scene, role, role["rules"])
+    assert tried == granted(is_everywhere=True)
+    scene.kubernetes.api.close()
+
+
+def all_are(api: Api, rule: Json, *, allowed: bool) -> bool:
+    """Whether the operator may do all that a rule says, or nothing of it."""
+    (name,) = rule.get("resourceNames", [""])
+    return all(allows(api, right, name) is allowed for right in rights_of(rule))
+
+
+def put_rules(scene: Confined, role: Json, rules: list[Json]) -> None:
+    """Let a role of the chart hold these rules."""
+    metadata = role["metadata"]
+    place = f"/namespaces/{metadata['namespace']}/roles" if role["kind"] == "Role" else "/clusterroles"
+    path = f"/apis/rbac.authorization.k8s.io/v1{place}/{metadata['name']}"
+    assert scene.kubernetes.api.call("PUT", path, {**role, "rules": rules}).is_well
 
 
 @pytest.mark.parametrize(("part", "answer"), [("", 409), ("status", 404)])

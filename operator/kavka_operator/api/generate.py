@@ -1,5 +1,7 @@
 """Writes what follows from the models: `crds/*.yaml`, the same in the Helm chart, and `docs/reference/resources.md`.
 
+The rules of `examples/monitoring` are copied into the chart as they are.
+
 `python -m kavka_operator.api.generate` writes; with `--check` it says what has drifted and exits 1.
 """
 
@@ -13,7 +15,11 @@ from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.reference import reference
 
 HEAD = "# Generated from kavka_operator/api by `make generate`. Do not edit.\n"
+OF_EXAMPLES = (
+    "# Copied from examples/monitoring by `make generate`, as a chart reads no file outside of it. Do not edit.\n"
+)
 CHART = Path("charts") / "kavka"
+MONITORING = ("rules/broker.yaml", "rules/quotas.yaml", "operator/rules.yaml")
 
 
 def outputs(root: Path) -> Iterator[tuple[Path, str]]:
@@ -22,7 +28,15 @@ def outputs(root: Path) -> Iterator[tuple[Path, str]]:
         yield root / "crds" / f"{kind.plural}.yaml", HEAD + text_of(definition(kind))
         yield root / CHART / "templates" / "crds" / f"{kind.plural}.yaml", HEAD + definition_template(kind)
     yield root / CHART / "files" / "settings.yaml", HEAD + settings()
+    for path in MONITORING:
+        text = (root / "examples" / "monitoring" / path).read_text()
+        yield root / CHART / "files" / "monitoring" / _in_chart(path), OF_EXAMPLES + text
     yield root / "docs" / "reference" / "resources.md", reference()
+
+
+def _in_chart(path: str) -> str:
+    """The name in the chart of a file of rules, which is the last part of a PrometheusRule's."""
+    return "operator.yaml" if path.startswith("operator/") else path.rpartition("/")[2]
 
 
 def drifted(root: Path) -> list[Path]:
