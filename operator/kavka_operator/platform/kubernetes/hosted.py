@@ -60,6 +60,9 @@ class Hosted:
     _layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
     _cordoned: set[str] = field(default_factory=set)
+    _looked_at: Known = field(default_factory=Known)
+    _taken: set[int] = field(default_factory=set)
+    """The nodes that were taken down since the last look."""
     _budgets: Budgets = field(init=False)
     _podless: Podless = field(init=False)
 
@@ -70,7 +73,8 @@ class Hosted:
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
         self._list()
-        known = self._known
+        self._taken.clear()
+        known = self._looked_at = self._known
         nodes = nodes_of(cluster, {**cluster.status.first_ids, **known.pools})
         pools = first_ids(cluster.spec.node_pools, {**cluster.status.first_ids, **known.pools})
         self._layouts = {
@@ -103,9 +107,9 @@ class Hosted:
             match action:
                 case StartNode(node=number) if number in self._layouts:
                     self._start(self._layouts[number])
-                case RestartNode(node=number) if number in self._layouts:
+                case RestartNode(node=number) if number in self._layouts and self._may_take(number):
                     self._restart(self._layouts[number])
-                case StopNode(node=number) if number in self._known.sets:
+                case StopNode(node=number) if number in self._known.sets and self._may_take(number):
                     self._delete(self._known.sets[number])
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
                     self._claim(self._layouts[number], name, self._kept(number, name))
@@ -283,6 +287,18 @@ class Hosted:
     def _delete(self, document: Document) -> None:
         """Delete an object as it was read last."""
         self.bridge.wait(self.api.delete(document))
+
+    def _may_take(self, number: int) -> bool:
+        """Whether all nodes are as they were looked at, but for those taken since: the watch may be slow to tell."""
+        self._relist()
+        is_same = self._others(self._known) == self._others(self._looked_at)
+        self._taken.add(number)
+        return is_same
+
+    def _others(self, known: Known) -> tuple[object, ...]:
+        """How the nodes stand that were not taken since the last look."""
+        nodes = seeing.seen_nodes(known, {})
+        return seeing.stamp(known, {number: node for number, node in nodes.items() if number not in self._taken})
 
     def _relist(self) -> None:
         self._listed = None
