@@ -69,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         self._turns = listener.limits.turns
         self._waits_for_turn = False
         self._has_turn = False
+        self._waits_to_be_read = False  # in its next turn, for the first time since it was muted
         self._flow: Flow  # that of newcomers, until the first request tells whose it is
         self._former_flow: Flow | None = None  # in whose turn that request was begun
         self._reads_ahead = False
@@ -263,6 +264,9 @@ class Connection(asyncio.BufferedProtocol):
         """Begin what may begin; the others have gone first."""
         self._waits_for_turn = False
         if not self._transport.is_closing():
+            if self._waits_to_be_read:
+                self._waits_to_be_read = False
+                self._turns.charge(self._flow, CONNECTION_NS)
             self._has_turn = True
             try:
                 self._advance()
@@ -408,4 +412,7 @@ class Connection(asyncio.BufferedProtocol):
             self._mute = self._listener.timers.after(rest_ms, self._unmute)
             return
         self._end_mute()
-        self._advance()
+        # Its client may have left meanwhile: however many did, and however many delays end at once, as many connections
+        # are read and closed in a row as fit into a turn.
+        self._waits_to_be_read = True
+        self._wait_for_turn()

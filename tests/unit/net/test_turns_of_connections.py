@@ -15,13 +15,16 @@ from kavka_broker.net.inbox import LITTLE_BYTES
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_request_header
+from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
-from kavka_broker.turns import NEWCOMERS, Turns
+from kavka_broker.turns import CONNECTION_NS, NEWCOMERS, Turns
 from tests.support.waiting import until
 
 CONNECTIONS = 8
 REQUESTS = 100
+MANY = 150
+HOUR_MS = 3_600_000
 READINGS_PER_QUANTUM = 4
 API_VERSIONS = 18
 ANSWER = pack(">i", 0)
@@ -34,13 +37,16 @@ class Handlers:
 
     def __init__(self) -> None:
         self.begun: list[str] = []
+        self.throttle_time_ms = 0
 
     def begin(self, frame: memoryview, _peer: object, _keep: object) -> Any:
         client_id = read_request_header(frame)[0].client_id or ""
         self.begun.append(client_id)
+        client = Requester(0, client_id, 0, "", "")
+        client.throttle(self.throttle_time_ms, Holding(HeldTime(), HeldTime()))
         return SimpleNamespace(
             api=SimpleNamespace(pipelined=False, name=""),
-            client=Requester(0, client_id, 0, "", ""),
+            client=client,
             pieces=[ANSWER],
             waiting=None,
             counted_bytes=0,
@@ -236,6 +242,29 @@ def test_connections_are_taken_in_turns() -> None:
         turns.forget(busy, take_turn)
         assert max(after - before for before, after in pairwise(taken)) <= CONNECTIONS
         await asyncio.gather(*connecting)
+
+    run(scenario)
+
+
+def test_connections_whose_delays_end_at_once_are_closed_some_a_turn() -> None:
+    """A client that is told to wait leaves and comes back at once; its former connections end with their delays."""
+
+    async def scenario(served: Served) -> None:
+        served.handlers.throttle_time_ms = HOUR_MS
+        throttled = [await served.connect() for _ in range(MANY)]
+        for reader, writer in throttled:
+            writer.write(framed("throttled"))
+            await reader.readexactly(len(ANSWER))
+            writer.close()
+        await until(lambda: all(connection.is_muted for connection in served.connections))
+        for connection in list(served.connections):
+            connection._unmute()
+        counted = [len(served.connections)]
+        while served.connections:
+            await asyncio.sleep(0)
+            counted.append(len(served.connections))
+        assert counted[0] == MANY
+        assert max(before - after for before, after in pairwise(counted)) <= QUANTUM_NS // CONNECTION_NS
 
     run(scenario)
 
