@@ -7,8 +7,8 @@ nothing is looked at before the message is first used.
 A row is (Kafka's name, attribute, type, versions, nullable versions, tagged versions, tag, default, ignorable,
 flexible versions where they differ from the message's); versions are (low, high), both included, or None.
 Types are Kafka's; a capital letter starts the name of a struct in the same module, `[]` an array.
-As a default b"" stands for whatever is empty: an array, a struct of defaults, the zero uuid. Cells at the end of a row that
-are as `usual` says are left out; `whole` has them all.
+As a default b"" stands for whatever is empty: an array, a struct of defaults, the zero uuid. Cells at the end of a row
+that are as `usual` says are left out; `whole` has them all.
 """
 
 from __future__ import annotations

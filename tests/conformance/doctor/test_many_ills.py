@@ -1,4 +1,4 @@
-"""The doctor on a cluster of four brokers with every ill planted that a test can plant: all are found, none is false."""
+"""The doctor on four brokers with every ill that a test can plant: all are found, none is false."""
 
 import gc
 import logging

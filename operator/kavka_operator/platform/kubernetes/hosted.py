@@ -289,7 +289,7 @@ class Hosted:
         self.bridge.wait(self.api.delete(document))
 
     def _may_take(self, number: int) -> bool:
-        """Whether all nodes are as they were looked at, but for those taken since: the watch may be slow to tell."""
+        """Whether all nodes that were not taken since stand as at the last look: the watch may be slow to tell."""
         self._relist()
         is_same = self._others(self._known) == self._others(self._looked_at)
         self._taken.add(number)
