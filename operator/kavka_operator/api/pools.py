@@ -70,7 +70,9 @@ class NodePool(Model):
         schema=FIXED_LIST,
     )
     topology_key: str | None = field(
-        default=None, max_length=317, description="The node label whose value is the rack. Kubernetes only."
+        default=None,
+        max_length=317,
+        description="The node label whose value is the rack. Not followed yet: Kubernetes refuses it, write racks.",
     )
     storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
     resources: dict[str, Any] = field(

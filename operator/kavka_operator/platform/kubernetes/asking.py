@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from kavka_operator.api import GROUP, VERSION
-from kavka_operator.api.kinds import KINDS, Key
+from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.stored import part
 from kavka_operator.platform.kubernetes.kubeconfig import Access
 
@@ -24,14 +24,6 @@ REQUEST_SECONDS_MAX = 30.0
 ANSWER_BYTES_MAX = 256 << 20
 PAGE_MAX = 500
 GONE = 404
-CORE = {
-    "Pod": "/api/v1",
-    "PersistentVolumeClaim": "/api/v1",
-    "Secret": "/api/v1",
-    "StatefulSet": "/apis/apps/v1",
-}
-"""Where an API server has the kinds beside ours that commands read."""
-
 Document = dict[str, Any]
 
 
@@ -45,9 +37,7 @@ class KubernetesError(Exception):
 
 @dataclass(slots=True)
 class ApiServer:
-    """Requests about our resources, and about the objects that nodes are made of. Every method may raise
-    KubernetesError.
-    """
+    """Requests about our resources, and for Secrets. Every method may raise KubernetesError."""
 
     access: Access
     _connection: http.client.HTTPConnection | None = field(default=None)
@@ -63,14 +53,9 @@ class ApiServer:
             raise KubernetesError(words, GONE) from error
         return [_shown(kind, document) for document in found]
 
-    def labelled(self, kind: str, namespace: str, label: str) -> list[Document]:
-        """The objects of a kind that nodes are made of in a namespace, by a label `NAME=VALUE`."""
-        found = self._list(f"{CORE[kind]}/namespaces/{namespace}/{kind.lower()}s", {"labelSelector": label})
-        return [_shown(kind, document) for document in found]
-
     def secret(self, namespace: str, name: str) -> Document:
         """A Secret."""
-        return self._ask("GET", f"{CORE['Secret']}/namespaces/{namespace}/secrets/{quote(name)}")
+        return self._ask("GET", f"/api/v1/namespaces/{namespace}/secrets/{quote(name)}")
 
     def annotate(self, document: Mapping[str, Any], annotations: Mapping[str, str | None]) -> Document:
         """Set annotations of a resource as it was read, and take away those that are None.
@@ -82,13 +67,6 @@ class ApiServer:
         body = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
         path = _path(str(document["kind"]), str(metadata["namespace"]), str(metadata["name"]))
         return self._ask("PATCH", path, {"fieldManager": MANAGER}, body, "application/merge-patch+json")
-
-    def rehearse(self, document: Mapping[str, Any], key: Key, manager: str) -> Document:
-        """How a resource would stand after a server-side apply; nothing is stored."""
-        kind, namespace, name = key
-        query = {"fieldManager": manager, "force": "true", "dryRun": "All", "fieldValidation": "Strict"}
-        path = _path(kind, namespace, name)
-        return _shown(kind, self._ask("PATCH", path, query, dict(document), "application/apply-patch+yaml"))
 
     def close(self) -> None:
         """Let go of the connection."""
