@@ -54,6 +54,9 @@ def is_whole_message(kind: Any, module: str) -> bool:
 
 
 KIO = kio_classes()
+OURS = [
+    (kind, version) for kind in every_message() if kind.KIND in {"request", "response"} for version in versions(kind)
+]
 PAIRS = [
     pytest.param(kind, version, KIO[kind.NAME, version], id=f"{kind.NAME}-{version}")
     for kind in every_message()
@@ -63,7 +66,8 @@ PAIRS = [
 
 
 def test_kio_knows_most_versions() -> None:
-    assert len(PAIRS) > 600
+    known = [kind for kind, version in OURS if (kind.NAME, version) in KIO]
+    assert len(known) > 0.9 * len(OURS) > 400
 
 
 @pytest.mark.parametrize(("kind", "version", "kios"), PAIRS)
