@@ -77,8 +77,7 @@ class LocalPlace:
 
     def annotate(self, document: Document, annotations: Mapping[str, str | None]) -> None:
         """Write the annotations into the store. Raises CommandError where the resource is gone."""
-        metadata = document["metadata"]
-        key = (str(document["kind"]), str(metadata["namespace"]), str(metadata["name"]))
+        key = _key(document)
         layout = next((layout for layout in clusters(self.state) if Store(layout).has(key)), None)
         if layout is None or not Store(layout).annotate(key, annotations):
             raise CommandError(f'{key[0]} "{key[2]}" is gone meanwhile')
