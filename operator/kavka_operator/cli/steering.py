@@ -11,7 +11,7 @@ from kavka_operator.api.stored import part
 from kavka_operator.cli.places import Place, Whereabouts, place_of
 from kavka_operator.cli.stored import Document, not_found
 from kavka_operator.cli.words import CommandError, complain, say
-from kavka_operator.reconcile.rollout.roll import APPROVE, EVERY_NODE, HOLD_NODES
+from kavka_operator.reconcile.rollout.roll import APPROVE, EVERY_NODE, HOLD_NODES, names_in
 
 Change = Callable[[Document], tuple[Mapping[str, str | None], str]]
 """The annotations to set on a KafkaCluster, and words for what was done. Raises CommandError."""
@@ -96,13 +96,12 @@ def _release(document: Document, nodes: Sequence[str]) -> tuple[Mapping[str, str
 
 
 def _held(document: Document) -> list[str]:
-    text = str(part(part(document, "metadata"), "annotations").get(HOLD_NODES) or "")
-    return text.replace(",", " ").split()
+    return names_in(str(part(part(document, "metadata"), "annotations").get(HOLD_NODES) or ""))
 
 
 def _ids(nodes: str | None) -> list[str]:
     """The ids that a person typed. Raises CommandError."""
-    found = (nodes or "").replace(",", " ").split()
+    found = names_in(nodes or "")
     if strangers := [word for word in found if not word.isdecimal()]:
         raise CommandError(f'--nodes: "{strangers[0]}" is no id of a node; write for example 1,2')
     return found

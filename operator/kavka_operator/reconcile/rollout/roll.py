@@ -36,6 +36,11 @@ PENDING = "RolloutPending"
 BLOCKED_BY_MAX = 16
 
 
+def names_in(text: str) -> list[str]:
+    """The names in a text with commas or spaces between them, as in the annotation HOLD_NODES."""
+    return text.replace(",", " ").split()
+
+
 def is_on(cluster: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> bool:
     """Whether a node is to be restarted, or a restart is not over yet."""
     stale = any(node.id in seen and seen[node.id].fingerprint != node.fingerprint for node in nodes)
@@ -97,7 +102,7 @@ class _Roll:
         return [diagnosis for diagnosis in self.asked_for if not {str(diagnosis.id), EVERY_NODE} & held]
 
     def _names_held(self) -> set[str]:
-        return set(self.cluster.metadata.annotations.get(HOLD_NODES, "").replace(",", " ").split())
+        return set(names_in(self.cluster.metadata.annotations.get(HOLD_NODES, "")))
 
     def _fault_of_hold(self) -> str:
         """What is wrong with the annotation that holds nodes: then all of them are held."""
