@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode, StopNode
 from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.api import ApiError
@@ -105,6 +106,19 @@ def test_a_pod_that_is_evicted_comes_back_with_what_it_had() -> None:
     del scene.api.objects["Pod", "main-nodes-1-0"]
     scene.api.control()
     assert scene.api.one("Pod", "main-nodes-1-0")["spec"] == before
+
+
+def test_other_resources_are_told_by_the_field_that_asks_for_them() -> None:
+    def wanting(cpu: str) -> KafkaCluster:
+        resources = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+        return main(nodePools=[{"name": "nodes", "replicas": 1, "storage": SIZED, "resources": resources}])
+
+    scene = Scene(wanting("500m"))
+    scene.start()
+    scene.wanted = wanting("0.5")
+    assert scene.look().seen[0].changed == ()
+    scene.wanted = wanting("2")
+    assert scene.look().seen[0].changed == ("resources of spec.nodePools[nodes]",)
 
 
 def test_a_restart_changes_one_pod() -> None:

@@ -12,13 +12,11 @@ that is not in the list, joins as an observer, and never votes as the controller
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
-from kavka_operator.domain.seen import ControllerPlace, SeenNode, WantedNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import manifests, seeing
 from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
@@ -27,11 +25,10 @@ from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
 from kavka_operator.platform.kubernetes.objects import ClusterKey
 from kavka_operator.platform.kubernetes.podless import Podless
-from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
-from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
+from kavka_operator.platform.kubernetes.settings import Layout, controller_port
+from kavka_operator.platform.kubernetes.sight import Sight
 from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
-from kavka_operator.platform.nodes import CONTROLLER, nodes_of
 
 KNOWN_SECONDS_MAX = 10.0
 """How long a list is believed where nothing was heard of the cluster's objects since."""
@@ -75,28 +72,23 @@ class Hosted:
         self._list()
         self._taken.clear()
         known = self._looked_at = self._known
-        nodes = nodes_of(cluster, {**cluster.status.first_ids, **known.pools})
-        pools = first_ids(cluster.spec.node_pools, {**cluster.status.first_ids, **known.pools})
-        self._layouts = {
-            node.id: Layout(cluster, nodes, node, known.metadata_volume(node.id) or node.pool.storage.volumes[0].name)
-            for node in nodes
-        }
-        seen = seeing.seen_nodes(known, {number: self._changes(layout) for number, layout in self._layouts.items()})
-        seen |= {number: self._judged(seen[number]) for number in seen.keys() & self._layouts.keys()}
+        sight = Sight.of(cluster, known)
+        self._layouts = sight.layouts
+        seen = sight.seen()
         marks = seeing.stamp(known, seen)
         problems = faults(self._layouts.values(), known, self.image) or self._provide(cluster)
         if problems:
-            return View(seen=seen, pools=pools, refusal="; ".join(problems), stamp=marks)
+            return View(seen=seen, pools=sight.pools, refusal="; ".join(problems), stamp=marks)
         running = [number for number, node in seen.items() if node.state == "Running"]
         return View(
-            wanted=[self._wanted(layout) for layout in self._layouts.values()],
+            wanted=sight.wanted(),
             seen=seen,
-            volumes={number: self._volumes(layout) for number, layout in self._layouts.items()},
-            leaving=[seeing.former_node(known, number) for number in seen if number not in self._layouts],
+            volumes=sight.volumes(),
+            leaving=sight.leaving(),
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
             metrics=self._metrics(cluster, running),
             bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
-            pools=pools,
+            pools=sight.pools,
             stamp=marks,
             asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
         )
@@ -309,24 +301,6 @@ class Hosted:
         assert image is not None, "a cluster without an image is refused before"
         return image
 
-    def _changes(self, layout: Layout) -> tuple[str, ...]:
-        """The settings in which a node runs with others than it is to have."""
-        number, image = layout.node.id, layout.cluster.spec.image
-        if number not in {*self._known.sets, *self._known.pods}:
-            return ()
-        found = changed(seeing.settings_of(self._known, number), properties(layout))
-        other = ("spec.image",) if image is not None and image != seeing.image_of(self._known, number) else ()
-        return (*found, *other)
-
-    def _judged(self, node: SeenNode) -> SeenNode:
-        """The node, with whether it has all that the resource asks of it."""
-        started = seeing.template_of(self._known, node.id)
-        return replace(node, is_as_asked=is_as_asked(self._layouts[node.id], started))
-
-    def _volumes(self, layout: Layout) -> tuple[Any, ...]:
-        sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}
-        return seeing.seen_volumes(self._known, layout.node.id, sizes)
-
     def _metrics(self, cluster: KafkaCluster, running: list[int]) -> dict[int, str]:
         """The addresses of the metrics pages, by the addresses of pods: those need no name."""
         if not cluster.spec.metrics.enabled:
@@ -336,13 +310,3 @@ class Hosted:
 
     def _is_broker(self, number: int) -> bool:
         return number in self._layouts and self._layouts[number].node.is_broker
-
-    def _wanted(self, layout: Layout) -> WantedNode:
-        """A node as the reconcilers know it. A controller votes with the directory that its volume has now."""
-        node, mark = layout.node, fingerprint(layout)
-        claim = self._known.claims_of(node.id).get(layout.metadata)
-        place = None
-        if node.is_controller and claim is not None:
-            port = controller_port(layout.cluster)
-            place = ControllerPlace(annotation(claim, DIRECTORY_ID), layout.host, port, CONTROLLER)
-        return WantedNode(node.id, mark, node.rack, node.roles, layout.volumes, node.pool.name, place)

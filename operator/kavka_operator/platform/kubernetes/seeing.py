@@ -107,8 +107,18 @@ def settings_of(known: Known, number: int) -> str:
 
 def image_of(known: Known, number: int) -> str:
     """The image that a node runs with."""
+    return str(_broker_of(known, number).get("image") or "")
+
+
+def resources_of(known: Known, number: int) -> dict[str, Any]:
+    """The requests and limits that a node runs with."""
+    return part(_broker_of(known, number), "resources")
+
+
+def _broker_of(known: Known, number: int) -> Mapping[str, Any]:
+    """The container that a node's broker runs in; empty where there is none."""
     containers = part(template_of(known, number), "spec").get("containers") or ()
-    return next((str(container.get("image")) for container in containers if container.get("name") == BROKER), "")
+    return next((container for container in containers if container.get("name") == BROKER), {})
 
 
 def lost_volumes(known: Known, number: int) -> list[str]:

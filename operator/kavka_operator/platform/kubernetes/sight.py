@@ -1,0 +1,109 @@
+"""The nodes of a cluster as its resource wants them, beside what its objects say of them. Pure.
+
+The operator looks at its pods with it, and so does a command that asks what another resource would do to them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.quantity import SUFFIXES
+from kavka_operator.api.stored import part
+from kavka_operator.domain.node_ids import first_ids
+from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
+from kavka_operator.platform.kubernetes import seeing
+from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
+from kavka_operator.platform.kubernetes.requested import is_as_asked
+from kavka_operator.platform.kubernetes.seeing import Known
+from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
+from kavka_operator.platform.nodes import CONTROLLER, nodes_of
+
+RESOURCES = ("limits", "requests")
+AMOUNT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)$")
+FACTORS = {"m": Decimal("0.001"), **{suffix: Decimal(factor) for suffix, factor in SUFFIXES.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The nodes of a cluster. `layouts` are those that are wanted, `pools` the first ids of its pools."""
+
+    known: Known
+    layouts: Mapping[int, Layout]
+    pools: Mapping[str, int]
+
+    @classmethod
+    def of(cls, cluster: KafkaCluster, known: Known) -> "Sight":
+        """The nodes that a cluster wants, and its objects as they are known."""
+        firsts = {**cluster.status.first_ids, **known.pools}
+        nodes = nodes_of(cluster, firsts)
+        layouts = {
+            node.id: Layout(cluster, nodes, node, known.metadata_volume(node.id) or node.pool.storage.volumes[0].name)
+            for node in nodes
+        }
+        return cls(known, layouts, first_ids(cluster.spec.node_pools, firsts))
+
+    def seen(self) -> dict[int, SeenNode]:
+        """Every node that was started, with the settings of it that are wanted otherwise."""
+        found = seeing.seen_nodes(self.known, {number: tuple(self._changes(number)) for number in self.layouts})
+        return found | {number: self._judged(found[number]) for number in found.keys() & self.layouts.keys()}
+
+    def wanted(self) -> list[WantedNode]:
+        """The nodes as the reconcilers know them."""
+        return [self._wanted(layout) for layout in self.layouts.values()]
+
+    def volumes(self) -> dict[int, tuple[SeenVolume, ...]]:
+        """The volumes of each node that is wanted."""
+        return {number: self._volumes(layout) for number, layout in self.layouts.items()}
+
+    def leaving(self) -> list[WantedNode]:
+        """The nodes that are there and that the resource does not want."""
+        there = sorted({*self.known.sets, *self.known.pods})
+        return [seeing.former_node(self.known, number) for number in there if number not in self.layouts]
+
+    def _changes(self, number: int) -> Iterator[str]:
+        """The settings in which a node runs with others than it is to have."""
+        if number not in {*self.known.sets, *self.known.pods}:
+            return
+        layout = self.layouts[number]
+        image = layout.cluster.spec.image
+        yield from changed(seeing.settings_of(self.known, number), properties(layout))
+        if image is not None and image != seeing.image_of(self.known, number):
+            yield "spec.image"
+        if _amounts(layout.node.pool.resources) != _amounts(seeing.resources_of(self.known, number)):
+            yield f"resources of spec.nodePools[{layout.node.pool.name}]"
+
+    def _judged(self, node: SeenNode) -> SeenNode:
+        """The node, with whether it has all that the resource asks of it."""
+        started = seeing.template_of(self.known, node.id)
+        return replace(node, is_as_asked=is_as_asked(self.layouts[node.id], started))
+
+    def _volumes(self, layout: Layout) -> tuple[SeenVolume, ...]:
+        sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}
+        return seeing.seen_volumes(self.known, layout.node.id, sizes)
+
+    def _wanted(self, layout: Layout) -> WantedNode:
+        """A node as the reconcilers know it. A controller votes with the directory that its volume has now."""
+        node, mark = layout.node, fingerprint(layout)
+        claim = self.known.claims_of(node.id).get(layout.metadata)
+        place = None
+        if node.is_controller and claim is not None:
+            port = controller_port(layout.cluster)
+            place = ControllerPlace(annotation(claim, DIRECTORY_ID), layout.host, port, CONTROLLER)
+        return WantedNode(node.id, mark, node.rack, node.roles, layout.volumes, node.pool.name, place)
+
+
+def _amounts(resources: Mapping[str, Any]) -> dict[tuple[str, str], object]:
+    """Requests and limits, so that one amount in two spellings is the same."""
+    asked = {(kind, name): value for kind in RESOURCES for name, value in part(dict(resources), kind).items()}
+    return {key: _amount(value) for key, value in asked.items()}
+
+
+def _amount(value: object) -> object:
+    """An amount as a number; as it is written where it is none."""
+    found = AMOUNT.match(str(value))
+    if found is None or found[2] not in FACTORS:
+        return str(value)
+    return Decimal(found[1]) * FACTORS[found[2]]
