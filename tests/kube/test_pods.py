@@ -193,3 +193,44 @@ def test_what_is_not_ours_is_not_taken_over(operated: Operated) -> None:
     operated.until(lambda: operated.condition("KafkaCluster", "pods") == ("False", "Unsupported"))
     assert find(operated, "services", "pods-nodes")["spec"]["ports"][0]["port"] == 80
     assert names(operated, "statefulsets") == []
+
+
+def test_fields_of_pods_are_judged_by_the_api_server_before_anything_is_begun(operated: Operated) -> None:
+    bad = of_pods()
+    bad["spec"]["nodePools"][0]["pod"] = {"tolerations": [{"key": "only", "operator": "Never"}]}
+    assert operated.kubernetes.apply(bad).is_well
+    operated.until(lambda: "tolerations[0].operator: Unsupported value" in message(operated))
+    assert names(operated, "statefulsets") == names(operated, "persistentvolumeclaims") == []
+    bad["spec"]["nodePools"][0]["pod"] = {"affinity": {"nodeAffinities": {}}}
+    assert operated.kubernetes.apply(bad).is_well
+    operated.until(lambda: "nodeAffinities: field not declared" in message(operated))
+    good = of_pods()
+    good["spec"]["nodePools"][0]["pod"] = {
+        "labels": {"team": "streams"},
+        "tolerations": [{"key": "only", "operator": "Exists"}],
+    }
+    begun(operated, good)
+    pod = find(operated, "pods", "pods-nodes-0-0")
+    assert pod["metadata"]["labels"]["team"] == "streams"
+    assert {"key": "only", "operator": "Exists"} in pod["spec"]["tolerations"]
+
+
+def test_racks_follow_from_the_zones_of_machines(operated: Operated) -> None:
+    zone = "example.com/zone"
+    operated.stop()
+    operated.start(KAVKA_SEE_MACHINES="true")
+    machines = {f"machine-{value}": value for value in "abc"}
+    for name, value in machines.items():
+        made = {"metadata": {"name": name, "labels": {zone: value}}}
+        assert operated.kubernetes.api.call("POST", "/api/v1/nodes", made).is_well
+    resource = of_pods(3)
+    resource["spec"]["nodePools"][0]["topologyKey"] = zone
+    try:
+        begun(operated, resource, pods=3)
+        pods = [find(operated, "pods", f"pods-nodes-{number}-0") for number in range(3)]
+    finally:
+        for name in machines:
+            operated.kubernetes.api.call("DELETE", f"/api/v1/nodes/{name}")
+    assert [pod["spec"]["nodeSelector"] for pod in pods] == [{zone: value} for value in "abc"]
+    settings = [pod["metadata"]["annotations"]["kavka.dev/settings"] for pod in pods]
+    assert ["broker.rack=" + value in text for value, text in zip("abc", settings, strict=True)] == [True] * 3

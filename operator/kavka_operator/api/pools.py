@@ -3,6 +3,7 @@
 from typing import Annotated, Any, ClassVar, Literal
 
 from kavka_operator.api.model import Model, Rule, field
+from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import Name
 from kavka_operator.api.shapes import Bounds
@@ -50,6 +51,13 @@ class NodePool(Model):
             holds=lambda pool: not (pool.racks and pool.topology_key),
             path="topologyKey",
         ),
+        Rule(
+            cel="!has(self.topologyKey) || !has(self.pod) || !has(self.pod.nodeSelector)"
+            " || !(self.topologyKey in self.pod.nodeSelector)",
+            message="pod.nodeSelector names the topologyKey, whose value the operator chooses; keep one of them",
+            holds=lambda pool: pool.topology_key is None or pool.topology_key not in pool.pod.node_selector,
+            path="topologyKey",
+        ),
     )
 
     name: Name = field(description="The name of the pool; its nodes are named after it.")
@@ -72,7 +80,8 @@ class NodePool(Model):
     topology_key: str | None = field(
         default=None,
         max_length=317,
-        description="The node label whose value is the rack. Not followed yet: Kubernetes refuses it, write racks.",
+        description="The label of machines whose value is the rack: topology.kubernetes.io/zone. Each node is given the"
+        " value that the fewest others have, and runs only on machines with it. Kubernetes only.",
     )
     storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
     resources: dict[str, Any] = field(
@@ -80,3 +89,4 @@ class NodePool(Model):
         description="Requests and limits of the broker's container. Kubernetes only.",
         schema={"x-kubernetes-preserve-unknown-fields": True},
     )
+    pod: Pod = field(default_factory=Pod, description="What the pods have beside that. Kubernetes only.")

@@ -29,6 +29,9 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.empties: set[str] = set()
+        self.nodes: list[Document] = []
+        self.rehearsed: list[Document] = []
+        self.rejected: ApiError | None = None
         self.events: list[Document] = []
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
@@ -59,6 +62,14 @@ class FakeApi:
 
     async def cordoned(self) -> set[str]:
         return self.empties
+
+    async def machines(self) -> list[Document]:
+        return self.nodes
+
+    async def rehearse(self, manifest: Document) -> None:
+        self.rehearsed.append(manifest)
+        if self.rejected is not None:
+            raise self.rejected
 
     async def delete(self, document: Document) -> None:
         key = (document["kind"], document["metadata"]["name"])

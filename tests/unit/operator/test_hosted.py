@@ -277,7 +277,7 @@ def test_volumes_grow_and_never_shrink() -> None:
     ("spec", "words"),
     [
         ({"nodePools": [{"name": "nodes"}]}, 'volume "data" has no size'),
-        ({"nodePools": [{"name": "nodes", "storage": SIZED, "topologyKey": "zone"}]}, "topologyKey"),
+        ({"nodePools": [{"name": "nodes", "storage": SIZED, "topologyKey": "zone"}]}, "has the label zone"),
     ],
 )
 def test_what_cannot_be_run_names_the_field(spec: dict[str, Any], words: str) -> None:

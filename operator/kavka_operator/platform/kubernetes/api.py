@@ -34,6 +34,7 @@ PLACES = {
 }
 """Where the API server has the kinds that nodes are made of."""
 APPLY = "application/apply-patch+yaml"
+DRY_RUN = ("dryRun", "All")
 
 Document = dict[str, Any]
 Result = TypeVar("Result")
@@ -78,23 +79,23 @@ class Api:
 
     async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
         """The objects of a kind in a namespace that have these labels. Raises ApiError."""
-        found: list[Document] = []
         wanted = ",".join(f"{name}={value}" for name, value in labels.items())
-        query = [("labelSelector", wanted), ("limit", str(PAGE_MAX))]
-        rest: str | None = ""
-        while rest is not None:
-            more = [("continue", rest)] if rest else []
-            page = await self._request("GET", _place(kind, namespace), query=[*query, *more])
-            found += [
-                {**item, "kind": kind, "apiVersion": page["apiVersion"]} for item in page["items"]
-            ]  # lists leave it out
-            rest = page["metadata"].get("continue") or None
-        return found
+        version, found = await self._items(_place(kind, namespace), [("labelSelector", wanted)])
+        return [{**item, "kind": kind, "apiVersion": version} for item in found]  # lists leave it out
 
     async def cordoned(self) -> set[str]:
         """The names of the machines that take no new pods, as those that are being emptied. Raises ApiError."""
         page = await self._request("GET", "/api/v1/nodes", query=[("fieldSelector", "spec.unschedulable=true")])
         return {str(item["metadata"]["name"]) for item in page["items"]}
+
+    async def machines(self) -> list[Document]:
+        """All machines of the Kubernetes. Raises ApiError."""
+        _, found = await self._items("/api/v1/nodes", [])
+        return found
+
+    async def rehearse(self, manifest: Document) -> None:
+        """Let the API server judge an object as if it was applied; nothing is written. Raises ApiError."""
+        await self._put(manifest, [DRY_RUN])
 
     async def find(self, kind: str, namespace: str, name: str) -> Document | None:
         """An object that nodes are made of as it is now; None where there is none. Raises ApiError."""
@@ -107,9 +108,12 @@ class Api:
 
     async def put(self, manifest: Document) -> Document:
         """Apply an object that nodes are made of, and be told how it is now. Raises ApiError."""
+        return await self._put(manifest, [])
+
+    async def _put(self, manifest: Document, more: list[tuple[str, str]]) -> Document:
         metadata = manifest["metadata"]
         path = _place(manifest["kind"], metadata["namespace"], metadata["name"])
-        query = [("fieldManager", MANAGER), ("force", "true")]
+        query = [("fieldManager", MANAGER), ("force", "true"), *more]
         return await self._request("PATCH", path, query=query, body=manifest, content_type=APPLY)
 
     async def delete(self, document: Document) -> None:
@@ -150,6 +154,17 @@ class Api:
             return await self._request("PUT", f"{_leases(namespace)}/{name}", query=[], body=body)
         return await self._request("POST", _leases(namespace), query=[], body=body)
 
+    async def _items(self, path: str, query: list[tuple[str, str]]) -> tuple[str, list[Document]]:
+        """The API version of a list and all that is in it, page after page. Raises ApiError."""
+        found: list[Document] = []
+        rest = ""
+        while True:
+            more = [("continue", rest)] if rest else []
+            page = await self._request("GET", path, query=[*query, ("limit", str(PAGE_MAX)), *more])
+            found += page["items"]
+            if not (rest := page["metadata"].get("continue") or ""):
+                return str(page["apiVersion"]), found
+
     async def _request(
         self,
         method: str,
@@ -171,7 +186,12 @@ class Api:
             raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
         if not 200 <= answer.status < 300:
             raise ApiError(_message(data), answer.status)
-        if method != "GET" and self.wrote is not None and (subject := _subject(path)) != "leases":
+        if (
+            method != "GET"
+            and DRY_RUN not in query
+            and self.wrote is not None
+            and (subject := _subject(path)) != "leases"
+        ):
             self.wrote(subject)
         try:
             document: Document = json.loads(data)

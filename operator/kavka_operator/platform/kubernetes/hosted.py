@@ -10,23 +10,25 @@ that dies in between is followed by one that goes on with the same ids; and a vo
 that is not in the list, joins as an observer, and never votes as the controller that it was.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
+from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
-from kavka_operator.platform.kubernetes import manifests, seeing
+from kavka_operator.platform.kubernetes import manifests, seeing, zones
 from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
 from kavka_operator.platform.kubernetes.objects import ClusterKey
 from kavka_operator.platform.kubernetes.podless import Podless
+from kavka_operator.platform.kubernetes.rehearsal import Rehearsal
 from kavka_operator.platform.kubernetes.seeing import Known
-from kavka_operator.platform.kubernetes.settings import Layout, controller_port
+from kavka_operator.platform.kubernetes.settings import Layout, controller_port, fingerprint
 from kavka_operator.platform.kubernetes.sight import Sight
 from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
 
@@ -57,26 +59,34 @@ class Hosted:
     _layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
     _cordoned: set[str] = field(default_factory=set)
+    _machines: list[zones.Machine] | None = None
+    """All machines, as long as the list of the cluster's objects is believed; None while nobody needs them."""
     _looked_at: Known = field(default_factory=Known)
     _taken: set[int] = field(default_factory=set)
     """The nodes that were taken down since the last look."""
     _budgets: Budgets = field(init=False)
     _podless: Podless = field(init=False)
+    _rehearsal: Rehearsal = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
         self._podless = Podless(self.key[0], self.api, self.bridge, self.clock)
+        self._rehearsal = Rehearsal(self.api, self.bridge, self.clock)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
         self._list()
         self._taken.clear()
         known = self._looked_at = self._known
-        sight = Sight.of(cluster, known)
+        sight = self._sight(cluster)
         self._layouts = sight.layouts
         seen = sight.seen()
         marks = seeing.stamp(known, seen)
-        problems = faults(self._layouts.values(), known, self.image) or self._provide(cluster)
+        problems = (
+            faults(self._layouts.values(), known, self.image, sees_machines=self.sees_machines)
+            or self._rehearsal.refusals(self._changing(seen))
+            or self._provide(cluster)
+        )
         if problems:
             return View(seen=seen, pools=sight.pools, refusal="; ".join(problems), stamp=marks)
         running = [number for number, node in seen.items() if node.state == "Running"]
@@ -92,6 +102,27 @@ class Hosted:
             stamp=marks,
             asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
         )
+
+    def _sight(self, cluster: KafkaCluster) -> Sight:
+        """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""
+        sight = Sight.of(cluster, self._known, self._machines or ())
+        nodes = [layout.node for layout in sight.layouts.values()]
+        if not self.sees_machines or self._machines is not None or not zones.are_wanted(nodes, self._known):
+            return sight
+        self._machines = [zones.machine_from(found) for found in self.bridge.wait(self.api.machines())]
+        return Sight.of(cluster, self._known, self._machines)
+
+    def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[tuple[str, str, Document]]:
+        """A node of each pool whose nodes are not all as they are wanted: its pool, fingerprint and StatefulSet."""
+        pools = set()
+        for number, layout in self._layouts.items():
+            mark, pool = fingerprint(layout), layout.node.pool.name
+            if pool in pools or (number in seen and seen[number].fingerprint == mark):
+                continue
+            known = self._known.sets.get(number)
+            if known is None or manifests.is_ours(known, layout.cluster):
+                pools.add(pool)
+                yield pool, mark, manifests.with_uid(self._manifest(layout, Identity("", {})), known)
 
     def perform(self, action: NodeAction) -> None:
         """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
@@ -133,6 +164,7 @@ class Hosted:
             self._podless.words(sets, pods),
         )
         self._cordoned = self.bridge.wait(self.api.cordoned()) if self.sees_machines else set()
+        self._machines = None
         self._listed = (heard, now)
 
     def _labelled(self, kind: str) -> list[Document]:
@@ -167,8 +199,11 @@ class Hosted:
             self._heal(layout, lost)
             return
         self._claim_missing(layout)
-        manifest = manifests.stateful_set(layout, template(layout, self._image(layout), self._identity(layout)))
-        self._put(layout.cluster, manifest, self._known.sets.get(number))
+        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), self._known.sets.get(number))
+
+    def _manifest(self, layout: Layout, identity: Identity) -> Document:
+        """The StatefulSet of a node as it is wanted."""
+        return manifests.stateful_set(layout, template(layout, self._image(layout), identity))
 
     def _form(self) -> None:
         """Draw all ids of a new cluster, and write them down: the claims, and then who the first controllers are."""
@@ -228,8 +263,8 @@ class Hosted:
         if now is None or uid_of(now) != uid_of(known_set) or uid_of(pod or {}) != uid_of(known_pod or {}):
             return  # what was decided was decided about another pod
         self._claim_missing(layout)
-        manifest = manifests.stateful_set(layout, template(layout, self._image(layout), self._identity(layout)))
-        self._put(layout.cluster, manifest, now)
+        self._keep_zone(layout)
+        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), now)
         if pod is not None:
             self._delete({**pod, "kind": "Pod"})
 
@@ -242,6 +277,14 @@ class Hosted:
             self._claim(layout, name, manifests.kept_of(cluster_id, self.draw(), self._known.initial))
         if missing:
             self._relist()
+
+    def _keep_zone(self, layout: Layout) -> None:
+        """Note on a node's claims the rack that it has by the label of its machine, before its pod asks for it."""
+        number = layout.node.id
+        wanted = manifests.zone_of(layout.node)
+        for name, claim in self._known.claims_of(number).items():
+            if name in layout.volumes and any(annotation(claim, key) != value for key, value in wanted.items()):
+                self._claim(layout, name, self._kept(number, name))
 
     def _claim(self, layout: Layout, name: str, kept: Mapping[str, str]) -> None:
         """Write the claim of a volume: as large as is asked for, or as another has made it."""

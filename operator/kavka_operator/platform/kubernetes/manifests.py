@@ -22,6 +22,7 @@ from kavka_operator.platform.kubernetes.names import (
     ROLE,
     VOLUME,
     YES,
+    ZONE,
     Document,
     bootstrap_service,
     claim_name,
@@ -34,6 +35,7 @@ from kavka_operator.platform.kubernetes.names import (
     uid_of,
 )
 from kavka_operator.platform.kubernetes.settings import Layout, client_listeners, controller_port
+from kavka_operator.platform.nodes import Node
 
 HISTORY = 1
 """Former templates that a StatefulSet keeps: nobody goes back by them."""
@@ -73,7 +75,7 @@ def claim(layout: Layout, volume: Volume, kept: Mapping[str, str], size: int) ->
             "name": claim_name(layout.name, layout.node, volume.name),
             "namespace": layout.cluster.metadata.namespace,
             "labels": labels,
-            "annotations": {**kept, **held, FIRST_NODE_ID: str(first)},
+            "annotations": {**kept, **held, **zone_of(layout.node), FIRST_NODE_ID: str(first)},
         },
         "spec": {
             "accessModes": ["ReadWriteOnce"],
@@ -81,6 +83,12 @@ def claim(layout: Layout, volume: Volume, kept: Mapping[str, str], size: int) ->
             **asked,
         },
     }
+
+
+def zone_of(node: Node) -> dict[str, str]:
+    """The annotation of a claim that keeps the rack of a node, where that was drawn from the labels of machines."""
+    key = node.pool.topology_key
+    return {ZONE: f"{key}={node.rack}"} if key and node.rack else {}
 
 
 def kept_of(cluster_id: str, directory_id: str, initial: str) -> dict[str, str]:

@@ -27,6 +27,7 @@ DIRECTORY_ID = "kavka.dev/directory-id"
 FIRST_NODE_ID = "kavka.dev/first-node-id"
 HOLDS_METADATA = "kavka.dev/holds-metadata"
 INITIAL_CONTROLLERS = "kavka.dev/initial-controllers"
+ZONE = "kavka.dev/zone"
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OPERATOR = "kavka-operator"

@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
@@ -139,7 +140,18 @@ def fingerprint(layout: Layout) -> str:
     ports = [controller_port(layout.cluster), spec.metrics.port if spec.metrics.enabled else 0]
     told_of = [(listener.name, listener.port, listener.advertised) for listener in layout.clients]
     asks = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, pool.resources]
+    asks += [asked_of_pod] if (asked_of_pod := of_pod(layout)) else []  # so that without any the hash stays as it was
     return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def of_pod(layout: Layout) -> dict[str, Any]:
+    """What the resource asks of the node's pod beside the broker; empty where it asks for nothing."""
+    pool = layout.node.pool
+    zone = {"topologyKey": pool.topology_key} if pool.topology_key and layout.node.rack else {}
+    marks = {
+        name: value for name, value in (("labels", pool.pod.labels), ("annotations", pool.pod.annotations)) if value
+    }
+    return {**zone, **marks, **pool.pod.spec()}
 
 
 def changed(before: str, now: str) -> tuple[str, ...]:

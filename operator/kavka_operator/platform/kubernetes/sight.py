@@ -4,7 +4,7 @@ The operator looks at its pods with it, and so does a command that asks what ano
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,6 +19,7 @@ from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
 from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
+from kavka_operator.platform.kubernetes.zones import Machine, racked
 from kavka_operator.platform.nodes import CONTROLLER, nodes_of
 
 RESOURCES = ("limits", "requests")
@@ -35,10 +36,10 @@ class Sight:
     pools: Mapping[str, int]
 
     @classmethod
-    def of(cls, cluster: KafkaCluster, known: Known) -> "Sight":
-        """The nodes that a cluster wants, and its objects as they are known."""
+    def of(cls, cluster: KafkaCluster, known: Known, machines: Sequence[Machine] = ()) -> "Sight":
+        """The nodes that a cluster wants, and what is known of its objects; racks are drawn from `machines`."""
         firsts = {**cluster.status.first_ids, **known.pools}
-        nodes = nodes_of(cluster, firsts)
+        nodes = racked(nodes_of(cluster, firsts), known, machines)
         layouts = {
             node.id: Layout(cluster, nodes, node, known.metadata_volume(node.id) or node.pool.storage.volumes[0].name)
             for node in nodes

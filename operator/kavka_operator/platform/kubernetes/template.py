@@ -57,10 +57,16 @@ def format_arguments(identity: Identity) -> list[str]:
 
 def template(layout: Layout, image: str, identity: Identity) -> Document:
     """The template of a node's pod."""
+    pod = layout.node.pool.pod
     return {
         "metadata": {
-            "labels": node_labels(layout.name, layout.node),
-            "annotations": {FINGERPRINT: fingerprint(layout), ASKED: mark_of(layout), SETTINGS: properties(layout)},
+            "labels": {**pod.labels, **node_labels(layout.name, layout.node)},
+            "annotations": {
+                **pod.annotations,
+                FINGERPRINT: fingerprint(layout),
+                ASKED: mark_of(layout),
+                SETTINGS: properties(layout),
+            },
         },
         "spec": {
             "automountServiceAccountToken": False,
@@ -74,12 +80,22 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "affinity": {"podAntiAffinity": _apart(layout.name)},
+            **_placed(layout),
             "initContainers": [{"name": FORMAT, "args": format_arguments(identity), **_container(layout, image)}],
             "containers": [_broker(layout, image)],
             "volumes": _volumes(layout),
         },
     }
+
+
+def _placed(layout: Layout) -> Document:
+    """On which machines a pod may run. A node whose rack follows from the label of machines stays where that is."""
+    pool = layout.node.pool
+    asked = pool.pod.spec()
+    zone = {pool.topology_key: layout.node.rack} if pool.topology_key and layout.node.rack else {}
+    chosen = {**asked.get("nodeSelector", {}), **zone}
+    affinity = {"podAntiAffinity": _apart(layout.name), **asked.get("affinity", {})}
+    return {**asked, **({"nodeSelector": chosen} if chosen else {}), "affinity": affinity}
 
 
 def _apart(cluster: str) -> Document:

@@ -1,0 +1,81 @@
+"""What a node pool asks of its pods beside the broker: the fields of a pod by Kubernetes' own names.
+
+The operator does not know what Kubernetes lets them hold. It asks the API server by a dry run before anything is
+started or restarted, and the condition has the API server's own words.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from kavka_operator.api.model import Extra, Model, Rule, field
+from kavka_operator.api.shapes import Bounds
+
+LABELS_MAX = 64
+ITEMS_MAX = 32
+OWN_PREFIX = "kavka.dev/"
+OWN_LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
+FREE = {"x-kubernetes-preserve-unknown-fields": True}
+
+Text = Annotated[str, Bounds(max_length=1024)]
+Texts = Annotated[dict[str, Text], Bounds(max_length=LABELS_MAX)]
+Items = Annotated[tuple[Annotated[dict[str, Any], Extra(FREE)], ...], Bounds(max_length=ITEMS_MAX)]
+ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
+
+
+def _none_is_ours(names: str) -> str:
+    """CEL: whether no key of a map is one that the operator writes."""
+    return (
+        f"!has(self.{names}) || !self.{names}.exists(key, key.startsWith('{OWN_PREFIX}') || key in {list(OWN_LABELS)})"
+    )
+
+
+def _holds(names: dict[str, str]) -> bool:
+    return not any(name.startswith(OWN_PREFIX) or name in OWN_LABELS for name in names)
+
+
+class Pod(Model):
+    """What the pods of a pool have beside what the operator gives them."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=_none_is_ours("labels"),
+            message="has a label by which the operator finds its pods; take it out",
+            holds=lambda pod: _holds(pod.labels),
+            path="labels",
+        ),
+        Rule(
+            cel=_none_is_ours("annotations"),
+            message="has an annotation that the operator writes; take it out",
+            holds=lambda pod: _holds(pod.annotations),
+            path="annotations",
+        ),
+    )
+
+    labels: Texts = field(default_factory=dict, description="More labels of the pods.")
+    annotations: Texts = field(default_factory=dict, description="More annotations of the pods.")
+    node_selector: Texts = field(default_factory=dict, description="The labels that a machine must have.")
+    tolerations: Items = field(default=(), description="The taints that the pods bear.", schema=ATOMIC)
+    affinity: dict[str, Any] = field(
+        default_factory=dict,
+        description="Affinity, by Kubernetes' names. Without a podAntiAffinity the nodes of a cluster keep apart where"
+        " there are machines enough.",
+        schema=FREE,
+    )
+    topology_spread_constraints: Items = field(
+        default=(), description="Topology spread constraints. A pod is alone in its StatefulSet.", schema=ATOMIC
+    )
+    priority_class_name: str | None = field(default=None, max_length=253, description="The PriorityClass of the pods.")
+    image_pull_secrets: Items = field(
+        default=(), description="The Secrets with which the image is pulled.", schema=ATOMIC
+    )
+
+    def spec(self) -> dict[str, Any]:
+        """What of it stands in the spec of a pod; nothing where nothing was asked for."""
+        found = {
+            "nodeSelector": self.node_selector,
+            "tolerations": list(self.tolerations),
+            "affinity": self.affinity,
+            "topologySpreadConstraints": list(self.topology_spread_constraints),
+            "priorityClassName": self.priority_class_name,
+            "imagePullSecrets": list(self.image_pull_secrets),
+        }
+        return {name: value for name, value in found.items() if value}
