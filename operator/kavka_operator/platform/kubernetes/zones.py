@@ -20,8 +20,8 @@ KEEPS_AWAY = ("NoSchedule", "NoExecute")
 """The effects of taints that let no new pod come."""
 
 OF_CONDITIONS = "node.kubernetes.io/"
-"""What the keys of taints begin with that Kubernetes sets and takes away by the state of a machine: not ready, cordoned,
-short of memory. A zone does not go with them."""
+"""What the keys of taints begin with that Kubernetes sets and takes away by the state of a machine: not ready,
+cordoned, short of memory. A zone does not go with them."""
 
 
 @dataclass(frozen=True, slots=True)
