@@ -27,3 +27,8 @@ class Security:
 
 OPEN = Security()
 """A listener that asks nothing."""
+
+
+def no_passphrase() -> str:
+    """Refuse to unlock a private key: otherwise OpenSSL would wait for a person at the terminal. Raises ValueError."""
+    raise ValueError("the private key is encrypted; give it without a passphrase")

@@ -17,7 +17,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from kavka_operator.domain.access import Security
+from kavka_operator.domain.access import Security, no_passphrase
 from kavka_operator.kafka.admin import AdminError, BarredError
 
 REQUEST_TIMEOUT_MS = 15_000
@@ -124,7 +124,7 @@ def _context(security: Security) -> ssl.SSLContext:
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(f"{security.certificate}\n{security.key}\n")
-            context.load_cert_chain(path)
+            context.load_cert_chain(path, password=no_passphrase)
         except (ssl.SSLError, ValueError) as error:
             words = f"spec.external.tls.clientSecret: tls.crt and tls.key are no certificate and its key: {error}"
             raise BarredError("BadSecret", words) from error

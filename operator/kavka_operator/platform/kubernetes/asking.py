@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from kavka_operator.api import GROUP, VERSION
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.stored import part
+from kavka_operator.domain.access import no_passphrase
 from kavka_operator.platform.kubernetes.kubeconfig import Access
 
 MANAGER = "kavka"
@@ -152,7 +153,7 @@ def _context(access: Access) -> ssl.SSLContext:
         if access.certificate is not None:
             _load(context, [access.certificate, access.key or ""])
     except (ssl.SSLError, ValueError) as error:
-        raise KubernetesError(f'context "{access.context}": a certificate or key is no PEM: {error}') from error
+        raise KubernetesError(f'context "{access.context}": a certificate or key cannot be used: {error}') from error
     return context
 
 
@@ -162,7 +163,7 @@ def _load(context: ssl.SSLContext, pem: Sequence[str]) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             file.write("\n".join(pem) + "\n")
-        context.load_cert_chain(path)
+        context.load_cert_chain(path, password=no_passphrase)
     finally:
         os.unlink(path)
 
