@@ -1,7 +1,7 @@
 """The command `kavka-broker`: format log directories, run a broker.
 
     kavka-broker format --config server.properties --cluster-id ID [--standalone | --initial-controllers LIST | ...]
-    kavka-broker run --config server.properties
+    kavka-broker run --config server.properties [--override KEY=VALUE ...]
 
 The file is Apache Kafka's server.properties. A configuration that cannot stand is told in one line, exit code 2.
 """
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     options = parser().parse_args(arguments)
     try:
-        config = read_config(options.config)
+        config = read_config(options.config, getattr(options, "override", ()))
         sys.exit(format_directories(config, options) if options.command == "format" else run(config))
     except ConfigError as error:
         fail(f"{options.config}: {error}")
@@ -47,16 +47,23 @@ def parser() -> argparse.ArgumentParser:
     formatting.add_argument(
         "--directory-id", action="append", default=[], metavar="DIRECTORY=ID", help="give a log directory this id"
     )
-    commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
+    running = commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
+    running.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting in place of the file's"
+    )
     return root
 
 
-def read_config(path: Path) -> BrokerConfig:
+def read_config(path: Path, overrides: Sequence[str] = ()) -> BrokerConfig:
+    """The settings of a file, some in place of its own: KEY=VALUE. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         fail(f"{path}: {error.strerror}")
-    return BrokerConfig.parse(parse_properties(text))
+    if wrong := next((words for words in overrides if not words.partition("=")[1]), None):
+        fail(f"--override {wrong}: write KEY=VALUE")
+    pairs = [words.partition("=") for words in overrides]
+    return BrokerConfig.parse({**parse_properties(text), **{key.strip(): value.strip() for key, _, value in pairs}})
 
 
 def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from tests.kube.objects import (
 
 GOOD, BAD = True, False
 LONG = "n" * 63
+NODE_PORT = {"type": "NodePort"}
 
 
 def stored_on(**volume: object) -> list[dict[str, object]]:
@@ -97,6 +98,19 @@ CLUSTERS = (
         nodePools=[pool("a", roles=["controller"], replicas=0), pool("b", roles=["broker"])]), BAD),
     Row("a role twice", cluster(nodePools=[pool(roles=["broker", "broker"])]), BAD),
     Row("racks", cluster(nodePools=[pool(racks=["a", "b", "c"])]), GOOD),
+    Row("a listener outside",
+        cluster(listeners=[listener(9092), listener(9094, "OUTSIDE", service=NODE_PORT)]), GOOD),
+    Row("an address for each", cluster(listeners=[listener(9092), listener(9094, "OUTSIDE", service={
+        "type": "LoadBalancer", "annotations": {"a": "kafka-{id}"},
+        "loadBalancerSourceRanges": ["192.0.2.0/24"]})]), GOOD),
+    Row("a port of machines in words", cluster(listeners=[listener(9092),
+        listener(9094, "OUTSIDE", service=NODE_PORT, advertised="kafka-{id}.example.com:{nodePort}")]), GOOD),
+    Row("a port of no machine", cluster(listeners=[listener(9092),
+        listener(9094, "OUTSIDE", advertised="kafka-{id}.example.com:{nodePort}")]), BAD),
+    Row("nothing inside", cluster(listeners=[listener(9094, service=NODE_PORT)]), BAD),
+    Row("controllers outside",
+        cluster(listeners=[listener(9092), listener(9093, "CONTROLLER", service=NODE_PORT)]), BAD),
+    Row("a service of no kind", cluster(listeners=[listener(9092), listener(9094, "OUTSIDE", service={})]), BAD),
     Row("fields of pods", cluster(nodePools=[pool(pod={"labels": {"a": "b"}, "tolerations": [{"operator": "Exists"}],
         "nodeSelector": {"disk": "fast"}, "affinity": {"nodeAffinity": {}}, "priorityClassName": "high"})]), GOOD),
     Row("a label of ours on pods", cluster(nodePools=[pool(pod={"labels": {"kavka.dev/pool": "b"}})]), BAD),

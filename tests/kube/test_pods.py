@@ -234,3 +234,35 @@ def test_racks_follow_from_the_zones_of_machines(operated: Operated) -> None:
     assert [pod["spec"]["nodeSelector"] for pod in pods] == [{zone: value} for value in "abc"]
     settings = [pod["metadata"]["annotations"]["kavka.dev/settings"] for pod in pods]
     assert ["broker.rack=" + value in text for value, text in zip("abc", settings, strict=True)] == [True] * 3
+
+
+def test_clients_outside_reach_each_broker_by_a_service(operated: Operated) -> None:
+    outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
+    resource = of_pods(2, listeners=[outside, {"name": "INSIDE", "port": 9092}])
+    begun(operated, resource, pods=2)
+    ports = [find(operated, "services", f"pods-nodes-{n}-9094")["spec"]["ports"][0]["nodePort"] for n in range(2)]
+    for number, port in enumerate(ports):
+        (container,) = find(operated, "pods", f"pods-nodes-{number}-0")["spec"]["containers"]
+        (override,) = [word for word in container["args"] if word.startswith("--override=")]
+        assert f"OUTSIDE://$(KAVKA_HOST_IP):{port}," in override
+        say(operated, f"pods-nodes-{number}-0", {**RUNS, "hostIP": "192.0.2.1", "hostIPs": [{"ip": "192.0.2.1"}]})
+    begins = [{"name": "OUTSIDE", "bootstrapServers": ",".join(f"192.0.2.1:{port}" for port in ports)}]
+    operated.until(lambda: operated.status("KafkaCluster", "pods").get("listeners") == begins)
+    before = operated.writes()
+    assert operated.kubernetes.apply(of_pods(2, listeners=[{"name": "INSIDE", "port": 9092}])).is_well
+    operated.until(lambda: names(operated, "services") == ["pods-bootstrap", "pods-nodes"])
+    operated.until(lambda: sum(words.startswith("no Service") for words in operated.writes()[len(before) :]) == 3)
+
+
+def test_a_node_waits_for_its_load_balancer_and_says_its_address(operated: Operated) -> None:
+    outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "LoadBalancer"}}
+    resource = of_pods(1, listeners=[outside, {"name": "INSIDE", "port": 9092}])
+    assert operated.kubernetes.apply(resource).is_well
+    operated.until(lambda: "Service pods-nodes-0-9094 has no address yet" in message(operated))
+    assert names(operated, "statefulsets") == []
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.8"}]}}}
+    path = f"{place(operated, 'services', 'pods-nodes-0-9094')}/status"
+    assert operated.kubernetes.api.call("PATCH", path, status, content=MERGE).is_well
+    operated.until(lambda: names(operated, "pods") == ["pods-nodes-0-0"])
+    settings = find(operated, "pods", "pods-nodes-0-0")["metadata"]["annotations"]["kavka.dev/settings"]
+    assert "OUTSIDE://192.0.2.8:9094" in settings

@@ -150,12 +150,16 @@ def play(scene: Confined, namespaces: str) -> None:
 
 
 def play_pods(scene: Confined) -> None:
-    """Let the operator make nodes, give one another image, and take one away that is not wanted any more."""
+    """Let the operator make nodes, expose them and no more, change an image, and take away what nobody wants any more."""
     allow_pods(scene, 0)
     assert scene.kubernetes.apply(of_pods(5)).is_well
     scene.until(lambda: "FailedCreate" in message(scene))
     allow_pods(scene, 20)
+    outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
+    assert scene.kubernetes.apply(of_pods(5, listeners=[{"name": "PLAINTEXT", "port": 9092}, outside])).is_well
+    scene.until(lambda: find(scene, "services", "pods-nodes-4-9094"))
     begun(scene, of_pods(5), pods=5)
+    scene.until(lambda: not find(scene, "services", "pods-nodes-4-9094"))
     for number in range(5):
         say(scene, f"pods-nodes-{number}-0", RUNS)
     scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")

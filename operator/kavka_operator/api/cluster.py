@@ -8,7 +8,8 @@ own names; only what the operator itself must know has a field of its own.
 from typing import Annotated, ClassVar, Literal
 
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.cluster_status import KafkaClusterStatus
+from kavka_operator.api.cluster_status import LISTENERS_MAX, KafkaClusterStatus
+from kavka_operator.api.exposure import Exposure
 from kavka_operator.api.external import External
 from kavka_operator.api.grants import GRANTS_MAX, Grant
 from kavka_operator.api.model import Model, Rule, Transition, field
@@ -26,14 +27,13 @@ from kavka_operator.api.resource import (
 )
 from kavka_operator.api.shapes import Bounds
 
-LISTENERS_MAX = 8
 WINDOWS_MAX = 16
 NODE_NAME_LENGTH_MAX = 46  # of a cluster and a pool: with the id of a node and what Kubernetes adds, 63
 
 IMAGE_PATTERN = (
     r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9_][a-zA-Z0-9._-]*)?(@sha256:[a-f0-9]{64})?$"
 )
-ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\})+$"
+ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\}|\{nodePort\})+$"
 
 PORT_MAX = 65_535
 CONTROLLER_PORT_STEP = 1000
@@ -69,6 +69,22 @@ class Listener(Model):
             holds=lambda listener: listener.host != "0.0.0.0" or listener.advertised is not None,
             path="host",
         ),
+        Rule(
+            cel="!has(self.service) || self.name != 'CONTROLLER'",
+            message="controllers are reached by nodes of the cluster alone; take out service",
+            holds=lambda listener: listener.service is None or listener.name != "CONTROLLER",
+            path="service",
+        ),
+        Rule(
+            cel="!has(self.advertised) || !self.advertised.contains('{nodePort}')"
+            " || has(self.service) && self.service.type == 'NodePort'",
+            message="{nodePort} is the port of a Service; write service: {type: NodePort}, or a port",
+            holds=lambda listener: (
+                "{nodePort}" not in (listener.advertised or "")
+                or (listener.service is not None and listener.service.type == "NodePort")
+            ),
+            path="advertised",
+        ),
     )
 
     name: str = field(
@@ -91,9 +107,14 @@ class Listener(Model):
         pattern=ADVERTISED_PATTERN,
         description="HOST:PORT as clients are told it, where that is not what a node binds: behind a proxy, in another"
         " network. {id} stands for the id of the node, {port} for the port that it binds:"
-        " kafka-{id}.example.com:{port}. Nodes talk to each other on the first listener without it.",
+        " kafka-{id}.example.com:{port}, and {nodePort} for that of its Service. Nodes talk to each other on the first"
+        " listener without it and without a service.",
     )
     protocol: Literal["PLAINTEXT"] = field(default="PLAINTEXT", description="How clients talk on it.")
+    service: Exposure | None = field(
+        default=None,
+        description="Services by which clients outside of the Kubernetes reach the listener. Kubernetes only.",
+    )
 
 
 class Window(Model):
@@ -155,7 +176,7 @@ def _has_role(role: Role) -> "Rule":
 NOTHING_OF_NODES = (
     "!has(self.image) && (!has(self.config) || size(self.config) == 0)"
     " && size(self.listeners) == 1 && self.listeners[0].name == 'PLAINTEXT' && self.listeners[0].port == 9092"
-    " && !has(self.listeners[0].host) && !has(self.listeners[0].advertised)"
+    " && !has(self.listeners[0].host) && !has(self.listeners[0].advertised) && !has(self.listeners[0].service)"
     " && self.metrics.enabled && self.metrics.port == 9644 && self.rollout.approval == 'Auto'"
     " && self.rollout.maxConcurrent == 1 && self.rollout.delaySeconds == 0 && !self.rollout.hold"
     " && (!has(self.rollout.windows) || size(self.rollout.windows) == 0)"
@@ -174,6 +195,15 @@ def _has_port_for_controllers(spec: "KafkaClusterSpec") -> bool:
     port, names = spec.listeners[0].port + CONTROLLER_PORT_STEP, {listener.name for listener in spec.listeners}
     taken = {listener.port for listener in spec.listeners} | ({spec.metrics.port} if spec.metrics.enabled else set())
     return "CONTROLLER" in names or (port <= PORT_MAX and port not in taken)
+
+
+def _has_listener_inside(spec: "KafkaClusterSpec") -> bool:
+    """Whether nodes have a listener among themselves, where others lead outside."""
+    inside = any(
+        listener.name != "CONTROLLER" and listener.service is None and listener.advertised is None
+        for listener in spec.listeners
+    )
+    return inside or all(listener.service is None for listener in spec.listeners)
 
 
 def _sizes(spec: "KafkaClusterSpec") -> dict[tuple[str, str], int]:
@@ -254,6 +284,14 @@ class KafkaClusterSpec(Model):
             cel="self.listeners.exists(one, one.name != 'CONTROLLER')",
             message="has no listener for clients; add one such as {name: PLAINTEXT, port: 9092}",
             holds=lambda spec: any(listener.name != "CONTROLLER" for listener in spec.listeners),
+            path="listeners",
+        ),
+        Rule(
+            cel="!self.listeners.exists(one, has(one.service)) || self.listeners.exists(one, one.name != 'CONTROLLER'"
+            " && !has(one.service) && !has(one.advertised))",
+            message="nodes have no listener among themselves beside those with a service; add one such as"
+            " {name: INSIDE, port: 9092}",
+            holds=_has_listener_inside,
             path="listeners",
         ),
     )

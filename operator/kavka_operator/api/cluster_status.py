@@ -10,6 +10,7 @@ from kavka_operator.api.shapes import Bounds
 BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
 POOL_NAMES_MAX = 4 * POOLS_MAX
 UNMANAGED_MAX = 100
+LISTENERS_MAX = 8
 
 
 class NodeStatus(Model):
@@ -70,10 +71,23 @@ class PoolStatus(Model):
     first_node_id: int = field(ge=0, description="The id of its first node; the others count up.")
 
 
+class ListenerStatus(Model):
+    """Where clients outside begin."""
+
+    name: str = field(max_length=32, description="The name of the listener.")
+    bootstrap_servers: str = field(max_length=65536, description="Where they begin: HOST:PORT, the brokers' or one.")
+
+
 class KafkaClusterStatus(Status):
     """What is seen of a cluster."""
 
     bootstrap_servers: str | None = field(default=None, max_length=4096, description="Where clients begin.")
+    listeners: tuple[ListenerStatus, ...] = field(
+        default=(),
+        max_length=LISTENERS_MAX,
+        description="Where clients outside begin, by the listeners that have a service.",
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
     cluster_id: str | None = field(default=None, max_length=64, description="Kafka's id of the cluster.")
     active_controller: int | None = field(default=None, ge=0, description="The node that decides.")
     brokers: int | None = field(default=None, ge=0, description="How many nodes are brokers.")

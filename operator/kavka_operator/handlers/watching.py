@@ -16,7 +16,7 @@ OURS: dict[str, Any] = {CLUSTER: kopf.PRESENT, MANAGED_BY: OPERATOR}
 
 def select(settings: kopf.OperatorSettings) -> None:
     """Let the API server send only those of the objects that nodes are made of, not every pod there is."""
-    for kind in ("pods", "persistentvolumeclaims", "statefulsets"):
+    for kind in ("pods", "persistentvolumeclaims", "services", "statefulsets"):
         settings.watching.label_selectors[kind] = f"{CLUSTER},{MANAGED_BY}={OPERATOR}"
 
 
@@ -40,6 +40,7 @@ async def on_event(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: 
 
 @kopf.on.event("", "v1", "pods", labels=OURS, registry=REGISTRY)
 @kopf.on.event("", "v1", "persistentvolumeclaims", labels=OURS, registry=REGISTRY)
+@kopf.on.event("", "v1", "services", labels=OURS, registry=REGISTRY)
 @kopf.on.event("apps", "v1", "statefulsets", labels=OURS, registry=REGISTRY)
 async def on_news(body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
     """An object that a node is made of was made, changed, listed, or is gone."""

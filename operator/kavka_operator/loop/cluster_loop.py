@@ -275,7 +275,7 @@ class ClusterLoop:
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         after = self.platform.look(cluster)
-        status = cluster_status(
+        return plan, cluster_status(
             cluster,
             [*after.wanted, *after.leaving],
             _with_obstacles(after, result),
@@ -287,8 +287,8 @@ class ClusterLoop:
             survey=result.survey,
             empty=empty_volumes(cluster, view.wanted, view.volumes),
             pools=after.pools,
+            outside=after.outside,
         )
-        return plan, status
 
     def _regard(
         self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult

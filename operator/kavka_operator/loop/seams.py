@@ -30,11 +30,11 @@ class View:
     """The nodes of a cluster at one moment, wanted and seen.
 
     `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted;
-    `metrics` are the addresses of running nodes' admin ports; `bootstrap` those of running brokers. `refusal` says
-    why the cluster cannot be run as it is wanted now. `stamp` changes with the state of any node: what was decided
-    before is then out of date. `pools` are the first ids of pools, where the platform keeps them itself. `asked`
-    are the nodes whose machine is to be emptied. `security` is what brokers ask of clients; `lacking` says what is
-    missing for it, so that nobody is asked.
+    `outside` says, by listener, where clients outside begin; `metrics` are the addresses of running nodes' admin ports;
+    `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as it is wanted now. `stamp`
+    changes with the state of any node: what was decided before is then out of date. `pools` are the first ids of pools,
+    where the platform keeps them itself. `asked` are the nodes whose machine is to be emptied. `security` is what
+    brokers ask of clients; `lacking` says what is missing for it, so that nobody is asked.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -42,6 +42,7 @@ class View:
     volumes: Mapping[int, Sequence[SeenVolume]] = field(default_factory=dict)
     leaving: Sequence[WantedNode] = ()
     places: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
+    outside: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[int, str] = field(default_factory=dict)
     bootstrap: str = ""
     pools: Mapping[str, int] | None = None

@@ -11,7 +11,13 @@ from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.cluster_status import KafkaClusterStatus, LastRolloutStatus, NodeStatus, PoolStatus
+from kavka_operator.api.cluster_status import (
+    KafkaClusterStatus,
+    LastRolloutStatus,
+    ListenerStatus,
+    NodeStatus,
+    PoolStatus,
+)
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
@@ -164,10 +170,12 @@ def cluster_status(
     survey: Survey | None = None,
     empty: tuple[str, ...] = (),
     pools: Mapping[str, int] | None = None,
+    outside: Mapping[str, str] | None = None,
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
 
-    `pools` are the first ids of its pools, where the platform keeps them itself.
+    `pools` are the first ids of its pools, where the platform keeps them itself; `outside` says where clients outside
+    begin, by listener.
     """
     firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
     lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
@@ -175,6 +183,7 @@ def cluster_status(
     return KafkaClusterStatus(
         **_common(cluster, [*plan.words, _available(plan.words, seen, survey)], now),
         bootstrap_servers=",".join(addresses) or None,
+        listeners=tuple(ListenerStatus(name=name, bootstrap_servers=at) for name, at in (outside or {}).items()),
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
         active_controller=survey.quorum.leader if survey else None,
         brokers=sum("broker" in line.roles for line in lines),

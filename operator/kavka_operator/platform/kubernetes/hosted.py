@@ -19,7 +19,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
-from kavka_operator.platform.kubernetes import manifests, seeing, zones
+from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
 from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
@@ -96,6 +96,7 @@ class Hosted:
             volumes=sight.volumes(),
             leaving=sight.leaving(),
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
+            outside=exposing.begins(cluster, self._layouts.values(), known),
             metrics=self._metrics(cluster, running),
             bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
             pools=sight.pools,
@@ -173,7 +174,8 @@ class Hosted:
 
     def _provide(self, cluster: KafkaCluster) -> list[str]:
         """Put right what the cluster has once; the reasons why that cannot be."""
-        for manifest in manifests.shared(cluster):
+        services = list(exposing.services(cluster, [layout.node for layout in self._layouts.values()]))
+        for manifest in [*manifests.shared(cluster), *services]:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             seen = self._known.shared.get((kind, name))
             if seen is not None and manifests.is_ours(seen, cluster) and manifests.covers(seen, manifest):
@@ -187,11 +189,24 @@ class Hosted:
                     raise
                 return [f'{kind} "{name}" cannot be written: {error}']
             self._listed = None
+        self._withdraw(cluster, exposing.stale(self._known, services, self._layouts.keys()))
         return []
+
+    def _withdraw(self, cluster: KafkaCluster, stale: list[Document]) -> None:
+        """Delete the cluster's Services that are not wanted any more. Raises ApiError."""
+        for document in stale:
+            if manifests.is_ours(document, cluster):
+                try:
+                    self._delete(document)
+                except ApiError as error:
+                    if error.status not in {GONE, CONFLICT}:
+                        raise
+                self._listed = None
 
     def _start(self, layout: Layout) -> None:
         """Make the StatefulSet of a node that has none; give one that has lost a volume another, and nothing else."""
         number = layout.node.id
+        self._expose(layout)
         if not self._known.initial:
             self._form()
         lost = seeing.lost_volumes(self._known, number) if number in self._known.sets else []
@@ -200,6 +215,11 @@ class Hosted:
             return
         self._claim_missing(layout)
         self._put(layout.cluster, self._manifest(layout, self._identity(layout)), self._known.sets.get(number))
+
+    def _expose(self, layout: Layout) -> None:
+        """Raises PlatformUnavailableError where a node could not say yet where clients outside reach it."""
+        if names := exposing.missing(layout):
+            raise PlatformUnavailableError(f"node {layout.node.id}: Service {', '.join(names)} has no address yet")
 
     def _manifest(self, layout: Layout, identity: Identity) -> Document:
         """The StatefulSet of a node as it is wanted."""
@@ -254,6 +274,7 @@ class Hosted:
 
     def _restart(self, layout: Layout) -> None:
         """Give a node what is wanted of it now, and let its pod be made again."""
+        self._expose(layout)
         number, namespace = layout.node.id, self.key[0]
         known_set, known_pod = self._known.sets.get(number), self._known.pods.get(number)
         if known_set is None:

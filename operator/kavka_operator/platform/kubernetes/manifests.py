@@ -116,8 +116,8 @@ def shared(cluster: KafkaCluster) -> list[Document]:
         "ports": [_port("kafka", ports[0])],
     }
     return [
-        _service(cluster, nodes_service(name), host_names),
-        _service(cluster, bootstrap_service(name), bootstrap),
+        service(cluster, nodes_service(name), host_names),
+        service(cluster, bootstrap_service(name), bootstrap),
         network_policy(cluster),
     ]
 
@@ -184,7 +184,8 @@ def _owned(cluster: KafkaCluster, name: str) -> Document:
     return {"name": name, "namespace": cluster.metadata.namespace, "ownerReferences": [owner]}
 
 
-def _service(cluster: KafkaCluster, name: str, spec: Document) -> Document:
+def service(cluster: KafkaCluster, name: str, spec: Document) -> Document:
+    """A Service of a cluster."""
     metadata = {**_owned(cluster, name), "labels": labels_of(cluster.metadata.name)}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 

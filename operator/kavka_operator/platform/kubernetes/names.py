@@ -16,6 +16,7 @@ CLUSTER = "kavka.dev/cluster"
 POOL = "kavka.dev/pool"
 NODE_ID = "kavka.dev/node-id"
 VOLUME = "kavka.dev/volume"
+LISTENER = "kavka.dev/listener"
 ROLE = "kavka.dev/role-"  # and the role itself: a node may have two
 YES = "true"
 

@@ -15,7 +15,7 @@ from typing import Any
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.settings import dynamic
 from kavka_operator.platform.kubernetes.names import ASKED, SETTINGS, annotation
-from kavka_operator.platform.kubernetes.settings import Layout, of_pod
+from kavka_operator.platform.kubernetes.settings import Layout, of_pod, of_services
 from kavka_operator.platform.nodes import REPLICAS_MAX
 
 NONE_YET: Collection[str] = frozenset()
@@ -38,6 +38,7 @@ def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
         "image": spec.image,
         "resources": node.pool.resources,
         "pod": of_pod(layout),
+        "services": of_services(layout),
     }
     told = {name: value for name, value in asks.items() if value}
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

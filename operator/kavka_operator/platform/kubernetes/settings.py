@@ -6,8 +6,8 @@ new rendering when it is restarted for another reason.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -17,8 +17,9 @@ from kavka_operator.platform.kubernetes.names import host_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties
 
 DATA = "/var/lib/kavka"
+ADVERTISED = "advertised.listeners"
 RENDERED = (
-    "advertised.listeners",
+    ADVERTISED,
     "controller.quorum.bootstrap.servers",
     "kavka.admin.listener",
     "listeners",
@@ -28,14 +29,33 @@ RENDERED = (
 """Settings that the operator writes in its own way; what they follow from is told by the fingerprint alone."""
 
 
+HOST_IP = "$(KAVKA_HOST_IP)"
+"""Stands for the address of the machine that a pod is on; Kubernetes fills it into arguments when the pod starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Where clients outside reach a broker on a listener."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A node among all nodes of its cluster. `metadata` is the volume that holds the metadata log."""
+    """A node among all nodes of its cluster.
+
+    `metadata` is the volume that holds the metadata log; `outside` the addresses that its Services got, by listener.
+    """
 
     cluster: KafkaCluster
     nodes: Sequence[Node]
     node: Node
     metadata: str
+    outside: Mapping[str, Outside] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,7 +80,8 @@ class Layout:
     @property
     def address(self) -> str:
         """Where clients reach the node, or controllers each other."""
-        return told(self, self.clients[0]) if self.clients else f"{self.host}:{controller_port(self.cluster)}"
+        inside = [listener for listener in self.clients if listener.service is None]
+        return told(self, inside[0]) if inside else f"{self.host}:{controller_port(self.cluster)}"
 
     @property
     def bootstrap(self) -> str:
@@ -74,9 +95,15 @@ def client_listeners(cluster: KafkaCluster) -> list[Listener]:
 
 
 def among_nodes(cluster: KafkaCluster) -> Listener:
-    """The listener on which brokers talk to each other: the first that is not advertised under another address."""
+    """The listener on which brokers talk to each other: the first that leads nowhere else."""
     clients = client_listeners(cluster)
-    return next((listener for listener in clients if listener.advertised is None), clients[0])
+    inside = (listener for listener in clients if listener.advertised is None and listener.service is None)
+    return next(inside, clients[0])
+
+
+def exposed(cluster: KafkaCluster) -> list[Listener]:
+    """The listeners that clients outside reach by Services."""
+    return [listener for listener in client_listeners(cluster) if listener.service is not None]
 
 
 def controller_port(cluster: KafkaCluster) -> int:
@@ -87,9 +114,25 @@ def controller_port(cluster: KafkaCluster) -> int:
 
 def told(layout: Layout, listener: Listener) -> str:
     """What clients are told of a listener of a node."""
+    place = layout.outside.get(listener.name)
     if listener.advertised is None:
-        return f"{layout.host}:{listener.port}"
-    return listener.advertised.replace("{id}", str(layout.node.id)).replace("{port}", str(listener.port))
+        return str(place or f"{layout.host}:{listener.port}")
+    found = listener.advertised.replace("{id}", str(layout.node.id)).replace("{port}", str(listener.port))
+    return found if place is None else found.replace("{nodePort}", str(place.port))
+
+
+def advertised(layout: Layout) -> list[str]:
+    """What is told of the listeners of a node: to clients, and to the other controllers."""
+    urls = [f"{listener.name}://{told(layout, listener)}" for listener in layout.clients]
+    port = controller_port(layout.cluster)
+    return [*urls, *([f"{CONTROLLER}://{layout.host}:{port}"] if layout.node.is_controller else [])]
+
+
+def advertised_in(settings: str) -> dict[str, Outside]:
+    """What a text of server.properties tells of listeners, by their names."""
+    urls = parse_properties(settings).get(ADVERTISED, "").split(",")
+    pairs = [(url.partition("://")[0], url.partition("://")[2].rpartition(":")) for url in urls]
+    return {name: Outside(host, int(port)) for name, (host, _, port) in pairs if host and port.isdecimal()}
 
 
 def asked(layout: Layout) -> dict[str, str]:
@@ -109,19 +152,21 @@ def asked(layout: Layout) -> dict[str, str]:
 
 def properties(layout: Layout) -> str:
     """The text of server.properties."""
-    cluster, port = layout.cluster, controller_port(layout.cluster)
-    listeners = [(listener.name, listener.port, told(layout, listener)) for listener in layout.clients]
+    cluster = layout.cluster
+    listeners = [(listener.name, listener.port) for listener in layout.clients]
     if layout.node.is_controller:
-        listeners.append((CONTROLLER, port, f"{layout.host}:{port}"))
+        listeners.append((CONTROLLER, controller_port(cluster)))
     namespace = cluster.metadata.namespace
     controllers = [host_of(layout.name, namespace, node) for node in layout.nodes if node.is_controller]
     metrics = {"kavka.admin.listener": f":{cluster.spec.metrics.port}"} if cluster.spec.metrics.enabled else {}
     return format_properties(
         {
             **asked(layout),
-            "listeners": ",".join(f"{name}://:{port}" for name, port, _ in listeners),
-            "advertised.listeners": ",".join(f"{name}://{address}" for name, _, address in listeners),
-            "controller.quorum.bootstrap.servers": ",".join(f"{host}:{port}" for host in controllers),
+            "listeners": ",".join(f"{name}://:{port}" for name, port in listeners),
+            ADVERTISED: ",".join(url for url in advertised(layout) if HOST_IP not in url),
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{host}:{controller_port(cluster)}" for host in controllers
+            ),
             "log.dirs": ",".join(directory(volume) for volume in layout.volumes),
             "metadata.log.dir": directory(layout.metadata),
             **metrics,
@@ -139,9 +184,15 @@ def fingerprint(layout: Layout) -> str:
     spec, pool = layout.cluster.spec, layout.node.pool
     ports = [controller_port(layout.cluster), spec.metrics.port if spec.metrics.enabled else 0]
     told_of = [(listener.name, listener.port, listener.advertised) for listener in layout.clients]
-    asks = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, pool.resources]
+    asks: list[Any] = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, pool.resources]
+    asks += [outside] if (outside := of_services(layout)) else []
     asks += [asked_of_pod] if (asked_of_pod := of_pod(layout)) else []  # so that without any the hash stays as it was
     return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def of_services(layout: Layout) -> list[tuple[str, str]]:
+    """What clients outside are told of a node, by listener. A broker says it when it starts."""
+    return [(listener.name, told(layout, listener)) for listener in layout.clients if listener.service is not None]
 
 
 def of_pod(layout: Layout) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kavka_operator.api.stored import part
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes import seeing
+from kavka_operator.platform.kubernetes.exposing import outside
 from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
 from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
@@ -41,7 +42,13 @@ class Sight:
         firsts = {**cluster.status.first_ids, **known.pools}
         nodes = racked(nodes_of(cluster, firsts), known, machines)
         layouts = {
-            node.id: Layout(cluster, nodes, node, known.metadata_volume(node.id) or node.pool.storage.volumes[0].name)
+            node.id: Layout(
+                cluster,
+                nodes,
+                node,
+                known.metadata_volume(node.id) or node.pool.storage.volumes[0].name,
+                outside(cluster, known, node),
+            )
             for node in nodes
         }
         return cls(known, layouts, first_ids(cluster.spec.node_pools, firsts))

@@ -20,7 +20,10 @@ from kavka_operator.platform.kubernetes.names import (
 )
 from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import (
+    ADVERTISED,
+    HOST_IP,
     Layout,
+    advertised,
     controller_port,
     directory,
     fingerprint,
@@ -36,6 +39,7 @@ SCRATCH = "/tmp"  # noqa: S108 - a directory of the pod alone
 DIRECTORY_OPTION = "--directory-id="
 FORMAT, BROKER = "format", "broker"
 SETTINGS_VOLUME, SCRATCH_VOLUME = "kavka-settings", "kavka-tmp"
+HOST_IP_ENTRY = {"name": HOST_IP[2:-1], "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}
 RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
 
@@ -124,11 +128,18 @@ def _broker(layout: Layout, image: str) -> Document:
     ports += [("metrics", metrics.port)] if metrics.enabled else []
     return {
         "name": BROKER,
-        "args": ["run", "--config", CONFIG],
+        "args": ["run", "--config", CONFIG, *_overrides(layout)],
+        **({"env": [HOST_IP_ENTRY]} if _overrides(layout) else {}),
         **_container(layout, image),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
         **_probes(metrics.port if metrics.enabled else None, ports[0][1]),
     }
+
+
+def _overrides(layout: Layout) -> list[str]:
+    """What is known only when the pod has a machine, whose address Kubernetes fills in."""
+    urls = advertised(layout)
+    return [f"--override={ADVERTISED}={','.join(urls)}"] if any(HOST_IP in url for url in urls) else []
 
 
 def _probes(metrics: int | None, port: int) -> Document:
