@@ -150,7 +150,7 @@ def play(scene: Confined, namespaces: str) -> None:
 
 
 def play_pods(scene: Confined) -> None:
-    """Let the operator make nodes, expose them and no more, change an image, and take away what nobody wants any more."""
+    """Let the operator make nodes, expose them and no more, change an image, take away what is not wanted."""
     allow_pods(scene, 0)
     assert scene.kubernetes.apply(of_pods(5)).is_well
     scene.until(lambda: "FailedCreate" in message(scene))

@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 from tests.tidy.tree import ROOT
 
 OURS = {"kavka": None, "kavka-broker": "broker/kavka_broker", "kavka-operator": "operator/kavka_operator"}
+NOT_PACKED = ("README.md", "ruff.toml")
+"""Files beside the code that setuptools leaves out of a wheel."""
 PACKAGES_MAX = 8
 MEGABYTES_MAX = 15.0
 BROKER_PACKAGES_MAX = 4
@@ -37,7 +39,8 @@ def megabytes(name: str) -> float:
     """What a distribution takes on the disk; ours are installed in place."""
     own = OURS.get(name)
     if name in OURS:
-        paths = [path for path in (ROOT / own).rglob("*") if path.is_file()] if own else []
+        files = (ROOT / own).rglob("*") if own else ()
+        paths = [path for path in files if path.is_file() and path.name not in NOT_PACKED]
     else:
         paths = [Path(str(file.locate())) for file in metadata.files(name) or ()]
     return sum(path.stat().st_size for path in paths if path.suffix != ".pyc" and path.exists()) / 1e6

@@ -19,12 +19,7 @@ ONE_LINE_WIDTH = 100
 def module(schema: Schema) -> str:
     """The module of a message."""
     structs = "\n\n\n".join(render_struct(struct, schema) for struct in schema.structs)
-    return f'''"""{schema.name}: {summary(schema)}.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+    return f'''"""{schema.name}: {summary(schema)}."""
 
 from kavka_broker.protocol.message import {", ".join(imports(schema, structs))}
 
@@ -55,8 +50,7 @@ def render_struct(struct: Struct, schema: Schema) -> str:
     lines = [f"class {struct.name}({'Message' if is_message else 'Struct'}):"]
     lines += class_data(schema) if is_message else []
     names = [field.attribute for field in struct.fields]
-    lines += names_tuple("__match_args__", names)
-    lines += ["    __slots__ = __match_args__"]
+    lines += names_tuple("__slots__ = __match_args__", names)
     if struct.fields:
         lines += ["    SCHEMA = (", *(line for field in struct.fields for line in rows(field)), "    )", ""]
         lines += constructor(struct)
@@ -202,4 +196,5 @@ def left_out(schemas: list[Schema]) -> str:
 
 def package_head(package: str) -> str:
     what = f"the schemas of Kafka's {package} jar" if package else "Kafka's messages, one module each"
-    return f'"""{what[0].upper()}{what[1:]}. Generated; not edited by hand."""\n'
+    by = "Generated from Apache Kafka's schemas by tools/generate_messages; not edited by hand."
+    return f'"""{what[0].upper()}{what[1:]}.\n\n{by}\n"""\n'

@@ -1,1 +1,4 @@
-"""Kafka's messages, one module each. Generated; not edited by hand."""
+"""Kafka's messages, one module each.
+
+Generated from Apache Kafka's schemas by tools/generate_messages; not edited by hand.
+"""

@@ -1,16 +1,10 @@
-"""AddPartitionsToTxnRequest: request, key 24, versions 0 to 5, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AddPartitionsToTxnRequest: request, key 24, versions 0 to 5, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 5)),
         ("Partitions", "partitions", "[]int32", (0, 5)),
@@ -22,8 +16,13 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "transactional_id",
+        "producer_id",
+        "producer_epoch",
+        "verify_only",
+        "topics",
+    )
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5)),
         ("ProducerId", "producer_id", "int64", (4, 5)),
@@ -53,14 +52,13 @@ class AddPartitionsToTxnRequest(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "transactions",
         "v3_and_below_transactional_id",
         "v3_and_below_producer_id",
         "v3_and_below_producer_epoch",
         "v3_and_below_topics",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Transactions", "transactions", "[]AddPartitionsToTxnTransaction", (4, 5)),
         ("V3AndBelowTransactionalId", "v3_and_below_transactional_id", "string", (0, 3)),

@@ -1,16 +1,10 @@
-"""AddPartitionsToTxnResponse: response, key 24, versions 0 to 5, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AddPartitionsToTxnResponse: response, key 24, versions 0 to 5, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    __match_args__ = ("partition_index", "partition_error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "partition_error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 5)),
         ("PartitionErrorCode", "partition_error_code", "int16", (0, 5)),
@@ -22,8 +16,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    __match_args__ = ("name", "results_by_partition")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "results_by_partition")
     SCHEMA = (
         ("Name", "name", "string", (0, 5)),
         ("ResultsByPartition", "results_by_partition", "[]AddPartitionsToTxnPartitionResult", (0, 5)),
@@ -39,8 +32,7 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnResult(Struct):
-    __match_args__ = ("transactional_id", "topic_results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("transactional_id", "topic_results")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5)),
         ("TopicResults", "topic_results", "[]AddPartitionsToTxnTopicResult", (4, 5)),
@@ -61,13 +53,12 @@ class AddPartitionsToTxnResponse(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "results_by_transaction",
         "results_by_topic_v3_and_below",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5)),
         ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True),

@@ -1,16 +1,10 @@
-"""AddRaftVoterRequest: request, key 80, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AddRaftVoterRequest: request, key 80, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Host", "host", "string", (0, 1)),
@@ -29,7 +23,7 @@ class AddRaftVoterRequest(Message):
     API_KEY = 80
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "cluster_id",
         "timeout_ms",
         "voter_id",
@@ -37,7 +31,6 @@ class AddRaftVoterRequest(Message):
         "listeners",
         "ack_when_committed",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 1)),

@@ -1,9 +1,4 @@
-"""AllocateProducerIdsRequest: request, key 67, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AllocateProducerIdsRequest: request, key 67, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class AllocateProducerIdsRequest(Message):
     API_KEY = 67
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("broker_id", "broker_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "broker_epoch")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),

@@ -1,16 +1,10 @@
-"""AlterClientQuotasRequest: request, key 49, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterClientQuotasRequest: request, key 49, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __match_args__ = ("entity_type", "entity_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -22,8 +16,7 @@ class EntityData(Struct):
 
 
 class OpData(Struct):
-    __match_args__ = ("key", "value", "remove")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "value", "remove")
     SCHEMA = (
         ("Key", "key", "string", (0, 1)),
         ("Value", "value", "float64", (0, 1)),
@@ -37,8 +30,7 @@ class OpData(Struct):
 
 
 class EntryData(Struct):
-    __match_args__ = ("entity", "ops")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity", "ops")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1)),
         ("Ops", "ops", "[]OpData", (0, 1)),
@@ -55,8 +47,7 @@ class AlterClientQuotasRequest(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("entries", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entries", "validate_only")
     SCHEMA = (
         ("Entries", "entries", "[]EntryData", (0, 1)),
         ("ValidateOnly", "validate_only", "bool", (0, 1)),

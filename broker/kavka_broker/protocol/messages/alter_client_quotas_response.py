@@ -1,16 +1,10 @@
-"""AlterClientQuotasResponse: response, key 49, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterClientQuotasResponse: response, key 49, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __match_args__ = ("entity_type", "entity_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -22,8 +16,7 @@ class EntityData(Struct):
 
 
 class EntryData(Struct):
-    __match_args__ = ("error_code", "error_message", "entity")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message", "entity")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
@@ -47,8 +40,7 @@ class AlterClientQuotasResponse(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("throttle_time_ms", "entries")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "entries")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("Entries", "entries", "[]EntryData", (0, 1)),

@@ -1,16 +1,10 @@
-"""AlterConfigsRequest: request, key 33, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterConfigsRequest: request, key 33, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __match_args__ = ("name", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "value")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Value", "value", "string", (0, 2), (0, 2)),
@@ -22,8 +16,7 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __match_args__ = ("resource_type", "resource_name", "configs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 2)),
         ("ResourceName", "resource_name", "string", (0, 2)),
@@ -47,8 +40,7 @@ class AlterConfigsRequest(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("resources", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resources", "validate_only")
     SCHEMA = (
         ("Resources", "resources", "[]AlterConfigsResource", (0, 2)),
         ("ValidateOnly", "validate_only", "bool", (0, 2)),

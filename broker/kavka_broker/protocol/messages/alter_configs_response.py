@@ -1,16 +1,10 @@
-"""AlterConfigsResponse: response, key 33, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterConfigsResponse: response, key 33, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterConfigsResourceResponse(Struct):
-    __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
@@ -37,8 +31,7 @@ class AlterConfigsResponse(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "responses")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 2)),

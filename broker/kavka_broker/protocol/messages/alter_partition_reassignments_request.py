@@ -1,16 +1,10 @@
-"""AlterPartitionReassignmentsRequest: request, key 45, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterPartitionReassignmentsRequest: request, key 45, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartition(Struct):
-    __match_args__ = ("partition_index", "replicas")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "replicas")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None),
@@ -22,8 +16,7 @@ class ReassignablePartition(Struct):
 
 
 class ReassignableTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]ReassignablePartition", (0, 1)),
@@ -40,8 +33,7 @@ class AlterPartitionReassignmentsRequest(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000),
         (

@@ -1,16 +1,10 @@
-"""AlterPartitionReassignmentsResponse: response, key 45, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterPartitionReassignmentsResponse: response, key 45, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartitionResponse(Struct):
-    __match_args__ = ("partition_index", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code", "error_message")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -29,8 +23,7 @@ class ReassignablePartitionResponse(Struct):
 
 
 class ReassignableTopicResponse(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]ReassignablePartitionResponse", (0, 1)),
@@ -51,14 +44,13 @@ class AlterPartitionReassignmentsResponse(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "allow_replication_factor_change",
         "error_code",
         "error_message",
         "responses",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         (

@@ -1,16 +1,10 @@
-"""AlterPartitionRequest: request, key 56, versions 2 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterPartitionRequest: request, key 56, versions 2 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerState(Struct):
-    __match_args__ = ("broker_id", "broker_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "broker_epoch")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (3, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (3, 3), None, None, None, -1),
@@ -22,7 +16,7 @@ class BrokerState(Struct):
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "leader_epoch",
         "new_isr",
@@ -30,7 +24,6 @@ class PartitionData(Struct):
         "leader_recovery_state",
         "partition_epoch",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 3)),
         ("LeaderEpoch", "leader_epoch", "int32", (2, 3)),
@@ -58,8 +51,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
         ("Partitions", "partitions", "[]PartitionData", (2, 3)),
@@ -76,8 +68,7 @@ class AlterPartitionRequest(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("broker_id", "broker_epoch", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "topics")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (2, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (2, 3), None, None, None, -1),

@@ -1,15 +1,10 @@
-"""AlterPartitionResponse: response, key 56, versions 2 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterPartitionResponse: response, key 56, versions 2 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "error_code",
         "leader_id",
@@ -18,7 +13,6 @@ class PartitionData(Struct):
         "leader_recovery_state",
         "partition_epoch",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 3)),
         ("ErrorCode", "error_code", "int16", (2, 3)),
@@ -49,8 +43,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
         ("Partitions", "partitions", "[]PartitionData", (2, 3)),
@@ -67,8 +60,7 @@ class AlterPartitionResponse(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "error_code", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 3)),
         ("ErrorCode", "error_code", "int16", (2, 3)),

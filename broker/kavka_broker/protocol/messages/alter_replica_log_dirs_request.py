@@ -1,16 +1,10 @@
-"""AlterReplicaLogDirsRequest: request, key 34, versions 1 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterReplicaLogDirsRequest: request, key 34, versions 1 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("Partitions", "partitions", "[]int32", (1, 2)),
@@ -22,8 +16,7 @@ class AlterReplicaLogDirTopic(Struct):
 
 
 class AlterReplicaLogDir(Struct):
-    __match_args__ = ("path", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("path", "topics")
     SCHEMA = (
         ("Path", "path", "string", (1, 2)),
         ("Topics", "topics", "[]AlterReplicaLogDirTopic", (1, 2)),
@@ -40,8 +33,7 @@ class AlterReplicaLogDirsRequest(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("dirs",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("dirs",)
     SCHEMA = (
         ("Dirs", "dirs", "[]AlterReplicaLogDir", (1, 2)),
     )

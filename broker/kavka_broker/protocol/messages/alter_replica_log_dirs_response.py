@@ -1,16 +1,10 @@
-"""AlterReplicaLogDirsResponse: response, key 34, versions 1 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterReplicaLogDirsResponse: response, key 34, versions 1 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    __match_args__ = ("partition_index", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),
@@ -22,8 +16,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (1, 2)),
         ("Partitions", "partitions", "[]AlterReplicaLogDirPartitionResult", (1, 2)),
@@ -44,8 +37,7 @@ class AlterReplicaLogDirsResponse(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2)),
         ("Results", "results", "[]AlterReplicaLogDirTopicResult", (1, 2)),

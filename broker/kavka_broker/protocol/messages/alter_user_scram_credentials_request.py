@@ -1,16 +1,10 @@
-"""AlterUserScramCredentialsRequest: request, key 51, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterUserScramCredentialsRequest: request, key 51, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ScramCredentialDeletion(Struct):
-    __match_args__ = ("name", "mechanism")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "mechanism")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),
@@ -22,8 +16,7 @@ class ScramCredentialDeletion(Struct):
 
 
 class ScramCredentialUpsertion(Struct):
-    __match_args__ = ("name", "mechanism", "iterations", "salt", "salted_password")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "mechanism", "iterations", "salt", "salted_password")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),
@@ -53,8 +46,7 @@ class AlterUserScramCredentialsRequest(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("deletions", "upsertions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("deletions", "upsertions")
     SCHEMA = (
         ("Deletions", "deletions", "[]ScramCredentialDeletion", (0, 0)),
         ("Upsertions", "upsertions", "[]ScramCredentialUpsertion", (0, 0)),

@@ -1,16 +1,10 @@
-"""AlterUserScramCredentialsResponse: response, key 51, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AlterUserScramCredentialsResponse: response, key 51, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterUserScramCredentialsResult(Struct):
-    __match_args__ = ("user", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("user", "error_code", "error_message")
     SCHEMA = (
         ("User", "user", "string", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -29,8 +23,7 @@ class AlterUserScramCredentialsResponse(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("Results", "results", "[]AlterUserScramCredentialsResult", (0, 0)),

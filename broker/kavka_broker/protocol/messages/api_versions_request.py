@@ -1,9 +1,4 @@
-"""ApiVersionsRequest: request, key 18, versions 0 to 4, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ApiVersionsRequest: request, key 18, versions 0 to 4, flexible from 3."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ApiVersionsRequest(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __match_args__ = ("client_software_name", "client_software_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("client_software_name", "client_software_version")
     SCHEMA = (
         ("ClientSoftwareName", "client_software_name", "string", (3, 4), None, None, None, "", True),
         (

@@ -1,16 +1,10 @@
-"""ApiVersionsResponse: response, key 18, versions 0 to 4, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ApiVersionsResponse: response, key 18, versions 0 to 4, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ApiVersion(Struct):
-    __match_args__ = ("api_key", "min_version", "max_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("api_key", "min_version", "max_version")
     SCHEMA = (
         ("ApiKey", "api_key", "int16", (0, 4)),
         ("MinVersion", "min_version", "int16", (0, 4)),
@@ -24,8 +18,7 @@ class ApiVersion(Struct):
 
 
 class SupportedFeatureKey(Struct):
-    __match_args__ = ("name", "min_version", "max_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "min_version", "max_version")
     SCHEMA = (
         ("Name", "name", "string", (3, 4)),
         ("MinVersion", "min_version", "int16", (3, 4)),
@@ -39,8 +32,7 @@ class SupportedFeatureKey(Struct):
 
 
 class FinalizedFeatureKey(Struct):
-    __match_args__ = ("name", "max_version_level", "min_version_level")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "max_version_level", "min_version_level")
     SCHEMA = (
         ("Name", "name", "string", (3, 4)),
         ("MaxVersionLevel", "max_version_level", "int16", (3, 4)),
@@ -64,7 +56,7 @@ class ApiVersionsResponse(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "api_keys",
         "throttle_time_ms",
@@ -73,7 +65,6 @@ class ApiVersionsResponse(Message):
         "finalized_features",
         "zk_migration_ready",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 4)),
         ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4)),

@@ -1,16 +1,10 @@
-"""AssignReplicasToDirsRequest: request, key 73, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AssignReplicasToDirsRequest: request, key 73, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
@@ -20,8 +14,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]PartitionData", (0, 0)),
@@ -33,8 +26,7 @@ class TopicData(Struct):
 
 
 class DirectoryData(Struct):
-    __match_args__ = ("id", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("id", "topics")
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
         ("Topics", "topics", "[]TopicData", (0, 0)),
@@ -51,8 +43,7 @@ class AssignReplicasToDirsRequest(Message):
     API_KEY = 73
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("broker_id", "broker_epoch", "directories")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "directories")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),

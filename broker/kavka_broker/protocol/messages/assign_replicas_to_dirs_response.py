@@ -1,16 +1,10 @@
-"""AssignReplicasToDirsResponse: response, key 73, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AssignReplicasToDirsResponse: response, key 73, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -22,8 +16,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]PartitionData", (0, 0)),
@@ -35,8 +28,7 @@ class TopicData(Struct):
 
 
 class DirectoryData(Struct):
-    __match_args__ = ("id", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("id", "topics")
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
         ("Topics", "topics", "[]TopicData", (0, 0)),
@@ -53,8 +45,7 @@ class AssignReplicasToDirsResponse(Message):
     API_KEY = 73
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "directories")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "directories")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

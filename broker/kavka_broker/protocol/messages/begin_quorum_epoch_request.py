@@ -1,16 +1,15 @@
-"""BeginQuorumEpochRequest: request, key 53, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BeginQuorumEpochRequest: request, key 53, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "voter_directory_id",
+        "leader_id",
+        "leader_epoch",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True),
@@ -32,8 +31,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -45,8 +43,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -65,8 +62,7 @@ class BeginQuorumEpochRequest(Message):
     API_KEY = 53
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True),

@@ -1,16 +1,10 @@
-"""BeginQuorumEpochResponse: response, key 53, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BeginQuorumEpochResponse: response, key 53, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -32,8 +26,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -45,8 +38,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    __match_args__ = ("node_id", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -65,8 +57,7 @@ class BeginQuorumEpochResponse(Message):
     API_KEY = 53
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("error_code", "topics", "node_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("Topics", "topics", "[]TopicData", (0, 1)),

@@ -1,9 +1,4 @@
-"""BrokerHeartbeatRequest: request, key 63, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BrokerHeartbeatRequest: request, key 63, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,7 +9,7 @@ class BrokerHeartbeatRequest(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "broker_id",
         "broker_epoch",
         "current_metadata_offset",
@@ -23,7 +18,6 @@ class BrokerHeartbeatRequest(Message):
         "offline_log_dirs",
         "cordoned_log_dirs",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 2)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 2), None, None, None, -1),

@@ -1,9 +1,4 @@
-"""BrokerHeartbeatResponse: response, key 63, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BrokerHeartbeatResponse: response, key 63, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,14 +9,13 @@ class BrokerHeartbeatResponse(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "is_caught_up",
         "is_fenced",
         "should_shut_down",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),

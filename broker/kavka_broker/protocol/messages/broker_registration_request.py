@@ -1,16 +1,10 @@
-"""BrokerRegistrationRequest: request, key 62, versions 0 to 4, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BrokerRegistrationRequest: request, key 62, versions 0 to 4, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __match_args__ = ("name", "host", "port", "security_protocol")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("Host", "host", "string", (0, 4)),
@@ -32,8 +26,7 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    __match_args__ = ("name", "min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
@@ -57,7 +50,7 @@ class BrokerRegistrationRequest(Message):
     API_KEY = 62
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "broker_id",
         "cluster_id",
         "incarnation_id",
@@ -68,7 +61,6 @@ class BrokerRegistrationRequest(Message):
         "log_dirs",
         "previous_broker_epoch",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4)),
         ("ClusterId", "cluster_id", "string", (0, 4)),

@@ -1,9 +1,4 @@
-"""BrokerRegistrationResponse: response, key 62, versions 0 to 4, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BrokerRegistrationResponse: response, key 62, versions 0 to 4, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class BrokerRegistrationResponse(Message):
     API_KEY = 62
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "broker_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "broker_epoch")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4)),
         ("ErrorCode", "error_code", "int16", (0, 4)),

@@ -1,16 +1,10 @@
-"""ConsumerProtocolAssignment: data, versions 0 to 3, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerProtocolAssignment: data, versions 0 to 3, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 3)),
         ("Partitions", "partitions", "[]int32", (0, 3)),
@@ -25,8 +19,7 @@ class ConsumerProtocolAssignment(Message):
     NAME = "ConsumerProtocolAssignment"
     KIND = "data"
     VERSIONS = (0, 3)
-    __match_args__ = ("assigned_partitions", "user_data")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("assigned_partitions", "user_data")
     SCHEMA = (
         ("AssignedPartitions", "assigned_partitions", "[]TopicPartition", (0, 3)),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),

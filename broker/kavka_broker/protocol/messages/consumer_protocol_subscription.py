@@ -1,16 +1,10 @@
-"""ConsumerProtocolSubscription: data, versions 0 to 3, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerProtocolSubscription: data, versions 0 to 3, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (1, 3)),
         ("Partitions", "partitions", "[]int32", (1, 3)),
@@ -25,8 +19,13 @@ class ConsumerProtocolSubscription(Message):
     NAME = "ConsumerProtocolSubscription"
     KIND = "data"
     VERSIONS = (0, 3)
-    __match_args__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "topics",
+        "user_data",
+        "owned_partitions",
+        "generation_id",
+        "rack_id",
+    )
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 3)),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),

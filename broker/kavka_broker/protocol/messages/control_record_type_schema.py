@@ -1,9 +1,4 @@
-"""ControlRecordTypeSchema: data, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ControlRecordTypeSchema: data, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -12,8 +7,7 @@ class ControlRecordTypeSchema(Message):
     NAME = "ControlRecordTypeSchema"
     KIND = "data"
     VERSIONS = (0, 0)
-    __match_args__ = ("type",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("type",)
     SCHEMA = (
         ("Type", "type", "int16", (0, 0)),
     )

@@ -1,16 +1,10 @@
-"""ControllerRegistrationRequest: request, key 70, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ControllerRegistrationRequest: request, key 70, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __match_args__ = ("name", "host", "port", "security_protocol")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -32,8 +26,7 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    __match_args__ = ("name", "min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
@@ -57,14 +50,13 @@ class ControllerRegistrationRequest(Message):
     API_KEY = 70
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "controller_id",
         "incarnation_id",
         "zk_migration_ready",
         "listeners",
         "features",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ControllerId", "controller_id", "int32", (0, 0)),
         ("IncarnationId", "incarnation_id", "uuid", (0, 0)),

@@ -1,15 +1,10 @@
-"""CreateAclsRequest: request, key 30, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreateAclsRequest: request, key 30, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreation(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "resource_type",
         "resource_name",
         "resource_pattern_type",
@@ -18,7 +13,6 @@ class AclCreation(Struct):
         "operation",
         "permission_type",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 3)),
         ("ResourceName", "resource_name", "string", (1, 3)),
@@ -54,8 +48,7 @@ class CreateAclsRequest(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("creations",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("creations",)
     SCHEMA = (
         ("Creations", "creations", "[]AclCreation", (1, 3)),
     )

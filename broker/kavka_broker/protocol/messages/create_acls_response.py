@@ -1,16 +1,10 @@
-"""CreateAclsResponse: response, key 30, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreateAclsResponse: response, key 30, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreationResult(Struct):
-    __match_args__ = ("error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
@@ -27,8 +21,7 @@ class CreateAclsResponse(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("Results", "results", "[]AclCreationResult", (1, 3)),

@@ -1,16 +1,10 @@
-"""CreatePartitionsRequest: request, key 37, versions 0 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreatePartitionsRequest: request, key 37, versions 0 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsAssignment(Struct):
-    __match_args__ = ("broker_ids",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_ids",)
     SCHEMA = (
         ("BrokerIds", "broker_ids", "[]int32", (0, 3)),
     )
@@ -20,8 +14,7 @@ class CreatePartitionsAssignment(Struct):
 
 
 class CreatePartitionsTopic(Struct):
-    __match_args__ = ("name", "count", "assignments")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "count", "assignments")
     SCHEMA = (
         ("Name", "name", "string", (0, 3)),
         ("Count", "count", "int32", (0, 3)),
@@ -45,8 +38,7 @@ class CreatePartitionsRequest(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("topics", "timeout_ms", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "timeout_ms", "validate_only")
     SCHEMA = (
         ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 3)),

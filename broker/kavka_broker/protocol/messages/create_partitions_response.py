@@ -1,16 +1,10 @@
-"""CreatePartitionsResponse: response, key 37, versions 0 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreatePartitionsResponse: response, key 37, versions 0 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsTopicResult(Struct):
-    __match_args__ = ("name", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "error_code", "error_message")
     SCHEMA = (
         ("Name", "name", "string", (0, 3)),
         ("ErrorCode", "error_code", "int16", (0, 3)),
@@ -34,8 +28,7 @@ class CreatePartitionsResponse(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3)),
         ("Results", "results", "[]CreatePartitionsTopicResult", (0, 3)),

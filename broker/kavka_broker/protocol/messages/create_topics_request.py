@@ -1,16 +1,10 @@
-"""CreateTopicsRequest: request, key 19, versions 2 to 7, flexible from 5.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreateTopicsRequest: request, key 19, versions 2 to 7, flexible from 5."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatableReplicaAssignment(Struct):
-    __match_args__ = ("partition_index", "broker_ids")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "broker_ids")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 7)),
         ("BrokerIds", "broker_ids", "[]int32", (2, 7)),
@@ -22,8 +16,7 @@ class CreatableReplicaAssignment(Struct):
 
 
 class CreatableTopicConfig(Struct):
-    __match_args__ = ("name", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "value")
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("Value", "value", "string", (2, 7), (2, 7)),
@@ -35,8 +28,13 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    __match_args__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "name",
+        "num_partitions",
+        "replication_factor",
+        "assignments",
+        "configs",
+    )
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("NumPartitions", "num_partitions", "int32", (2, 7)),
@@ -66,8 +64,7 @@ class CreateTopicsRequest(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __match_args__ = ("topics", "timeout_ms", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "timeout_ms", "validate_only")
     SCHEMA = (
         ("Topics", "topics", "[]CreatableTopic", (2, 7)),
         ("timeoutMs", "timeout_ms", "int32", (2, 7), None, None, None, 60000),

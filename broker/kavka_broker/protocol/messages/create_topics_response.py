@@ -1,16 +1,10 @@
-"""CreateTopicsResponse: response, key 19, versions 2 to 7, flexible from 5.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""CreateTopicsResponse: response, key 19, versions 2 to 7, flexible from 5."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class CreatableTopicConfigs(Struct):
-    __match_args__ = ("name", "value", "read_only", "config_source", "is_sensitive")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "value", "read_only", "config_source", "is_sensitive")
     SCHEMA = (
         ("Name", "name", "string", (5, 7)),
         ("Value", "value", "string", (5, 7), (5, 7)),
@@ -35,7 +29,7 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "name",
         "topic_id",
         "error_code",
@@ -45,7 +39,6 @@ class CreatableTopicResult(Struct):
         "replication_factor",
         "configs",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True),
@@ -87,8 +80,7 @@ class CreateTopicsResponse(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True),
         ("Topics", "topics", "[]CreatableTopicResult", (2, 7)),

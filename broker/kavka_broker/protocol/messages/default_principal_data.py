@@ -1,9 +1,4 @@
-"""DefaultPrincipalData: data, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DefaultPrincipalData: data, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class DefaultPrincipalData(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("type", "name", "token_authenticated")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("type", "name", "token_authenticated")
     SCHEMA = (
         ("Type", "type", "string", (0, 0)),
         ("Name", "name", "string", (0, 0)),

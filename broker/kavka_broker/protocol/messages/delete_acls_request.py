@@ -1,15 +1,10 @@
-"""DeleteAclsRequest: request, key 31, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteAclsRequest: request, key 31, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsFilter(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "resource_type_filter",
         "resource_name_filter",
         "pattern_type_filter",
@@ -18,7 +13,6 @@ class DeleteAclsFilter(Struct):
         "operation",
         "permission_type",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceTypeFilter", "resource_type_filter", "int8", (1, 3)),
         ("ResourceNameFilter", "resource_name_filter", "string", (1, 3), (1, 3)),
@@ -54,8 +48,7 @@ class DeleteAclsRequest(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("filters",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("filters",)
     SCHEMA = (
         ("Filters", "filters", "[]DeleteAclsFilter", (1, 3)),
     )

@@ -1,15 +1,10 @@
-"""DeleteAclsResponse: response, key 31, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteAclsResponse: response, key 31, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsMatchingAcl(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "error_message",
         "resource_type",
@@ -20,7 +15,6 @@ class DeleteAclsMatchingAcl(Struct):
         "operation",
         "permission_type",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
@@ -57,8 +51,7 @@ class DeleteAclsMatchingAcl(Struct):
 
 
 class DeleteAclsFilterResult(Struct):
-    __match_args__ = ("error_code", "error_message", "matching_acls")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message", "matching_acls")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
@@ -82,8 +75,7 @@ class DeleteAclsResponse(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "filter_results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "filter_results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("FilterResults", "filter_results", "[]DeleteAclsFilterResult", (1, 3)),

@@ -1,9 +1,4 @@
-"""DeleteGroupsRequest: request, key 42, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteGroupsRequest: request, key 42, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class DeleteGroupsRequest(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("groups_names",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("groups_names",)
     SCHEMA = (
         ("GroupsNames", "groups_names", "[]string", (0, 2)),
     )

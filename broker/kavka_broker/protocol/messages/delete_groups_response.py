@@ -1,16 +1,10 @@
-"""DeleteGroupsResponse: response, key 42, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteGroupsResponse: response, key 42, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeletableGroupResult(Struct):
-    __match_args__ = ("group_id", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "error_code")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -27,8 +21,7 @@ class DeleteGroupsResponse(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Results", "results", "[]DeletableGroupResult", (0, 2)),

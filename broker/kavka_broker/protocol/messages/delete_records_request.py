@@ -1,16 +1,10 @@
-"""DeleteRecordsRequest: request, key 21, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteRecordsRequest: request, key 21, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartition(Struct):
-    __match_args__ = ("partition_index", "offset")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "offset")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("Offset", "offset", "int64", (0, 2)),
@@ -22,8 +16,7 @@ class DeleteRecordsPartition(Struct):
 
 
 class DeleteRecordsTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Partitions", "partitions", "[]DeleteRecordsPartition", (0, 2)),
@@ -40,8 +33,7 @@ class DeleteRecordsRequest(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("topics", "timeout_ms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "timeout_ms")
     SCHEMA = (
         ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 2)),

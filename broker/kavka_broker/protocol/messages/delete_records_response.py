@@ -1,16 +1,10 @@
-"""DeleteRecordsResponse: response, key 21, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteRecordsResponse: response, key 21, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartitionResult(Struct):
-    __match_args__ = ("partition_index", "low_watermark", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "low_watermark", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("LowWatermark", "low_watermark", "int64", (0, 2)),
@@ -29,8 +23,7 @@ class DeleteRecordsPartitionResult(Struct):
 
 
 class DeleteRecordsTopicResult(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Partitions", "partitions", "[]DeleteRecordsPartitionResult", (0, 2)),
@@ -51,8 +44,7 @@ class DeleteRecordsResponse(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Topics", "topics", "[]DeleteRecordsTopicResult", (0, 2)),

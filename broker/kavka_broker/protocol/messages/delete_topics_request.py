@@ -1,16 +1,10 @@
-"""DeleteTopicsRequest: request, key 20, versions 1 to 6, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteTopicsRequest: request, key 20, versions 1 to 6, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeleteTopicState(Struct):
-    __match_args__ = ("name", "topic_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id")
     SCHEMA = (
         ("Name", "name", "string", (6, 6), (6, 6), None, None, None),
         ("TopicId", "topic_id", "uuid", (6, 6)),
@@ -27,8 +21,7 @@ class DeleteTopicsRequest(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("topics", "topic_names", "timeout_ms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "topic_names", "timeout_ms")
     SCHEMA = (
         ("Topics", "topics", "[]DeleteTopicState", (6, 6)),
         ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True),

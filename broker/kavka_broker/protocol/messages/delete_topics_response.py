@@ -1,16 +1,10 @@
-"""DeleteTopicsResponse: response, key 20, versions 1 to 6, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DeleteTopicsResponse: response, key 20, versions 1 to 6, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeletableTopicResult(Struct):
-    __match_args__ = ("name", "topic_id", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "error_code", "error_message")
     SCHEMA = (
         ("Name", "name", "string", (1, 6), (6, 6)),
         ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True),
@@ -37,8 +31,7 @@ class DeleteTopicsResponse(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("throttle_time_ms", "responses")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("Responses", "responses", "[]DeletableTopicResult", (1, 6)),

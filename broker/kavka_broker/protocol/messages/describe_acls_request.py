@@ -1,9 +1,4 @@
-"""DescribeAclsRequest: request, key 29, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeAclsRequest: request, key 29, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,7 +9,7 @@ class DescribeAclsRequest(Message):
     API_KEY = 29
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "resource_type_filter",
         "resource_name_filter",
         "pattern_type_filter",
@@ -23,7 +18,6 @@ class DescribeAclsRequest(Message):
         "operation",
         "permission_type",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ResourceTypeFilter", "resource_type_filter", "int8", (1, 3)),
         ("ResourceNameFilter", "resource_name_filter", "string", (1, 3), (1, 3)),

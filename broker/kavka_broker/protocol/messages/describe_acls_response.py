@@ -1,16 +1,10 @@
-"""DescribeAclsResponse: response, key 29, versions 1 to 3, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeAclsResponse: response, key 29, versions 1 to 3, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclDescription(Struct):
-    __match_args__ = ("principal", "host", "operation", "permission_type")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("principal", "host", "operation", "permission_type")
     SCHEMA = (
         ("Principal", "principal", "string", (1, 3)),
         ("Host", "host", "string", (1, 3)),
@@ -32,8 +26,7 @@ class AclDescription(Struct):
 
 
 class DescribeAclsResource(Struct):
-    __match_args__ = ("resource_type", "resource_name", "pattern_type", "acls")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_type", "resource_name", "pattern_type", "acls")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 3)),
         ("ResourceName", "resource_name", "string", (1, 3)),
@@ -60,8 +53,7 @@ class DescribeAclsResponse(Message):
     API_KEY = 29
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "resources")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "resources")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("ErrorCode", "error_code", "int16", (1, 3)),

@@ -1,16 +1,10 @@
-"""DescribeClientQuotasRequest: request, key 48, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeClientQuotasRequest: request, key 48, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ComponentData(Struct):
-    __match_args__ = ("entity_type", "match_type", "match")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity_type", "match_type", "match")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("MatchType", "match_type", "int8", (0, 1)),
@@ -29,8 +23,7 @@ class DescribeClientQuotasRequest(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("components", "strict")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("components", "strict")
     SCHEMA = (
         ("Components", "components", "[]ComponentData", (0, 1)),
         ("Strict", "strict", "bool", (0, 1)),

@@ -1,16 +1,10 @@
-"""DescribeClientQuotasResponse: response, key 48, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeClientQuotasResponse: response, key 48, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __match_args__ = ("entity_type", "entity_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -22,8 +16,7 @@ class EntityData(Struct):
 
 
 class ValueData(Struct):
-    __match_args__ = ("key", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 1)),
         ("Value", "value", "float64", (0, 1)),
@@ -35,8 +28,7 @@ class ValueData(Struct):
 
 
 class EntryData(Struct):
-    __match_args__ = ("entity", "values")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity", "values")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1)),
         ("Values", "values", "[]ValueData", (0, 1)),
@@ -53,8 +45,7 @@ class DescribeClientQuotasResponse(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "entries")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "entries")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),

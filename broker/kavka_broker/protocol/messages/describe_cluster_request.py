@@ -1,9 +1,4 @@
-"""DescribeClusterRequest: request, key 60, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeClusterRequest: request, key 60, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,12 +9,11 @@ class DescribeClusterRequest(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "include_cluster_authorized_operations",
         "endpoint_type",
         "include_fenced_brokers",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         (
             "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",

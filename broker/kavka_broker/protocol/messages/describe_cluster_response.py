@@ -1,16 +1,10 @@
-"""DescribeClusterResponse: response, key 60, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeClusterResponse: response, key 60, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeClusterBroker(Struct):
-    __match_args__ = ("broker_id", "host", "port", "rack", "is_fenced")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "host", "port", "rack", "is_fenced")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 2)),
         ("Host", "host", "string", (0, 2)),
@@ -40,7 +34,7 @@ class DescribeClusterResponse(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -50,7 +44,6 @@ class DescribeClusterResponse(Message):
         "brokers",
         "cluster_authorized_operations",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),

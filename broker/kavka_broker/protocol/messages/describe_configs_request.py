@@ -1,16 +1,10 @@
-"""DescribeConfigsRequest: request, key 32, versions 1 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeConfigsRequest: request, key 32, versions 1 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsResource(Struct):
-    __match_args__ = ("resource_type", "resource_name", "configuration_keys")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_type", "resource_name", "configuration_keys")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 4)),
         ("ResourceName", "resource_name", "string", (1, 4)),
@@ -34,8 +28,7 @@ class DescribeConfigsRequest(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("resources", "include_synonyms", "include_documentation")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resources", "include_synonyms", "include_documentation")
     SCHEMA = (
         ("Resources", "resources", "[]DescribeConfigsResource", (1, 4)),
         ("IncludeSynonyms", "include_synonyms", "bool", (1, 4)),

@@ -1,16 +1,10 @@
-"""DescribeConfigsResponse: response, key 32, versions 1 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeConfigsResponse: response, key 32, versions 1 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsSynonym(Struct):
-    __match_args__ = ("name", "value", "source")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "value", "source")
     SCHEMA = (
         ("Name", "name", "string", (1, 4)),
         ("Value", "value", "string", (1, 4), (1, 4)),
@@ -24,7 +18,7 @@ class DescribeConfigsSynonym(Struct):
 
 
 class DescribeConfigsResourceResult(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "name",
         "value",
         "read_only",
@@ -34,7 +28,6 @@ class DescribeConfigsResourceResult(Struct):
         "config_type",
         "documentation",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Name", "name", "string", (1, 4)),
         ("Value", "value", "string", (1, 4), (1, 4)),
@@ -68,8 +61,13 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsResult(Struct):
-    __match_args__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "error_code",
+        "error_message",
+        "resource_type",
+        "resource_name",
+        "configs",
+    )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 4)),
         ("ErrorMessage", "error_message", "string", (1, 4), (1, 4)),
@@ -99,8 +97,7 @@ class DescribeConfigsResponse(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("throttle_time_ms", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4)),
         ("Results", "results", "[]DescribeConfigsResult", (1, 4)),

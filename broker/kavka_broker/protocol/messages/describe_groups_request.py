@@ -1,9 +1,4 @@
-"""DescribeGroupsRequest: request, key 15, versions 0 to 6, flexible from 5.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeGroupsRequest: request, key 15, versions 0 to 6, flexible from 5."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class DescribeGroupsRequest(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __match_args__ = ("groups", "include_authorized_operations")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("groups", "include_authorized_operations")
     SCHEMA = (
         ("Groups", "groups", "[]string", (0, 6)),
         ("IncludeAuthorizedOperations", "include_authorized_operations", "bool", (3, 6)),

@@ -1,15 +1,10 @@
-"""DescribeGroupsResponse: response, key 15, versions 0 to 6, flexible from 5.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeGroupsResponse: response, key 15, versions 0 to 6, flexible from 5."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribedGroupMember(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "member_id",
         "group_instance_id",
         "client_id",
@@ -17,7 +12,6 @@ class DescribedGroupMember(Struct):
         "member_metadata",
         "member_assignment",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 6)),
         ("GroupInstanceId", "group_instance_id", "string", (4, 6), (4, 6), None, None, None, True),
@@ -45,7 +39,7 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "error_message",
         "group_id",
@@ -55,7 +49,6 @@ class DescribedGroup(Struct):
         "members",
         "authorized_operations",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 6)),
         ("ErrorMessage", "error_message", "string", (6, 6), (6, 6), None, None, None),
@@ -97,8 +90,7 @@ class DescribeGroupsResponse(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __match_args__ = ("throttle_time_ms", "groups")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("Groups", "groups", "[]DescribedGroup", (0, 6)),

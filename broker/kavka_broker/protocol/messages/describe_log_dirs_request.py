@@ -1,16 +1,10 @@
-"""DescribeLogDirsRequest: request, key 35, versions 1 to 5, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeLogDirsRequest: request, key 35, versions 1 to 5, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribableLogDirTopic(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (1, 5)),
         ("Partitions", "partitions", "[]int32", (1, 5)),
@@ -27,8 +21,7 @@ class DescribeLogDirsRequest(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("topics",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]DescribableLogDirTopic", (1, 5), (1, 5)),
     )

@@ -1,16 +1,15 @@
-"""DescribeLogDirsResponse: response, key 35, versions 1 to 5, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeLogDirsResponse: response, key 35, versions 1 to 5, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeLogDirsPartition(Struct):
-    __match_args__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "partition_size",
+        "offset_lag",
+        "is_future_key",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 5)),
         ("PartitionSize", "partition_size", "int64", (1, 5)),
@@ -32,8 +31,7 @@ class DescribeLogDirsPartition(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 5)),
         ("Partitions", "partitions", "[]DescribeLogDirsPartition", (1, 5)),
@@ -45,7 +43,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "log_dir",
         "topics",
@@ -53,7 +51,6 @@ class DescribeLogDirsResult(Struct):
         "usable_bytes",
         "is_cordoned",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 5)),
         ("LogDir", "log_dir", "string", (1, 5)),
@@ -86,8 +83,7 @@ class DescribeLogDirsResponse(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "error_code", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5)),
         ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, True),

@@ -1,16 +1,10 @@
-"""DescribeProducersRequest: request, key 61, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeProducersRequest: request, key 61, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __match_args__ = ("name", "partition_indexes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
@@ -27,8 +21,7 @@ class DescribeProducersRequest(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topics",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0)),
     )

@@ -1,15 +1,10 @@
-"""DescribeProducersResponse: response, key 61, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeProducersResponse: response, key 61, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerState(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "producer_id",
         "producer_epoch",
         "last_sequence",
@@ -17,7 +12,6 @@ class ProducerState(Struct):
         "coordinator_epoch",
         "current_txn_start_offset",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (0, 0)),
         ("ProducerEpoch", "producer_epoch", "int32", (0, 0)),
@@ -45,8 +39,12 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    __match_args__ = ("partition_index", "error_code", "error_message", "active_producers")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "error_code",
+        "error_message",
+        "active_producers",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -68,8 +66,7 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]PartitionResponse", (0, 0)),
@@ -86,8 +83,7 @@ class DescribeProducersResponse(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("Topics", "topics", "[]TopicResponse", (0, 0)),

@@ -1,16 +1,10 @@
-"""DescribeQuorumRequest: request, key 55, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeQuorumRequest: request, key 55, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
     )
@@ -20,8 +14,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -38,8 +31,7 @@ class DescribeQuorumRequest(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topics",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicData", (0, 2)),
     )

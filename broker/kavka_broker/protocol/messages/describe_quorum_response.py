@@ -1,22 +1,16 @@
-"""DescribeQuorumResponse: response, key 55, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeQuorumResponse: response, key 55, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaState(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "replica_id",
         "replica_directory_id",
         "log_end_offset",
         "last_fetch_timestamp",
         "last_caught_up_timestamp",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (0, 2)),
         ("ReplicaDirectoryId", "replica_directory_id", "uuid", (2, 2)),
@@ -44,7 +38,7 @@ class ReplicaState(Struct):
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "error_code",
         "error_message",
@@ -54,7 +48,6 @@ class PartitionData(Struct):
         "current_voters",
         "observers",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -88,8 +81,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -101,8 +93,7 @@ class TopicData(Struct):
 
 
 class Listener(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (2, 2)),
         ("Host", "host", "string", (2, 2)),
@@ -116,8 +107,7 @@ class Listener(Struct):
 
 
 class Node(Struct):
-    __match_args__ = ("node_id", "listeners")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "listeners")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (2, 2)),
         ("Listeners", "listeners", "[]Listener", (2, 2)),
@@ -134,8 +124,7 @@ class DescribeQuorumResponse(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("error_code", "error_message", "topics", "nodes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message", "topics", "nodes")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True),

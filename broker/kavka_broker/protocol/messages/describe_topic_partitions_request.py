@@ -1,16 +1,10 @@
-"""DescribeTopicPartitionsRequest: request, key 75, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeTopicPartitionsRequest: request, key 75, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __match_args__ = ("name",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
     )
@@ -20,8 +14,7 @@ class TopicRequest(Struct):
 
 
 class Cursor(Struct):
-    __match_args__ = ("topic_name", "partition_index")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partition_index")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
@@ -38,8 +31,7 @@ class DescribeTopicPartitionsRequest(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topics", "response_partition_limit", "cursor")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "response_partition_limit", "cursor")
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0)),
         (

@@ -1,15 +1,10 @@
-"""DescribeTopicPartitionsResponse: response, key 75, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeTopicPartitionsResponse: response, key 75, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "partition_index",
         "leader_id",
@@ -20,7 +15,6 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         "last_known_elr",
         "offline_replicas",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
@@ -60,7 +54,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "name",
         "topic_id",
@@ -68,7 +62,6 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         "partitions",
         "topic_authorized_operations",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("Name", "name", "string", (0, 0), (0, 0)),
@@ -99,8 +92,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class Cursor(Struct):
-    __match_args__ = ("topic_name", "partition_index")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partition_index")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
@@ -117,8 +109,7 @@ class DescribeTopicPartitionsResponse(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "topics", "next_cursor")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics", "next_cursor")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),
         ("Topics", "topics", "[]DescribeTopicPartitionsResponseTopic", (0, 0)),

@@ -1,9 +1,4 @@
-"""DescribeTransactionsRequest: request, key 65, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeTransactionsRequest: request, key 65, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class DescribeTransactionsRequest(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("transactional_ids",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("transactional_ids",)
     SCHEMA = (
         ("TransactionalIds", "transactional_ids", "[]string", (0, 0)),
     )

@@ -1,16 +1,10 @@
-"""DescribeTransactionsResponse: response, key 65, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeTransactionsResponse: response, key 65, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -22,7 +16,7 @@ class TopicData(Struct):
 
 
 class TransactionState(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "transactional_id",
         "transaction_state",
@@ -32,7 +26,6 @@ class TransactionState(Struct):
         "producer_epoch",
         "topics",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("TransactionalId", "transactional_id", "string", (0, 0)),
@@ -71,8 +64,7 @@ class DescribeTransactionsResponse(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "transaction_states")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "transaction_states")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("TransactionStates", "transaction_states", "[]TransactionState", (0, 0)),

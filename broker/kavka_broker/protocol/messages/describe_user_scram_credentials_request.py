@@ -1,16 +1,10 @@
-"""DescribeUserScramCredentialsRequest: request, key 50, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeUserScramCredentialsRequest: request, key 50, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UserName(Struct):
-    __match_args__ = ("name",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
     )
@@ -25,8 +19,7 @@ class DescribeUserScramCredentialsRequest(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("users",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("users",)
     SCHEMA = (
         ("Users", "users", "[]UserName", (0, 0), (0, 0)),
     )

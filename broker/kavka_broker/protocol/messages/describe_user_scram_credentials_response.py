@@ -1,16 +1,10 @@
-"""DescribeUserScramCredentialsResponse: response, key 50, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DescribeUserScramCredentialsResponse: response, key 50, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CredentialInfo(Struct):
-    __match_args__ = ("mechanism", "iterations")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("mechanism", "iterations")
     SCHEMA = (
         ("Mechanism", "mechanism", "int8", (0, 0)),
         ("Iterations", "iterations", "int32", (0, 0)),
@@ -22,8 +16,7 @@ class CredentialInfo(Struct):
 
 
 class DescribeUserScramCredentialsResult(Struct):
-    __match_args__ = ("user", "error_code", "error_message", "credential_infos")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("user", "error_code", "error_message", "credential_infos")
     SCHEMA = (
         ("User", "user", "string", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -50,8 +43,7 @@ class DescribeUserScramCredentialsResponse(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

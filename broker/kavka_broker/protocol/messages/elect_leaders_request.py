@@ -1,16 +1,10 @@
-"""ElectLeadersRequest: request, key 43, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ElectLeadersRequest: request, key 43, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 2)),
         ("Partitions", "partitions", "[]int32", (0, 2)),
@@ -27,8 +21,7 @@ class ElectLeadersRequest(Message):
     API_KEY = 43
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("election_type", "topic_partitions", "timeout_ms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("election_type", "topic_partitions", "timeout_ms")
     SCHEMA = (
         ("ElectionType", "election_type", "int8", (1, 2)),
         ("TopicPartitions", "topic_partitions", "[]TopicPartitions", (0, 2), (0, 2)),

@@ -1,16 +1,10 @@
-"""ElectLeadersResponse: response, key 43, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ElectLeadersResponse: response, key 43, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionResult(Struct):
-    __match_args__ = ("partition_id", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_id", "error_code", "error_message")
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -29,8 +23,7 @@ class PartitionResult(Struct):
 
 
 class ReplicaElectionResult(Struct):
-    __match_args__ = ("topic", "partition_result")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partition_result")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 2)),
         ("PartitionResult", "partition_result", "[]PartitionResult", (0, 2)),
@@ -47,8 +40,7 @@ class ElectLeadersResponse(Message):
     API_KEY = 43
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("throttle_time_ms", "error_code", "replica_election_results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "replica_election_results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),

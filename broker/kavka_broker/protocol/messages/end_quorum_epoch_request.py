@@ -1,16 +1,10 @@
-"""EndQuorumEpochRequest: request, key 54, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""EndQuorumEpochRequest: request, key 54, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaInfo(Struct):
-    __match_args__ = ("candidate_id", "candidate_directory_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("candidate_id", "candidate_directory_id")
     SCHEMA = (
         ("CandidateId", "candidate_id", "int32", (1, 1)),
         ("CandidateDirectoryId", "candidate_directory_id", "uuid", (1, 1)),
@@ -22,14 +16,13 @@ class ReplicaInfo(Struct):
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "leader_id",
         "leader_epoch",
         "preferred_successors",
         "preferred_candidates",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("LeaderId", "leader_id", "int32", (0, 1)),
@@ -60,8 +53,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -73,8 +65,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -93,8 +84,7 @@ class EndQuorumEpochRequest(Message):
     API_KEY = 54
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("cluster_id", "topics", "leader_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("cluster_id", "topics", "leader_endpoints")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("Topics", "topics", "[]TopicData", (0, 1)),

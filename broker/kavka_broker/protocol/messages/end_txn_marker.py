@@ -1,9 +1,4 @@
-"""EndTxnMarker: data, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""EndTxnMarker: data, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -12,8 +7,7 @@ class EndTxnMarker(Message):
     NAME = "EndTxnMarker"
     KIND = "data"
     VERSIONS = (0, 0)
-    __match_args__ = ("coordinator_epoch",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("coordinator_epoch",)
     SCHEMA = (
         ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0)),
     )

@@ -1,9 +1,4 @@
-"""EnvelopeRequest: request, key 58, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""EnvelopeRequest: request, key 58, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class EnvelopeRequest(Message):
     API_KEY = 58
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("request_data", "request_principal", "client_host_address")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("request_data", "request_principal", "client_host_address")
     SCHEMA = (
         ("RequestData", "request_data", "bytes", (0, 0)),
         ("RequestPrincipal", "request_principal", "bytes", (0, 0), (0, 0)),

@@ -1,9 +1,4 @@
-"""EnvelopeResponse: response, key 58, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""EnvelopeResponse: response, key 58, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class EnvelopeResponse(Message):
     API_KEY = 58
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("response_data", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("response_data", "error_code")
     SCHEMA = (
         ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None),
         ("ErrorCode", "error_code", "int16", (0, 0)),

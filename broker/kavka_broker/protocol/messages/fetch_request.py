@@ -1,16 +1,10 @@
-"""FetchRequest: request, key 1, versions 4 to 18, flexible from 12.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FetchRequest: request, key 1, versions 4 to 18, flexible from 12."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class ReplicaState(Struct):
-    __match_args__ = ("replica_id", "replica_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("replica_id", "replica_epoch")
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (15, 18), None, None, None, -1),
         ("ReplicaEpoch", "replica_epoch", "int64", (15, 18), None, None, None, -1),
@@ -25,7 +19,7 @@ DEFAULT_REPLICA_STATE = frozen(ReplicaState)
 
 
 class FetchPartition(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition",
         "current_leader_epoch",
         "fetch_offset",
@@ -35,7 +29,6 @@ class FetchPartition(Struct):
         "replica_directory_id",
         "high_watermark",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (4, 18)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (9, 18), None, None, None, -1, True),
@@ -75,8 +68,7 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    __match_args__ = ("topic", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -95,8 +87,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    __match_args__ = ("topic", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (7, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -120,7 +111,7 @@ class FetchRequest(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "cluster_id",
         "replica_id",
         "replica_state",
@@ -134,7 +125,6 @@ class FetchRequest(Message):
         "forgotten_topics_data",
         "rack_id",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (12, 18), (12, 18), (12, 18), 0, None, True),
         ("ReplicaId", "replica_id", "int32", (4, 14), None, None, None, -1),

@@ -1,16 +1,10 @@
-"""FetchResponse: response, key 1, versions 4 to 18, flexible from 12.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FetchResponse: response, key 1, versions 4 to 18, flexible from 12."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct, frozen
 
 
 class EpochEndOffset(Struct):
-    __match_args__ = ("epoch", "end_offset")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("epoch", "end_offset")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (12, 18), None, None, None, -1),
         ("EndOffset", "end_offset", "int64", (12, 18), None, None, None, -1),
@@ -25,8 +19,7 @@ DEFAULT_EPOCH_END_OFFSET = frozen(EpochEndOffset)
 
 
 class LeaderIdAndEpoch(Struct):
-    __match_args__ = ("leader_id", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (12, 18), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (12, 18), None, None, None, -1),
@@ -41,8 +34,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class SnapshotId(Struct):
-    __match_args__ = ("end_offset", "epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (4, 18), None, None, None, -1),
         ("Epoch", "epoch", "int32", (4, 18), None, None, None, -1),
@@ -57,8 +49,7 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class AbortedTransaction(Struct):
-    __match_args__ = ("producer_id", "first_offset")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("producer_id", "first_offset")
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (4, 18)),
         ("FirstOffset", "first_offset", "int64", (4, 18)),
@@ -70,7 +61,7 @@ class AbortedTransaction(Struct):
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "error_code",
         "high_watermark",
@@ -83,7 +74,6 @@ class PartitionData(Struct):
         "preferred_read_replica",
         "records",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (4, 18)),
         ("ErrorCode", "error_code", "int16", (4, 18)),
@@ -129,8 +119,7 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    __match_args__ = ("topic", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -149,8 +138,7 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __match_args__ = ("node_id", "host", "port", "rack")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (16, 18)),
         ("Host", "host", "string", (16, 18)),
@@ -177,8 +165,13 @@ class FetchResponse(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __match_args__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "throttle_time_ms",
+        "error_code",
+        "session_id",
+        "responses",
+        "node_endpoints",
+    )
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True),

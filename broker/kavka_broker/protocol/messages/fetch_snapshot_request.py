@@ -1,16 +1,10 @@
-"""FetchSnapshotRequest: request, key 59, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FetchSnapshotRequest: request, key 59, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class SnapshotId(Struct):
-    __match_args__ = ("end_offset", "epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1)),
         ("Epoch", "epoch", "int32", (0, 1)),
@@ -25,14 +19,13 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class PartitionSnapshot(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition",
         "current_leader_epoch",
         "snapshot_id",
         "position",
         "replica_directory_id",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 1)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (0, 1)),
@@ -57,8 +50,7 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
@@ -75,8 +67,7 @@ class FetchSnapshotRequest(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("cluster_id", "replica_id", "max_bytes", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("cluster_id", "replica_id", "max_bytes", "topics")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), (0, 1), 0, None),
         ("ReplicaId", "replica_id", "int32", (0, 1), None, None, None, -1),

@@ -1,16 +1,10 @@
-"""FetchSnapshotResponse: response, key 59, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FetchSnapshotResponse: response, key 59, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Records, Struct, frozen
 
 
 class SnapshotId(Struct):
-    __match_args__ = ("end_offset", "epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1)),
         ("Epoch", "epoch", "int32", (0, 1)),
@@ -25,8 +19,7 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class LeaderIdAndEpoch(Struct):
-    __match_args__ = ("leader_id", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 1)),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
@@ -41,7 +34,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionSnapshot(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "index",
         "error_code",
         "snapshot_id",
@@ -50,7 +43,6 @@ class PartitionSnapshot(Struct):
         "position",
         "unaligned_records",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Index", "index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -81,8 +73,7 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
@@ -94,8 +85,7 @@ class TopicSnapshot(Struct):
 
 
 class NodeEndpoint(Struct):
-    __match_args__ = ("node_id", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -114,8 +104,7 @@ class FetchSnapshotResponse(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 1)),

@@ -1,9 +1,4 @@
-"""FindCoordinatorRequest: request, key 10, versions 0 to 6, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FindCoordinatorRequest: request, key 10, versions 0 to 6, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class FindCoordinatorRequest(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __match_args__ = ("key", "key_type", "coordinator_keys")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "key_type", "coordinator_keys")
     SCHEMA = (
         ("Key", "key", "string", (0, 3)),
         ("KeyType", "key_type", "int8", (1, 6)),

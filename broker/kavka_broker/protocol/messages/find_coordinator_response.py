@@ -1,16 +1,10 @@
-"""FindCoordinatorResponse: response, key 10, versions 0 to 6, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FindCoordinatorResponse: response, key 10, versions 0 to 6, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Coordinator(Struct):
-    __match_args__ = ("key", "node_id", "host", "port", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "node_id", "host", "port", "error_code", "error_message")
     SCHEMA = (
         ("Key", "key", "string", (4, 6)),
         ("NodeId", "node_id", "int32", (4, 6)),
@@ -43,7 +37,7 @@ class FindCoordinatorResponse(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "error_message",
@@ -52,7 +46,6 @@ class FindCoordinatorResponse(Message):
         "port",
         "coordinators",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 3)),

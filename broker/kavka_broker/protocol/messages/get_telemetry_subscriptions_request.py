@@ -1,9 +1,4 @@
-"""GetTelemetrySubscriptionsRequest: request, key 71, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""GetTelemetrySubscriptionsRequest: request, key 71, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -14,8 +9,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     API_KEY = 71
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("client_instance_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("client_instance_id",)
     SCHEMA = (
         ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
     )

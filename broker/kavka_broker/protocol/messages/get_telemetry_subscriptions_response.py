@@ -1,9 +1,4 @@
-"""GetTelemetrySubscriptionsResponse: response, key 71, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""GetTelemetrySubscriptionsResponse: response, key 71, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message
 
@@ -14,7 +9,7 @@ class GetTelemetrySubscriptionsResponse(Message):
     API_KEY = 71
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "client_instance_id",
@@ -25,7 +20,6 @@ class GetTelemetrySubscriptionsResponse(Message):
         "delta_temporality",
         "requested_metrics",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

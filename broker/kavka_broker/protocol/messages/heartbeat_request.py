@@ -1,9 +1,4 @@
-"""HeartbeatRequest: request, key 12, versions 0 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""HeartbeatRequest: request, key 12, versions 0 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class HeartbeatRequest(Message):
     API_KEY = 12
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("group_id", "generation_id", "member_id", "group_instance_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "generation_id", "member_id", "group_instance_id")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 4)),
         ("GenerationId", "generation_id", "int32", (0, 4)),

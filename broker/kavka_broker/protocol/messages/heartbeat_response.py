@@ -1,9 +1,4 @@
-"""HeartbeatResponse: response, key 12, versions 0 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""HeartbeatResponse: response, key 12, versions 0 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class HeartbeatResponse(Message):
     API_KEY = 12
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("throttle_time_ms", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 4)),

@@ -1,16 +1,10 @@
-"""IncrementalAlterConfigsRequest: request, key 44, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""IncrementalAlterConfigsRequest: request, key 44, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __match_args__ = ("name", "config_operation", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "config_operation", "value")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("ConfigOperation", "config_operation", "int8", (0, 1)),
@@ -24,8 +18,7 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __match_args__ = ("resource_type", "resource_name", "configs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 1)),
         ("ResourceName", "resource_name", "string", (0, 1)),
@@ -49,8 +42,7 @@ class IncrementalAlterConfigsRequest(Message):
     API_KEY = 44
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("resources", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resources", "validate_only")
     SCHEMA = (
         ("Resources", "resources", "[]AlterConfigsResource", (0, 1)),
         ("ValidateOnly", "validate_only", "bool", (0, 1)),

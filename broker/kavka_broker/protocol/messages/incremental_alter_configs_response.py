@@ -1,16 +1,10 @@
-"""IncrementalAlterConfigsResponse: response, key 44, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""IncrementalAlterConfigsResponse: response, key 44, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterConfigsResourceResponse(Struct):
-    __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
@@ -37,8 +31,7 @@ class IncrementalAlterConfigsResponse(Message):
     API_KEY = 44
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("throttle_time_ms", "responses")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 1)),

@@ -1,9 +1,4 @@
-"""InitProducerIdRequest: request, key 22, versions 0 to 6, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""InitProducerIdRequest: request, key 22, versions 0 to 6, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -15,7 +10,7 @@ class InitProducerIdRequest(Message):
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
     LATEST_UNSTABLE = True
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "transactional_id",
         "transaction_timeout_ms",
         "producer_id",
@@ -23,7 +18,6 @@ class InitProducerIdRequest(Message):
         "enable2_pc",
         "keep_prepared_txn",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 6), (0, 6)),
         ("TransactionTimeoutMs", "transaction_timeout_ms", "int32", (0, 6)),

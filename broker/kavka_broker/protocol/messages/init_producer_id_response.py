@@ -1,9 +1,4 @@
-"""InitProducerIdResponse: response, key 22, versions 0 to 6, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""InitProducerIdResponse: response, key 22, versions 0 to 6, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,7 +9,7 @@ class InitProducerIdResponse(Message):
     API_KEY = 22
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "producer_id",
@@ -22,7 +17,6 @@ class InitProducerIdResponse(Message):
         "ongoing_txn_producer_id",
         "ongoing_txn_producer_epoch",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 6), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 6)),

@@ -1,16 +1,10 @@
-"""JoinGroupRequest: request, key 11, versions 0 to 9, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""JoinGroupRequest: request, key 11, versions 0 to 9, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupRequestProtocol(Struct):
-    __match_args__ = ("name", "metadata")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "metadata")
     SCHEMA = (
         ("Name", "name", "string", (0, 9)),
         ("Metadata", "metadata", "bytes", (0, 9)),
@@ -27,7 +21,7 @@ class JoinGroupRequest(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "group_id",
         "session_timeout_ms",
         "rebalance_timeout_ms",
@@ -37,7 +31,6 @@ class JoinGroupRequest(Message):
         "protocols",
         "reason",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 9)),
         ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 9)),

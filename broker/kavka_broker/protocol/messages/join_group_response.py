@@ -1,16 +1,10 @@
-"""JoinGroupResponse: response, key 11, versions 0 to 9, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""JoinGroupResponse: response, key 11, versions 0 to 9, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupResponseMember(Struct):
-    __match_args__ = ("member_id", "group_instance_id", "metadata")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("member_id", "group_instance_id", "metadata")
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 9)),
         ("GroupInstanceId", "group_instance_id", "string", (5, 9), (5, 9), None, None, None, True),
@@ -34,7 +28,7 @@ class JoinGroupResponse(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "generation_id",
@@ -45,7 +39,6 @@ class JoinGroupResponse(Message):
         "member_id",
         "members",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 9)),

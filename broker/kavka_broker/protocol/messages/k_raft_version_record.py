@@ -1,9 +1,4 @@
-"""KRaftVersionRecord: data, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""KRaftVersionRecord: data, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class KRaftVersionRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("version", "k_raft_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("version", "k_raft_version")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("KRaftVersion", "k_raft_version", "int16", (0, 0)),

@@ -1,16 +1,10 @@
-"""LeaderChangeMessage: data, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""LeaderChangeMessage: data, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __match_args__ = ("voter_id", "voter_directory_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("voter_id", "voter_directory_id")
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 1)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1)),
@@ -26,8 +20,7 @@ class LeaderChangeMessage(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("version", "leader_id", "voters", "granting_voters")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("version", "leader_id", "voters", "granting_voters")
     SCHEMA = (
         ("Version", "version", "int16", (0, 1)),
         ("LeaderId", "leader_id", "int32", (0, 1)),

@@ -1,16 +1,10 @@
-"""LeaveGroupRequest: request, key 13, versions 0 to 5, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""LeaveGroupRequest: request, key 13, versions 0 to 5, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberIdentity(Struct):
-    __match_args__ = ("member_id", "group_instance_id", "reason")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("member_id", "group_instance_id", "reason")
     SCHEMA = (
         ("MemberId", "member_id", "string", (3, 5)),
         ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5), None, None, None),
@@ -34,8 +28,7 @@ class LeaveGroupRequest(Message):
     API_KEY = 13
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("group_id", "member_id", "members")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "member_id", "members")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5)),
         ("MemberId", "member_id", "string", (0, 2)),

@@ -1,16 +1,10 @@
-"""LeaveGroupResponse: response, key 13, versions 0 to 5, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""LeaveGroupResponse: response, key 13, versions 0 to 5, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberResponse(Struct):
-    __match_args__ = ("member_id", "group_instance_id", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("member_id", "group_instance_id", "error_code")
     SCHEMA = (
         ("MemberId", "member_id", "string", (3, 5)),
         ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5)),
@@ -34,8 +28,7 @@ class LeaveGroupResponse(Message):
     API_KEY = 13
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("throttle_time_ms", "error_code", "members")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "members")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),

@@ -1,9 +1,4 @@
-"""ListConfigResourcesRequest: request, key 74, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListConfigResourcesRequest: request, key 74, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class ListConfigResourcesRequest(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("resource_types",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_types",)
     SCHEMA = (
         ("ResourceTypes", "resource_types", "[]int8", (1, 1)),
     )

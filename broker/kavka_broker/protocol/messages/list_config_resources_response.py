@@ -1,16 +1,10 @@
-"""ListConfigResourcesResponse: response, key 74, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListConfigResourcesResponse: response, key 74, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ConfigResource(Struct):
-    __match_args__ = ("resource_name", "resource_type")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_name", "resource_type")
     SCHEMA = (
         ("ResourceName", "resource_name", "string", (0, 1)),
         ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True),
@@ -27,8 +21,7 @@ class ListConfigResourcesResponse(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "config_resources")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "config_resources")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),

@@ -1,9 +1,4 @@
-"""ListGroupsRequest: request, key 16, versions 0 to 5, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListGroupsRequest: request, key 16, versions 0 to 5, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class ListGroupsRequest(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __match_args__ = ("states_filter", "types_filter")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("states_filter", "types_filter")
     SCHEMA = (
         ("StatesFilter", "states_filter", "[]string", (4, 5)),
         ("TypesFilter", "types_filter", "[]string", (5, 5)),

@@ -1,16 +1,10 @@
-"""ListGroupsResponse: response, key 16, versions 0 to 5, flexible from 3.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListGroupsResponse: response, key 16, versions 0 to 5, flexible from 3."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListedGroup(Struct):
-    __match_args__ = ("group_id", "protocol_type", "group_state", "group_type")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "protocol_type", "group_state", "group_type")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5)),
         ("ProtocolType", "protocol_type", "string", (0, 5)),
@@ -37,8 +31,7 @@ class ListGroupsResponse(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __match_args__ = ("throttle_time_ms", "error_code", "groups")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),

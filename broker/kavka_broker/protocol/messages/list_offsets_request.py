@@ -1,16 +1,10 @@
-"""ListOffsetsRequest: request, key 2, versions 1 to 11, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListOffsetsRequest: request, key 2, versions 1 to 11, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartition(Struct):
-    __match_args__ = ("partition_index", "current_leader_epoch", "timestamp")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "current_leader_epoch", "timestamp")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (4, 11), None, None, None, -1, True),
@@ -29,8 +23,7 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 11)),
         ("Partitions", "partitions", "[]ListOffsetsPartition", (1, 11)),
@@ -47,8 +40,7 @@ class ListOffsetsRequest(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __match_args__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (1, 11)),
         ("IsolationLevel", "isolation_level", "int8", (2, 11)),

@@ -1,16 +1,16 @@
-"""ListOffsetsResponse: response, key 2, versions 1 to 11, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListOffsetsResponse: response, key 2, versions 1 to 11, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartitionResponse(Struct):
-    __match_args__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "error_code",
+        "timestamp",
+        "offset",
+        "leader_epoch",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11)),
         ("ErrorCode", "error_code", "int16", (1, 11)),
@@ -35,8 +35,7 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 11)),
         ("Partitions", "partitions", "[]ListOffsetsPartitionResponse", (1, 11)),
@@ -57,8 +56,7 @@ class ListOffsetsResponse(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 11), None, None, None, 0, True),
         ("Topics", "topics", "[]ListOffsetsTopicResponse", (1, 11)),

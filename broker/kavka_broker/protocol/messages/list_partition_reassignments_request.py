@@ -1,16 +1,10 @@
-"""ListPartitionReassignmentsRequest: request, key 46, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListPartitionReassignmentsRequest: request, key 46, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    __match_args__ = ("name", "partition_indexes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
@@ -27,8 +21,7 @@ class ListPartitionReassignmentsRequest(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("timeout_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("timeout_ms", "topics")
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000),
         ("Topics", "topics", "[]ListPartitionReassignmentsTopics", (0, 0), (0, 0), None, None, None),

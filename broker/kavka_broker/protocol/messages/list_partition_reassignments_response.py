@@ -1,16 +1,15 @@
-"""ListPartitionReassignmentsResponse: response, key 46, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ListPartitionReassignmentsResponse: response, key 46, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OngoingPartitionReassignment(Struct):
-    __match_args__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "replicas",
+        "adding_replicas",
+        "removing_replicas",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("Replicas", "replicas", "[]int32", (0, 0)),
@@ -32,8 +31,7 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OngoingPartitionReassignment", (0, 0)),
@@ -54,8 +52,7 @@ class ListPartitionReassignmentsResponse(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

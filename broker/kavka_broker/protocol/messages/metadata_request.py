@@ -1,16 +1,10 @@
-"""MetadataRequest: request, key 3, versions 0 to 13, flexible from 9.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""MetadataRequest: request, key 3, versions 0 to 13, flexible from 9."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataRequestTopic(Struct):
-    __match_args__ = ("topic_id", "name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "name")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True),
         ("Name", "name", "string", (0, 13), (10, 13)),
@@ -27,13 +21,12 @@ class MetadataRequest(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "topics",
         "allow_auto_topic_creation",
         "include_cluster_authorized_operations",
         "include_topic_authorized_operations",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Topics", "topics", "[]MetadataRequestTopic", (0, 13), (1, 13)),
         (

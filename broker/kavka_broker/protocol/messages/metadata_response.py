@@ -1,16 +1,10 @@
-"""MetadataResponse: response, key 3, versions 0 to 13, flexible from 9.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""MetadataResponse: response, key 3, versions 0 to 13, flexible from 9."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataResponseBroker(Struct):
-    __match_args__ = ("node_id", "host", "port", "rack")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (0, 13)),
         ("Host", "host", "string", (0, 13)),
@@ -32,7 +26,7 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "partition_index",
         "leader_id",
@@ -41,7 +35,6 @@ class MetadataResponsePartition(Struct):
         "isr_nodes",
         "offline_replicas",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 13)),
         ("PartitionIndex", "partition_index", "int32", (0, 13)),
@@ -72,7 +65,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "error_code",
         "name",
         "topic_id",
@@ -80,7 +73,6 @@ class MetadataResponseTopic(Struct):
         "partitions",
         "topic_authorized_operations",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 13)),
         ("Name", "name", "string", (0, 13), (12, 13)),
@@ -116,7 +108,7 @@ class MetadataResponse(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "brokers",
         "cluster_id",
@@ -125,7 +117,6 @@ class MetadataResponse(Message):
         "cluster_authorized_operations",
         "error_code",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True),
         ("Brokers", "brokers", "[]MetadataResponseBroker", (0, 13)),

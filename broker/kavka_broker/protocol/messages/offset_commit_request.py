@@ -1,21 +1,15 @@
-"""OffsetCommitRequest: request, key 8, versions 2 to 10, flexible from 8.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetCommitRequest: request, key 8, versions 2 to 10, flexible from 8."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitRequestPartition(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "committed_metadata",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10)),
         ("CommittedOffset", "committed_offset", "int64", (2, 10)),
@@ -40,8 +34,7 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    __match_args__ = ("name", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -65,7 +58,7 @@ class OffsetCommitRequest(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "group_id",
         "generation_id_or_member_epoch",
         "member_id",
@@ -73,7 +66,6 @@ class OffsetCommitRequest(Message):
         "retention_time_ms",
         "topics",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (2, 10)),
         (

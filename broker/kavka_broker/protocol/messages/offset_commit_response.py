@@ -1,16 +1,10 @@
-"""OffsetCommitResponse: response, key 8, versions 2 to 10, flexible from 8.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetCommitResponse: response, key 8, versions 2 to 10, flexible from 8."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitResponsePartition(Struct):
-    __match_args__ = ("partition_index", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10)),
         ("ErrorCode", "error_code", "int16", (2, 10)),
@@ -22,8 +16,7 @@ class OffsetCommitResponsePartition(Struct):
 
 
 class OffsetCommitResponseTopic(Struct):
-    __match_args__ = ("name", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -47,8 +40,7 @@ class OffsetCommitResponse(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetCommitResponseTopic", (2, 10)),

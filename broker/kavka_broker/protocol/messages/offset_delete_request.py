@@ -1,16 +1,10 @@
-"""OffsetDeleteRequest: request, key 47, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetDeleteRequest: request, key 47, version 0, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteRequestPartition(Struct):
-    __match_args__ = ("partition_index",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
@@ -20,8 +14,7 @@ class OffsetDeleteRequestPartition(Struct):
 
 
 class OffsetDeleteRequestTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OffsetDeleteRequestPartition", (0, 0)),
@@ -41,8 +34,7 @@ class OffsetDeleteRequest(Message):
     KIND = "request"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __match_args__ = ("group_id", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "topics")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("Topics", "topics", "[]OffsetDeleteRequestTopic", (0, 0)),

@@ -1,16 +1,10 @@
-"""OffsetDeleteResponse: response, key 47, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetDeleteResponse: response, key 47, version 0, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteResponsePartition(Struct):
-    __match_args__ = ("partition_index", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -22,8 +16,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 
 class OffsetDeleteResponseTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OffsetDeleteResponsePartition", (0, 0)),
@@ -43,8 +36,7 @@ class OffsetDeleteResponse(Message):
     KIND = "response"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __match_args__ = ("error_code", "throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "throttle_time_ms", "topics")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),

@@ -1,16 +1,10 @@
-"""OffsetFetchRequest: request, key 9, versions 1 to 10, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetFetchRequest: request, key 9, versions 1 to 10, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchRequestTopic(Struct):
-    __match_args__ = ("name", "partition_indexes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (1, 7)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (1, 7)),
@@ -22,8 +16,7 @@ class OffsetFetchRequestTopic(Struct):
 
 
 class OffsetFetchRequestTopics(Struct):
-    __match_args__ = ("name", "topic_id", "partition_indexes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -42,8 +35,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    __match_args__ = ("group_id", "member_id", "member_epoch", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "member_id", "member_epoch", "topics")
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10)),
         ("MemberId", "member_id", "string", (9, 10), (9, 10), None, None, None, True),
@@ -70,8 +62,7 @@ class OffsetFetchRequest(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __match_args__ = ("group_id", "topics", "groups", "require_stable")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "topics", "groups", "require_stable")
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 7)),
         ("Topics", "topics", "[]OffsetFetchRequestTopic", (1, 7), (2, 7)),

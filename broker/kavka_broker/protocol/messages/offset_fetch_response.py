@@ -1,22 +1,16 @@
-"""OffsetFetchResponse: response, key 9, versions 1 to 10, flexible from 6.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetFetchResponse: response, key 9, versions 1 to 10, flexible from 6."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchResponsePartition(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "metadata",
         "error_code",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 7)),
         ("CommittedOffset", "committed_offset", "int64", (1, 7)),
@@ -44,8 +38,7 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 7)),
         ("Partitions", "partitions", "[]OffsetFetchResponsePartition", (1, 7)),
@@ -61,14 +54,13 @@ class OffsetFetchResponseTopic(Struct):
 
 
 class OffsetFetchResponsePartitions(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "committed_offset",
         "committed_leader_epoch",
         "metadata",
         "error_code",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (8, 10)),
         ("CommittedOffset", "committed_offset", "int64", (8, 10)),
@@ -96,8 +88,7 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    __match_args__ = ("name", "topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -116,8 +107,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    __match_args__ = ("group_id", "topics", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "topics", "error_code")
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10)),
         ("Topics", "topics", "[]OffsetFetchResponseTopics", (8, 10)),
@@ -141,8 +131,7 @@ class OffsetFetchResponse(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __match_args__ = ("throttle_time_ms", "topics", "error_code", "groups")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics", "error_code", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetFetchResponseTopic", (1, 7)),

@@ -1,16 +1,10 @@
-"""OffsetForLeaderEpochResponse: response, key 23, versions 2 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetForLeaderEpochResponse: response, key 23, versions 2 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EpochEndOffset(Struct):
-    __match_args__ = ("error_code", "partition", "leader_epoch", "end_offset")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "partition", "leader_epoch", "end_offset")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (2, 4)),
         ("Partition", "partition", "int32", (2, 4)),
@@ -32,8 +26,7 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    __match_args__ = ("topic", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (2, 4)),
         ("Partitions", "partitions", "[]EpochEndOffset", (2, 4)),
@@ -50,8 +43,7 @@ class OffsetForLeaderEpochResponse(Message):
     API_KEY = 23
     VERSIONS = (2, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = ("throttle_time_ms", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetForLeaderTopicResult", (2, 4)),

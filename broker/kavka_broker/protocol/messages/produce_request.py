@@ -1,16 +1,10 @@
-"""ProduceRequest: request, key 0, versions 3 to 13, flexible from 9.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ProduceRequest: request, key 0, versions 3 to 13, flexible from 9."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct
 
 
 class PartitionProduceData(Struct):
-    __match_args__ = ("index", "records")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("index", "records")
     SCHEMA = (
         ("Index", "index", "int32", (3, 13)),
         ("Records", "records", "records", (3, 13), (3, 13)),
@@ -22,8 +16,7 @@ class PartitionProduceData(Struct):
 
 
 class TopicProduceData(Struct):
-    __match_args__ = ("name", "topic_id", "partition_data")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partition_data")
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
@@ -47,8 +40,7 @@ class ProduceRequest(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __match_args__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (3, 13), (3, 13), None, None, None),
         ("Acks", "acks", "int16", (3, 13)),

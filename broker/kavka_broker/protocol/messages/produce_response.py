@@ -1,16 +1,10 @@
-"""ProduceResponse: response, key 0, versions 3 to 13, flexible from 9.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ProduceResponse: response, key 0, versions 3 to 13, flexible from 9."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class BatchIndexAndErrorMessage(Struct):
-    __match_args__ = ("batch_index", "batch_index_error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("batch_index", "batch_index_error_message")
     SCHEMA = (
         ("BatchIndex", "batch_index", "int32", (8, 13)),
         (
@@ -25,8 +19,7 @@ class BatchIndexAndErrorMessage(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    __match_args__ = ("leader_id", "leader_epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1),
@@ -41,7 +34,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionProduceResponse(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "index",
         "error_code",
         "base_offset",
@@ -51,7 +44,6 @@ class PartitionProduceResponse(Struct):
         "error_message",
         "current_leader",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Index", "index", "int32", (3, 13)),
         ("ErrorCode", "error_code", "int16", (3, 13)),
@@ -88,8 +80,7 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    __match_args__ = ("name", "topic_id", "partition_responses")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "topic_id", "partition_responses")
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
@@ -108,8 +99,7 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __match_args__ = ("node_id", "host", "port", "rack")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (10, 13)),
         ("Host", "host", "string", (10, 13)),
@@ -136,8 +126,7 @@ class ProduceResponse(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __match_args__ = ("responses", "throttle_time_ms", "node_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("responses", "throttle_time_ms", "node_endpoints")
     SCHEMA = (
         ("Responses", "responses", "[]TopicProduceResponse", (3, 13)),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True),

@@ -1,9 +1,4 @@
-"""PushTelemetryRequest: request, key 72, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""PushTelemetryRequest: request, key 72, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -14,14 +9,13 @@ class PushTelemetryRequest(Message):
     API_KEY = 72
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "client_instance_id",
         "subscription_id",
         "terminating",
         "compression_type",
         "metrics",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
         ("SubscriptionId", "subscription_id", "int32", (0, 0)),

@@ -1,9 +1,4 @@
-"""RemoveRaftVoterRequest: request, key 81, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RemoveRaftVoterRequest: request, key 81, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -14,8 +9,7 @@ class RemoveRaftVoterRequest(Message):
     API_KEY = 81
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("cluster_id", "voter_id", "voter_directory_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("cluster_id", "voter_id", "voter_directory_id")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), (0, 0)),
         ("VoterId", "voter_id", "int32", (0, 0)),

@@ -1,9 +1,4 @@
-"""RequestHeader: header, versions 1 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RequestHeader: header, versions 1 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,12 @@ class RequestHeader(Message):
     KIND = "header"
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "request_api_key",
+        "request_api_version",
+        "correlation_id",
+        "client_id",
+    )
     SCHEMA = (
         ("RequestApiKey", "request_api_key", "int16", (1, 2)),
         ("RequestApiVersion", "request_api_version", "int16", (1, 2)),

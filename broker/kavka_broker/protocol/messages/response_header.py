@@ -1,9 +1,4 @@
-"""ResponseHeader: header, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ResponseHeader: header, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class ResponseHeader(Message):
     KIND = "header"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("correlation_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("correlation_id",)
     SCHEMA = (
         ("CorrelationId", "correlation_id", "int32", (0, 1)),
     )

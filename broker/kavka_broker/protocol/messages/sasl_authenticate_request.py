@@ -1,9 +1,4 @@
-"""SaslAuthenticateRequest: request, key 36, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SaslAuthenticateRequest: request, key 36, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class SaslAuthenticateRequest(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("auth_bytes",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("auth_bytes",)
     SCHEMA = (
         ("AuthBytes", "auth_bytes", "bytes", (0, 2)),
     )

@@ -1,9 +1,4 @@
-"""SaslAuthenticateResponse: response, key 36, versions 0 to 2, flexible from 2.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SaslAuthenticateResponse: response, key 36, versions 0 to 2, flexible from 2."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,12 @@ class SaslAuthenticateResponse(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __match_args__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "error_code",
+        "error_message",
+        "auth_bytes",
+        "session_lifetime_ms",
+    )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),

@@ -1,9 +1,4 @@
-"""SaslHandshakeRequest: request, key 17, versions 0 to 1, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SaslHandshakeRequest: request, key 17, versions 0 to 1, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class SaslHandshakeRequest(Message):
     KIND = "request"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __match_args__ = ("mechanism",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("mechanism",)
     SCHEMA = (
         ("Mechanism", "mechanism", "string", (0, 1)),
     )

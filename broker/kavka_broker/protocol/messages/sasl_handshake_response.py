@@ -1,9 +1,4 @@
-"""SaslHandshakeResponse: response, key 17, versions 0 to 1, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SaslHandshakeResponse: response, key 17, versions 0 to 1, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -13,8 +8,7 @@ class SaslHandshakeResponse(Message):
     KIND = "response"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __match_args__ = ("error_code", "mechanisms")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "mechanisms")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("Mechanisms", "mechanisms", "[]string", (0, 1)),

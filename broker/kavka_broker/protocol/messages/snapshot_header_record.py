@@ -1,9 +1,4 @@
-"""SnapshotHeaderRecord: data, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SnapshotHeaderRecord: data, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class SnapshotHeaderRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("version", "last_contained_log_timestamp")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("version", "last_contained_log_timestamp")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("LastContainedLogTimestamp", "last_contained_log_timestamp", "int64", (0, 0)),

@@ -1,16 +1,10 @@
-"""SyncGroupRequest: request, key 14, versions 0 to 5, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SyncGroupRequest: request, key 14, versions 0 to 5, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class SyncGroupRequestAssignment(Struct):
-    __match_args__ = ("member_id", "assignment")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("member_id", "assignment")
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 5)),
         ("Assignment", "assignment", "bytes", (0, 5)),
@@ -27,7 +21,7 @@ class SyncGroupRequest(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "group_id",
         "generation_id",
         "member_id",
@@ -36,7 +30,6 @@ class SyncGroupRequest(Message):
         "protocol_name",
         "assignments",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5)),
         ("GenerationId", "generation_id", "int32", (0, 5)),

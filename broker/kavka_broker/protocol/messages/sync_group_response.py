@@ -1,9 +1,4 @@
-"""SyncGroupResponse: response, key 14, versions 0 to 5, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""SyncGroupResponse: response, key 14, versions 0 to 5, flexible from 4."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,14 +9,13 @@ class SyncGroupResponse(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "throttle_time_ms",
         "error_code",
         "protocol_type",
         "protocol_name",
         "assignment",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),

@@ -1,9 +1,4 @@
-"""UnregisterBrokerRequest: request, key 64, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UnregisterBrokerRequest: request, key 64, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class UnregisterBrokerRequest(Message):
     API_KEY = 64
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("broker_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id",)
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
     )

@@ -1,16 +1,10 @@
-"""UpdateFeaturesRequest: request, key 57, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UpdateFeaturesRequest: request, key 57, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class FeatureUpdateKey(Struct):
-    __match_args__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2)),
         ("MaxVersionLevel", "max_version_level", "int16", (0, 2)),
@@ -37,8 +31,7 @@ class UpdateFeaturesRequest(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("timeout_ms", "feature_updates", "validate_only")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("timeout_ms", "feature_updates", "validate_only")
     SCHEMA = (
         ("timeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000),
         ("FeatureUpdates", "feature_updates", "[]FeatureUpdateKey", (0, 2)),

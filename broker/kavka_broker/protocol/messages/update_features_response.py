@@ -1,16 +1,10 @@
-"""UpdateFeaturesResponse: response, key 57, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UpdateFeaturesResponse: response, key 57, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UpdatableFeatureResult(Struct):
-    __match_args__ = ("feature", "error_code", "error_message")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("feature", "error_code", "error_message")
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -34,8 +28,7 @@ class UpdateFeaturesResponse(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),

@@ -1,16 +1,10 @@
-"""UpdateRaftVoterRequest: request, key 82, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UpdateRaftVoterRequest: request, key 82, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Listener(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -24,8 +18,7 @@ class Listener(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __match_args__ = ("min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("min_supported_version", "max_supported_version")
     SCHEMA = (
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
@@ -45,7 +38,7 @@ class UpdateRaftVoterRequest(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "cluster_id",
         "current_leader_epoch",
         "voter_id",
@@ -53,7 +46,6 @@ class UpdateRaftVoterRequest(Message):
         "listeners",
         "k_raft_version_feature",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), (0, 0)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (0, 0)),

@@ -1,16 +1,10 @@
-"""UpdateRaftVoterResponse: response, key 82, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UpdateRaftVoterResponse: response, key 82, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message, Struct, frozen
 
 
 class CurrentLeader(Struct):
-    __match_args__ = ("leader_id", "leader_epoch", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("leader_id", "leader_epoch", "host", "port")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1),
@@ -40,8 +34,7 @@ class UpdateRaftVoterResponse(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("throttle_time_ms", "error_code", "current_leader")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "current_leader")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

@@ -1,15 +1,10 @@
-"""VoteRequest: request, key 52, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""VoteRequest: request, key 52, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_index",
         "replica_epoch",
         "replica_id",
@@ -19,7 +14,6 @@ class PartitionData(Struct):
         "last_offset",
         "pre_vote",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("ReplicaEpoch", "replica_epoch", "int32", (0, 2)),
@@ -53,8 +47,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -71,8 +64,7 @@ class VoteRequest(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("cluster_id", "voter_id", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("cluster_id", "voter_id", "topics")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 2), (0, 2), None, None, None),
         ("VoterId", "voter_id", "int32", (1, 2), None, None, None, -1, True),

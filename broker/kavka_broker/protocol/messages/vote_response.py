@@ -1,16 +1,16 @@
-"""VoteResponse: response, key 52, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""VoteResponse: response, key 52, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "partition_index",
+        "error_code",
+        "leader_id",
+        "leader_epoch",
+        "vote_granted",
+    )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -35,8 +35,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __match_args__ = ("topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -48,8 +47,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    __match_args__ = ("node_id", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 2)),
         ("Host", "host", "string", (1, 2)),
@@ -68,8 +66,7 @@ class VoteResponse(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("error_code", "topics", "node_endpoints")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("Topics", "topics", "[]TopicData", (0, 2)),

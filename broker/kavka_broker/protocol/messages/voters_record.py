@@ -1,16 +1,10 @@
-"""VotersRecord: data, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""VotersRecord: data, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Endpoint(Struct):
-    __match_args__ = ("name", "host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -24,8 +18,7 @@ class Endpoint(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __match_args__ = ("min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("min_supported_version", "max_supported_version")
     SCHEMA = (
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
@@ -40,8 +33,12 @@ DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
 
 
 class Voter(Struct):
-    __match_args__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "voter_id",
+        "voter_directory_id",
+        "endpoints",
+        "k_raft_version_feature",
+    )
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
@@ -67,8 +64,7 @@ class VotersRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("version", "voters")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("version", "voters")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("Voters", "voters", "[]Voter", (0, 0)),

@@ -1,16 +1,10 @@
-"""WriteTxnMarkersRequest: request, key 27, versions 1 to 2, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""WriteTxnMarkersRequest: request, key 27, versions 1 to 2, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerTopic(Struct):
-    __match_args__ = ("name", "partition_indexes")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (1, 2)),
@@ -22,7 +16,7 @@ class WritableTxnMarkerTopic(Struct):
 
 
 class WritableTxnMarker(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "producer_id",
         "producer_epoch",
         "transaction_result",
@@ -30,7 +24,6 @@ class WritableTxnMarker(Struct):
         "coordinator_epoch",
         "transaction_version",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2)),
         ("ProducerEpoch", "producer_epoch", "int16", (1, 2)),
@@ -63,8 +56,7 @@ class WriteTxnMarkersRequest(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("markers",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("markers",)
     SCHEMA = (
         ("Markers", "markers", "[]WritableTxnMarker", (1, 2)),
     )

@@ -1,16 +1,10 @@
-"""WriteTxnMarkersResponse: response, key 27, versions 1 to 2, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""WriteTxnMarkersResponse: response, key 27, versions 1 to 2, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    __match_args__ = ("partition_index", "error_code")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),
@@ -22,8 +16,7 @@ class WritableTxnMarkerPartitionResult(Struct):
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    __match_args__ = ("name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("Partitions", "partitions", "[]WritableTxnMarkerPartitionResult", (1, 2)),
@@ -39,8 +32,7 @@ class WritableTxnMarkerTopicResult(Struct):
 
 
 class WritableTxnMarkerResult(Struct):
-    __match_args__ = ("producer_id", "topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("producer_id", "topics")
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2)),
         ("Topics", "topics", "[]WritableTxnMarkerTopicResult", (1, 2)),
@@ -61,8 +53,7 @@ class WriteTxnMarkersResponse(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __match_args__ = ("markers",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("markers",)
     SCHEMA = (
         ("Markers", "markers", "[]WritableTxnMarkerResult", (1, 2)),
     )

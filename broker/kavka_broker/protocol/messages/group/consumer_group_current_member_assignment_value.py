@@ -1,16 +1,10 @@
-"""ConsumerGroupCurrentMemberAssignmentValue: coordinator-value, key 8, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupCurrentMemberAssignmentValue: coordinator-value, key 8, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __match_args__ = ("topic_id", "partitions", "assignment_epochs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions", "assignment_epochs")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -34,14 +28,13 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 8
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "member_epoch",
         "previous_member_epoch",
         "state",
         "assigned_partitions",
         "partitions_pending_revocation",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
         ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),

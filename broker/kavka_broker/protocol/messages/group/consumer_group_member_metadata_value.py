@@ -1,16 +1,10 @@
-"""ConsumerGroupMemberMetadataValue: coordinator-value, key 5, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupMemberMetadataValue: coordinator-value, key 5, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 
 
 class ClassicProtocol(Struct):
-    __match_args__ = ("name", "metadata")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "metadata")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Metadata", "metadata", "bytes", (0, 0)),
@@ -22,8 +16,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    __match_args__ = ("session_timeout_ms", "supported_protocols")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("session_timeout_ms", "supported_protocols")
     SCHEMA = (
         ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0)),
         ("SupportedProtocols", "supported_protocols", "[]ClassicProtocol", (0, 0)),
@@ -47,7 +40,7 @@ class ConsumerGroupMemberMetadataValue(Message):
     API_KEY = 5
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "instance_id",
         "rack_id",
         "client_id",
@@ -58,7 +51,6 @@ class ConsumerGroupMemberMetadataValue(Message):
         "server_assignor",
         "classic_member_metadata",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
         ("RackId", "rack_id", "string", (0, 0), (0, 0)),

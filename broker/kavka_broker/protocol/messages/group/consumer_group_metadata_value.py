@@ -1,9 +1,4 @@
-"""ConsumerGroupMetadataValue: coordinator-value, key 3, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupMetadataValue: coordinator-value, key 3, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ConsumerGroupMetadataValue(Message):
     API_KEY = 3
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("epoch", "metadata_hash")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("epoch", "metadata_hash")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("MetadataHash", "metadata_hash", "int64", (0, 0), None, (0, 0), 0),

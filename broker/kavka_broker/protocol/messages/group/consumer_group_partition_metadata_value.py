@@ -1,16 +1,10 @@
-"""ConsumerGroupPartitionMetadataValue: coordinator-value, key 4, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupPartitionMetadataValue: coordinator-value, key 4, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionMetadata(Struct):
-    __match_args__ = ("partition", "racks")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("partition", "racks")
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0)),
         ("Racks", "racks", "[]string", (0, 0)),
@@ -22,8 +16,7 @@ class PartitionMetadata(Struct):
 
 
 class TopicMetadata(Struct):
-    __match_args__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -50,8 +43,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topics",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicMetadata", (0, 0)),
     )

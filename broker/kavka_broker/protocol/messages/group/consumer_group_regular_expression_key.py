@@ -1,9 +1,4 @@
-"""ConsumerGroupRegularExpressionKey: coordinator-key, key 16, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupRegularExpressionKey: coordinator-key, key 16, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class ConsumerGroupRegularExpressionKey(Message):
     KIND = "coordinator-key"
     API_KEY = 16
     VERSIONS = (0, 0)
-    __match_args__ = ("group_id", "regular_expression")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "regular_expression")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("RegularExpression", "regular_expression", "string", (0, 0)),

@@ -1,9 +1,4 @@
-"""ConsumerGroupRegularExpressionValue: coordinator-value, key 16, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConsumerGroupRegularExpressionValue: coordinator-value, key 16, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class ConsumerGroupRegularExpressionValue(Message):
     API_KEY = 16
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topics", "version", "timestamp")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topics", "version", "timestamp")
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 0)),
         ("Version", "version", "int64", (0, 0)),

@@ -1,9 +1,4 @@
-"""GroupMetadataKey: coordinator-key, key 2, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""GroupMetadataKey: coordinator-key, key 2, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class GroupMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 2
     VERSIONS = (0, 0)
-    __match_args__ = ("group",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group",)
     SCHEMA = (
         ("group", "group", "string", (0, 0)),
     )

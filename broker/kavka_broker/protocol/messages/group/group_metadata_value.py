@@ -1,15 +1,10 @@
-"""GroupMetadataValue: coordinator-value, key 2, versions 0 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""GroupMetadataValue: coordinator-value, key 2, versions 0 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberMetadata(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "member_id",
         "group_instance_id",
         "client_id",
@@ -19,7 +14,6 @@ class MemberMetadata(Struct):
         "subscription",
         "assignment",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("memberId", "member_id", "string", (0, 4)),
         ("groupInstanceId", "group_instance_id", "string", (3, 4), (3, 4), None, None, None, True),
@@ -58,7 +52,7 @@ class GroupMetadataValue(Message):
     API_KEY = 2
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "protocol_type",
         "generation",
         "protocol",
@@ -66,7 +60,6 @@ class GroupMetadataValue(Message):
         "current_state_timestamp",
         "members",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("protocolType", "protocol_type", "string", (0, 4)),
         ("generation", "generation", "int32", (0, 4)),

@@ -1,9 +1,4 @@
-"""LegacyOffsetCommitKey: coordinator-key, key 0, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""LegacyOffsetCommitKey: coordinator-key, key 0, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class LegacyOffsetCommitKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __match_args__ = ("group", "topic", "partition")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group", "topic", "partition")
     SCHEMA = (
         ("group", "group", "string", (0, 0)),
         ("topic", "topic", "string", (0, 0)),

@@ -1,9 +1,4 @@
-"""LegacyOffsetCommitValue: coordinator-value, key 0, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""LegacyOffsetCommitValue: coordinator-value, key 0, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class LegacyOffsetCommitValue(Message):
     KIND = "coordinator-value"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __match_args__ = ("offset", "metadata", "commit_timestamp")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("offset", "metadata", "commit_timestamp")
     SCHEMA = (
         ("offset", "offset", "int64", (0, 0)),
         ("metadata", "metadata", "string", (0, 0)),

@@ -1,9 +1,4 @@
-"""OffsetCommitValue: coordinator-value, key 1, versions 0 to 4, flexible from 4.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""OffsetCommitValue: coordinator-value, key 1, versions 0 to 4, flexible from 4."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -14,7 +9,7 @@ class OffsetCommitValue(Message):
     API_KEY = 1
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "offset",
         "leader_epoch",
         "metadata",
@@ -22,7 +17,6 @@ class OffsetCommitValue(Message):
         "expire_timestamp",
         "topic_id",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("offset", "offset", "int64", (0, 4)),
         ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True),

@@ -1,9 +1,4 @@
-"""ShareGroupCurrentMemberAssignmentKey: coordinator-key, key 14, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupCurrentMemberAssignmentKey: coordinator-key, key 14, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
     KIND = "coordinator-key"
     API_KEY = 14
     VERSIONS = (0, 0)
-    __match_args__ = ("group_id", "member_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "member_id")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("MemberId", "member_id", "string", (0, 0)),

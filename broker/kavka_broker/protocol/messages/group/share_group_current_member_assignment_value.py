@@ -1,16 +1,10 @@
-"""ShareGroupCurrentMemberAssignmentValue: coordinator-value, key 14, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupCurrentMemberAssignmentValue: coordinator-value, key 14, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -27,8 +21,12 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "member_epoch",
+        "previous_member_epoch",
+        "state",
+        "assigned_partitions",
+    )
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
         ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),

@@ -1,9 +1,4 @@
-"""ShareGroupMemberMetadataValue: coordinator-value, key 10, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupMemberMetadataValue: coordinator-value, key 10, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,8 +9,7 @@ class ShareGroupMemberMetadataValue(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
     SCHEMA = (
         ("RackId", "rack_id", "string", (0, 0), (0, 0)),
         ("ClientId", "client_id", "string", (0, 0)),

@@ -1,16 +1,10 @@
-"""ShareGroupStatePartitionMetadataValue: coordinator-value, key 15, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupStatePartitionMetadataValue: coordinator-value, key 15, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitionsInfo(Struct):
-    __match_args__ = ("topic_id", "topic_name", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "topic_name", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -29,8 +23,7 @@ class TopicPartitionsInfo(Struct):
 
 
 class TopicInfo(Struct):
-    __match_args__ = ("topic_id", "topic_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "topic_name")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -47,8 +40,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("initializing_topics", "initialized_topics", "deleting_topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("initializing_topics", "initialized_topics", "deleting_topics")
     SCHEMA = (
         ("InitializingTopics", "initializing_topics", "[]TopicPartitionsInfo", (0, 0)),
         ("InitializedTopics", "initialized_topics", "[]TopicPartitionsInfo", (0, 0)),

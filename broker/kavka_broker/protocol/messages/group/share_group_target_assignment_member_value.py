@@ -1,16 +1,10 @@
-"""ShareGroupTargetAssignmentMemberValue: coordinator-value, key 13, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupTargetAssignmentMemberValue: coordinator-value, key 13, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartition(Struct):
-    __match_args__ = ("topic_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -27,8 +21,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     API_KEY = 13
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topic_partitions",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_partitions",)
     SCHEMA = (
         ("TopicPartitions", "topic_partitions", "[]TopicPartition", (0, 0)),
     )

@@ -1,9 +1,4 @@
-"""ShareGroupTargetAssignmentMetadataKey: coordinator-key, key 12, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareGroupTargetAssignmentMetadataKey: coordinator-key, key 12, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 12
     VERSIONS = (0, 0)
-    __match_args__ = ("group_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id",)
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
     )

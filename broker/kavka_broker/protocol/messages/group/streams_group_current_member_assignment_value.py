@@ -1,16 +1,10 @@
-"""StreamsGroupCurrentMemberAssignmentValue: coordinator-value, key 22, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupCurrentMemberAssignmentValue: coordinator-value, key 22, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __match_args__ = ("subtopology_id", "partitions", "assignment_epochs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("subtopology_id", "partitions", "assignment_epochs")
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -34,7 +28,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "member_epoch",
         "previous_member_epoch",
         "state",
@@ -45,7 +39,6 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         "standby_tasks_pending_revocation",
         "warmup_tasks_pending_revocation",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
         ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),

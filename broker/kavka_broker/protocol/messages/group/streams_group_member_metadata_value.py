@@ -1,16 +1,10 @@
-"""StreamsGroupMemberMetadataValue: coordinator-value, key 19, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupMemberMetadataValue: coordinator-value, key 19, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Endpoint(Struct):
-    __match_args__ = ("host", "port")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("host", "port")
     SCHEMA = (
         ("Host", "host", "string", (0, 0)),
         ("Port", "port", "uint16", (0, 0)),
@@ -22,8 +16,7 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    __match_args__ = ("key", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 0)),
         ("Value", "value", "string", (0, 0)),
@@ -40,7 +33,7 @@ class StreamsGroupMemberMetadataValue(Message):
     API_KEY = 19
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "instance_id",
         "rack_id",
         "client_id",
@@ -51,7 +44,6 @@ class StreamsGroupMemberMetadataValue(Message):
         "user_endpoint",
         "client_tags",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
         ("RackId", "rack_id", "string", (0, 0), (0, 0)),

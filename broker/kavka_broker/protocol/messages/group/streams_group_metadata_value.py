@@ -1,16 +1,10 @@
-"""StreamsGroupMetadataValue: coordinator-value, key 17, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupMetadataValue: coordinator-value, key 17, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class LastAssignmentConfig(Struct):
-    __match_args__ = ("key", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 0)),
         ("Value", "value", "string", (0, 0)),
@@ -27,13 +21,12 @@ class StreamsGroupMetadataValue(Message):
     API_KEY = 17
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "epoch",
         "metadata_hash",
         "validated_topology_epoch",
         "last_assignment_configs",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("MetadataHash", "metadata_hash", "int64", (0, 0)),

@@ -1,16 +1,10 @@
-"""StreamsGroupTargetAssignmentMemberValue: coordinator-value, key 21, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupTargetAssignmentMemberValue: coordinator-value, key 21, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __match_args__ = ("subtopology_id", "partitions")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("subtopology_id", "partitions")
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -27,8 +21,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
     SCHEMA = (
         ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0)),
         ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0)),

@@ -1,9 +1,4 @@
-"""StreamsGroupTargetAssignmentMetadataValue: coordinator-value, key 20, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupTargetAssignmentMetadataValue: coordinator-value, key 20, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
     API_KEY = 20
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("assignment_epoch", "assignment_timestamp")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("assignment_epoch", "assignment_timestamp")
     SCHEMA = (
         ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0)),
         ("AssignmentTimestamp", "assignment_timestamp", "int64", (0, 0), None, (0, 0), 0, 0, True),

@@ -1,16 +1,10 @@
-"""StreamsGroupTopologyValue: coordinator-value, key 23, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""StreamsGroupTopologyValue: coordinator-value, key 23, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicConfig(Struct):
-    __match_args__ = ("key", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("key", "value")
     SCHEMA = (
         ("key", "key", "string", (0, 0)),
         ("value", "value", "string", (0, 0)),
@@ -22,8 +16,7 @@ class TopicConfig(Struct):
 
 
 class TopicInfo(Struct):
-    __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "int32", (0, 0)),
@@ -45,8 +38,11 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "source_topics",
+        "source_topic_regex",
+        "repartition_source_topics",
+    )
     SCHEMA = (
         ("SourceTopics", "source_topics", "[]int16", (0, 0)),
         ("SourceTopicRegex", "source_topic_regex", "[]int16", (0, 0)),
@@ -65,7 +61,7 @@ class CopartitionGroup(Struct):
 
 
 class Subtopology(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "subtopology_id",
         "source_topics",
         "source_topic_regex",
@@ -74,7 +70,6 @@ class Subtopology(Struct):
         "repartition_source_topics",
         "copartition_groups",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
         ("SourceTopics", "source_topics", "[]string", (0, 0)),
@@ -110,8 +105,7 @@ class StreamsGroupTopologyValue(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("epoch", "subtopologies")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("epoch", "subtopologies")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("Subtopologies", "subtopologies", "[]Subtopology", (0, 0)),

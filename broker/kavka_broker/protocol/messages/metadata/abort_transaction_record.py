@@ -1,9 +1,4 @@
-"""AbortTransactionRecord: metadata, key 25, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AbortTransactionRecord: metadata, key 25, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class AbortTransactionRecord(Message):
     API_KEY = 25
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("reason",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("reason",)
     SCHEMA = (
         ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )

@@ -1,9 +1,4 @@
-"""AccessControlEntryRecord: metadata, key 18, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""AccessControlEntryRecord: metadata, key 18, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -14,7 +9,7 @@ class AccessControlEntryRecord(Message):
     API_KEY = 18
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "id",
         "resource_type",
         "resource_name",
@@ -24,7 +19,6 @@ class AccessControlEntryRecord(Message):
         "operation",
         "permission_type",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
         ("ResourceType", "resource_type", "int8", (0, 0)),

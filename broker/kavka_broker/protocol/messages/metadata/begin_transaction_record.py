@@ -1,9 +1,4 @@
-"""BeginTransactionRecord: metadata, key 23, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BeginTransactionRecord: metadata, key 23, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class BeginTransactionRecord(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("name",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )

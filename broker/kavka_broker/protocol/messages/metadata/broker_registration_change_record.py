@@ -1,9 +1,4 @@
-"""BrokerRegistrationChangeRecord: metadata, key 17, versions 0 to 3, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""BrokerRegistrationChangeRecord: metadata, key 17, versions 0 to 3, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,7 +9,7 @@ class BrokerRegistrationChangeRecord(Message):
     API_KEY = 17
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "broker_id",
         "broker_epoch",
         "fenced",
@@ -22,7 +17,6 @@ class BrokerRegistrationChangeRecord(Message):
         "log_dirs",
         "cordoned_log_dirs",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 3)),

@@ -1,9 +1,4 @@
-"""ClearElrRecord: metadata, key 28, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ClearElrRecord: metadata, key 28, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ClearElrRecord(Message):
     API_KEY = 28
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("topic_name",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic_name",)
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
     )

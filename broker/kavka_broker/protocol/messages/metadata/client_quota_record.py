@@ -1,16 +1,10 @@
-"""ClientQuotaRecord: metadata, key 14, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ClientQuotaRecord: metadata, key 14, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __match_args__ = ("entity_type", "entity_name")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 0)),
         ("EntityName", "entity_name", "string", (0, 0), (0, 0)),
@@ -27,8 +21,7 @@ class ClientQuotaRecord(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("entity", "key", "value", "remove")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("entity", "key", "value", "remove")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 0)),
         ("Key", "key", "string", (0, 0)),

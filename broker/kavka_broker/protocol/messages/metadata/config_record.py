@@ -1,9 +1,4 @@
-"""ConfigRecord: metadata, key 4, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ConfigRecord: metadata, key 4, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ConfigRecord(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("resource_type", "resource_name", "name", "value")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("resource_type", "resource_name", "name", "value")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 0)),
         ("ResourceName", "resource_name", "string", (0, 0)),

@@ -1,9 +1,4 @@
-"""DelegationTokenRecord: metadata, key 10, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""DelegationTokenRecord: metadata, key 10, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 
@@ -14,7 +9,7 @@ class DelegationTokenRecord(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "owner",
         "requester",
         "renewers",
@@ -23,7 +18,6 @@ class DelegationTokenRecord(Message):
         "expiration_timestamp",
         "token_id",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("Owner", "owner", "string", (0, 0)),
         ("Requester", "requester", "string", (0, 0)),

@@ -1,9 +1,4 @@
-"""FeatureLevelRecord: metadata, key 12, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FeatureLevelRecord: metadata, key 12, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class FeatureLevelRecord(Message):
     API_KEY = 12
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("name", "feature_level")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "feature_level")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("FeatureLevel", "feature_level", "int16", (0, 0)),

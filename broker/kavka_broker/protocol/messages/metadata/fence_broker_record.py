@@ -1,9 +1,4 @@
-"""FenceBrokerRecord: metadata, key 7, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""FenceBrokerRecord: metadata, key 7, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class FenceBrokerRecord(Message):
     API_KEY = 7
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("id", "epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("id", "epoch")
     SCHEMA = (
         ("Id", "id", "int32", (0, 0)),
         ("Epoch", "epoch", "int64", (0, 0)),

@@ -1,9 +1,4 @@
-"""NoOpRecord: metadata, key 20, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""NoOpRecord: metadata, key 20, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,5 +9,4 @@ class NoOpRecord(Message):
     API_KEY = 20
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ()
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ()

@@ -1,9 +1,4 @@
-"""PartitionRecord: metadata, key 3, versions 0 to 2, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""PartitionRecord: metadata, key 3, versions 0 to 2, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message
 
@@ -14,7 +9,7 @@ class PartitionRecord(Message):
     API_KEY = 3
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "partition_id",
         "topic_id",
         "replicas",
@@ -29,7 +24,6 @@ class PartitionRecord(Message):
         "eligible_leader_replicas",
         "last_known_elr",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1),
         ("TopicId", "topic_id", "uuid", (0, 2)),

@@ -1,9 +1,4 @@
-"""ProducerIdsRecord: metadata, key 15, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ProducerIdsRecord: metadata, key 15, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ProducerIdsRecord(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("broker_id", "broker_epoch", "next_producer_id")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "next_producer_id")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),

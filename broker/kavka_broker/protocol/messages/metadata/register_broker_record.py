@@ -1,16 +1,10 @@
-"""RegisterBrokerRecord: metadata, key 0, versions 0 to 4, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RegisterBrokerRecord: metadata, key 0, versions 0 to 4, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerEndpoint(Struct):
-    __match_args__ = ("name", "host", "port", "security_protocol")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("Host", "host", "string", (0, 4)),
@@ -32,8 +26,7 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    __match_args__ = ("name", "min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
@@ -57,7 +50,7 @@ class RegisterBrokerRecord(Message):
     API_KEY = 0
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "broker_id",
         "is_migrating_zk_broker",
         "incarnation_id",
@@ -70,7 +63,6 @@ class RegisterBrokerRecord(Message):
         "log_dirs",
         "cordoned_log_dirs",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4)),
         ("IsMigratingZkBroker", "is_migrating_zk_broker", "bool", (2, 4)),

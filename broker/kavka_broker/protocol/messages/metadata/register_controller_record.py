@@ -1,16 +1,10 @@
-"""RegisterControllerRecord: metadata, key 27, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RegisterControllerRecord: metadata, key 27, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ControllerEndpoint(Struct):
-    __match_args__ = ("name", "host", "port", "security_protocol")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -32,8 +26,7 @@ class ControllerEndpoint(Struct):
 
 
 class ControllerFeature(Struct):
-    __match_args__ = ("name", "min_supported_version", "max_supported_version")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
@@ -57,14 +50,13 @@ class RegisterControllerRecord(Message):
     API_KEY = 27
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "controller_id",
         "incarnation_id",
         "zk_migration_ready",
         "end_points",
         "features",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ControllerId", "controller_id", "int32", (0, 0)),
         ("IncarnationId", "incarnation_id", "uuid", (0, 0)),

@@ -1,9 +1,4 @@
-"""RemoveDelegationTokenRecord: metadata, key 26, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RemoveDelegationTokenRecord: metadata, key 26, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class RemoveDelegationTokenRecord(Message):
     API_KEY = 26
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("token_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("token_id",)
     SCHEMA = (
         ("TokenId", "token_id", "string", (0, 0)),
     )

@@ -1,9 +1,4 @@
-"""RemoveUserScramCredentialRecord: metadata, key 22, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""RemoveUserScramCredentialRecord: metadata, key 22, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class RemoveUserScramCredentialRecord(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("name", "mechanism")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("name", "mechanism")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),

@@ -1,9 +1,4 @@
-"""UnfenceBrokerRecord: metadata, key 8, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UnfenceBrokerRecord: metadata, key 8, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class UnfenceBrokerRecord(Message):
     API_KEY = 8
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("id", "epoch")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("id", "epoch")
     SCHEMA = (
         ("Id", "id", "int32", (0, 0)),
         ("Epoch", "epoch", "int64", (0, 0)),

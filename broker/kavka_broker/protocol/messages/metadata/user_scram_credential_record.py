@@ -1,9 +1,4 @@
-"""UserScramCredentialRecord: metadata, key 11, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""UserScramCredentialRecord: metadata, key 11, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,14 @@ class UserScramCredentialRecord(Message):
     API_KEY = 11
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = (
+        "name",
+        "mechanism",
+        "salt",
+        "stored_key",
+        "server_key",
+        "iterations",
+    )
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),

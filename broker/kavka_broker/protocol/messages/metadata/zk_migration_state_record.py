@@ -1,9 +1,4 @@
-"""ZkMigrationStateRecord: metadata, key 21, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ZkMigrationStateRecord: metadata, key 21, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import Message
 
@@ -14,8 +9,7 @@ class ZkMigrationStateRecord(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = ("zk_migration_state",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("zk_migration_state",)
     SCHEMA = (
         ("ZkMigrationState", "zk_migration_state", "int8", (0, 0)),
     )

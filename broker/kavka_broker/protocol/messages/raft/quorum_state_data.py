@@ -1,16 +1,10 @@
-"""QuorumStateData: data, versions 0 to 1, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""QuorumStateData: data, versions 0 to 1, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __match_args__ = ("voter_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("voter_id",)
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0)),
     )
@@ -24,7 +18,7 @@ class QuorumStateData(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "cluster_id",
         "leader_id",
         "leader_epoch",
@@ -33,7 +27,6 @@ class QuorumStateData(Message):
         "applied_offset",
         "current_voters",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0)),
         ("LeaderId", "leader_id", "int32", (0, 1), None, None, None, -1),

@@ -1,16 +1,10 @@
-"""ShareSnapshotValue: coordinator-value, key 0, version 0, flexible from 0.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareSnapshotValue: coordinator-value, key 0, version 0, flexible from 0."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class StateBatch(Struct):
-    __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     SCHEMA = (
         ("FirstOffset", "first_offset", "int64", (0, 0)),
         ("LastOffset", "last_offset", "int64", (0, 0)),
@@ -37,7 +31,7 @@ class ShareSnapshotValue(Message):
     API_KEY = 0
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "snapshot_epoch",
         "state_epoch",
         "leader_epoch",
@@ -47,7 +41,6 @@ class ShareSnapshotValue(Message):
         "write_timestamp",
         "state_batches",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("SnapshotEpoch", "snapshot_epoch", "int32", (0, 0)),
         ("StateEpoch", "state_epoch", "int32", (0, 0)),

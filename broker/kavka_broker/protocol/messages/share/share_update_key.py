@@ -1,9 +1,4 @@
-"""ShareUpdateKey: coordinator-key, key 1, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ShareUpdateKey: coordinator-key, key 1, version 0, never flexible."""
 
 from kavka_broker.protocol.message import ZERO, Message
 
@@ -13,8 +8,7 @@ class ShareUpdateKey(Message):
     KIND = "coordinator-key"
     API_KEY = 1
     VERSIONS = (0, 0)
-    __match_args__ = ("group_id", "topic_id", "partition")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("group_id", "topic_id", "partition")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("TopicId", "topic_id", "uuid", (0, 0)),

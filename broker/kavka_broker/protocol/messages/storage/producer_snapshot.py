@@ -1,15 +1,10 @@
-"""ProducerSnapshot: data, version 1, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""ProducerSnapshot: data, version 1, never flexible."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerEntry(Struct):
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "producer_id",
         "epoch",
         "last_sequence",
@@ -19,7 +14,6 @@ class ProducerEntry(Struct):
         "coordinator_epoch",
         "current_txn_first_offset",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 1)),
         ("Epoch", "epoch", "int16", (1, 1)),
@@ -56,8 +50,7 @@ class ProducerSnapshot(Message):
     NAME = "ProducerSnapshot"
     KIND = "data"
     VERSIONS = (1, 1)
-    __match_args__ = ("crc", "producer_entries")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("crc", "producer_entries")
     SCHEMA = (
         ("Crc", "crc", "uint32", (1, 1)),
         ("ProducerEntries", "producer_entries", "[]ProducerEntry", (1, 1)),

@@ -1,9 +1,4 @@
-"""TransactionLogKey: coordinator-key, key 0, version 0, never flexible.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""TransactionLogKey: coordinator-key, key 0, version 0, never flexible."""
 
 from kavka_broker.protocol.message import Message
 
@@ -13,8 +8,7 @@ class TransactionLogKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __match_args__ = ("transactional_id",)
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("transactional_id",)
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 0)),
     )

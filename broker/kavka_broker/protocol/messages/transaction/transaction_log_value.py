@@ -1,16 +1,10 @@
-"""TransactionLogValue: coordinator-value, key 0, versions 0 to 1, flexible from 1.
-
-Generated from Apache Kafka's schema by tools/generate_messages; not edited by hand.
-"""
-
-from __future__ import annotations
+"""TransactionLogValue: coordinator-value, key 0, versions 0 to 1, flexible from 1."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionsSchema(Struct):
-    __match_args__ = ("topic", "partition_ids")
-    __slots__ = __match_args__
+    __slots__ = __match_args__ = ("topic", "partition_ids")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 1)),
         ("PartitionIds", "partition_ids", "[]int32", (0, 1)),
@@ -27,7 +21,7 @@ class TransactionLogValue(Message):
     API_KEY = 0
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __match_args__ = (
+    __slots__ = __match_args__ = (
         "producer_id",
         "previous_producer_id",
         "next_producer_id",
@@ -40,7 +34,6 @@ class TransactionLogValue(Message):
         "transaction_start_timestamp_ms",
         "client_transaction_version",
     )
-    __slots__ = __match_args__
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (0, 1)),
         ("PreviousProducerId", "previous_producer_id", "int64", (1, 1), None, (1, 1), 0, -1),
