@@ -109,7 +109,27 @@ def _text(path: Path) -> str:
         return file.read(FILE_SIZE_MAX + 1)
 
 
+def written(paths: Iterable[Path]) -> list[tuple[str, Document]]:
+    """The documents in `paths` that are maps, as they stand there, each with its file. Raises BadResourcesError."""
+    found = [result for given in paths for path in _files(given) for result in _documents(path)]
+    faults = [result for result in found if isinstance(result, Fault)]
+    pairs = [result for result in found if not isinstance(result, Fault)]
+    faults += [_no_resource(*pair) for pair in pairs if not isinstance(pair[1].value, dict)]
+    if faults:
+        raise BadResourcesError(faults)
+    return pairs
+
+
 def _read(path: Path) -> Iterator[Declared | Fault]:
+    for result in _documents(path):
+        if isinstance(result, Fault):
+            yield result
+        else:
+            yield from _declared(*result)
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Document] | Fault]:
+    """The documents of a file, each with the name of the file."""
     name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
         text = _text(path)
@@ -126,20 +146,18 @@ def _read(path: Path) -> Iterator[Declared | Fault]:
     else:
         if not found:
             yield Fault(name, 1, "", "", "holds no resource")
-        for document in found[:RESOURCES_MAX]:
-            yield from _declared(name, document)
+        yield from ((name, document) for document in found[:RESOURCES_MAX])
+
+
+def _no_resource(file: str, document: Document) -> Fault:
+    words = f"{shown(document.value)} is not a resource; write apiVersion, kind, metadata, spec"
+    return Fault(file, document.line(()), "", "", words)
 
 
 def _declared(file: str, document: Document) -> Iterator[Declared | Fault]:
     value = document.value
     if not isinstance(value, dict):
-        yield Fault(
-            file,
-            document.line(()),
-            "",
-            "",
-            f"{shown(value)} is not a resource; write apiVersion, kind, metadata, spec",
-        )
+        yield _no_resource(file, document)
         return
     kind, name = value.get("kind"), _name(value)
     noun = kind if isinstance(kind, str) else "resource"

@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     commands = root.add_subparsers(metavar="COMMAND", title="commands")
     _add_up_and_down(commands)
     _add_apply_and_delete(commands)
+    _add_plan(commands)
     _add_get_and_describe(commands)
     _add_steering(commands)
     _add_wait(commands)
@@ -156,6 +157,19 @@ def _add_apply_and_delete(commands: Any) -> None:
     _add_files(delete)
     _add_dry_run(delete)
     _add_namespace(delete)
+
+
+def _add_plan(commands: Any) -> None:
+    plan = _add(
+        commands,
+        "plan",
+        _plan,
+        "Say what `apply` would do: fields, restarts with their reasons and order, what is at risk, what waits. It"
+        " changes nothing. Exit code 0 where nothing would change, 2 where something would, 1 where it is refused.",
+    )
+    _add_files(plan)
+    _add_place(plan)
+    plan.add_argument("--output", "-o", choices=("text", "json"), default="text", help="How to print.")
 
 
 def _add_get_and_describe(commands: Any) -> None:
@@ -329,6 +343,12 @@ def _diff(options: Options) -> int:
     from kavka_operator.cli.differing import diff
 
     return diff(options.filename, options.state_dir)
+
+
+def _plan(options: Options) -> int:
+    from kavka_operator.cli.planning import plan
+
+    return plan(options.filename, _where(options), options.output)
 
 
 def _delete(options: Options) -> int:

@@ -18,16 +18,20 @@ from kavka_operator.api.stored import resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say
-from kavka_operator.domain.plan import KafkaAction, Plan
+from kavka_operator.domain.plan import KafkaAction, MoveReplicas, Plan, RestartNode
 from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
-from kavka_operator.platform.local.foreseeing import node_actions, surplus_nodes
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.nodes import brokers_wanted
-from kavka_operator.reconcile.cluster import brokers_config, shrink
+from kavka_operator.reconcile.cluster import brokers_config
+from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 from kavka_operator.reconcile.grants import refusals
+from kavka_operator.top.units import size
 
 
 class DryRun(StrEnum):
@@ -43,10 +47,26 @@ SUFFIXES = {DryRun.NONE: "", DryRun.CLIENT: " (dry run)", DryRun.SERVER: " (serv
 
 @dataclass(slots=True)
 class Foreseen:
-    """What a change of one resource would do, and what would keep it from being done."""
+    """What a change of one resource would do, and what would keep it from being done; `nodes` of a KafkaCluster."""
 
     actions: list[str] = field(default_factory=list)
     obstacles: list[str] = field(default_factory=list)
+    nodes: Forecast = field(default_factory=Forecast)
+
+
+@dataclass(frozen=True, slots=True)
+class Supposed:
+    """A cluster and its resources as they would be. `changed` are those to tell of, `view` the nodes there would be.
+
+    `claimed` are topics of resources that cannot be read; `before` is the KafkaCluster as it is.
+    """
+
+    cluster: KafkaCluster | None
+    resources: Mapping[Key, AnyResource]
+    changed: Collection[Key]
+    view: View | None = None
+    before: KafkaCluster | None = None
+    claimed: Sequence[str] = ()
 
 
 def dry(dry_run: DryRun) -> str:
@@ -59,9 +79,32 @@ def tell(line: str, key: Key, foreseen: Foreseen | None) -> int:
     say(line)
     if foreseen is None:
         return 0
-    for action in foreseen.actions:
+    for action in (*foreseen.actions, *words_of(foreseen.nodes)):
         say(f"  {action}")
-    return max([0, *(complain(CommandError(f'{key[0]} "{key[2]}": {words}')) for words in foreseen.obstacles)])
+    obstacles = [*foreseen.obstacles, *foreseen.nodes.refused]
+    return max([0, *(complain(CommandError(f'{key[0]} "{key[2]}": {words}')) for words in obstacles)])
+
+
+def words_of(nodes: Forecast, *, restarts: bool = True) -> Iterator[str]:
+    """What is done to nodes, a line each; without their `restarts`, where those are told in another way."""
+    yield from map(str, nodes.grows)
+    for restart in nodes.restarts if restarts else ():
+        yield str(RestartNode(restart.node, restart.reason))
+    yield from map(str, nodes.starts)
+    if nodes.voting:
+        yield f"give {named(nodes.voting)} a vote in the quorum of controllers"
+    if nodes.voteless:
+        yield f"take {named(nodes.voteless)} out of the quorum of controllers"
+    yield from map(_emptied, nodes.drains)
+
+
+def _emptied(node: Drained) -> str:
+    if node.replicas is None:
+        return f"move what node {node.node} holds to other brokers, then stop it"
+    if not node.replicas:
+        return f"stop node {node.node}, which holds nothing"
+    held = "" if node.size is None else f" ({size(node.size)})"
+    return f"move {counted(node.replicas, 'replica')}{held} from node {node.node} to other brokers, then stop it"
 
 
 def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Collection[Key]) -> dict[Key, Foreseen]:
@@ -69,18 +112,42 @@ def foresee(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Coll
 
     Raises CommandError where the cluster does not run, and AdminError where it does not answer.
     """
+    with asking(layout, "; to check the files alone, use --dry-run=client") as admin:
+        return foretold(supposed(layout, changed, deleted), admin)
+
+
+def supposed(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Collection[Key] = ()) -> Supposed:
+    """A local cluster with resources `changed` to these documents, and others `deleted`."""
     resources, claimed = _resources(layout, changed, deleted)
     cluster = next((resource for resource in resources.values() if isinstance(resource, KafkaCluster)), None)
-    managed = [resource for resource in resources.values() if isinstance(resource, Topic | ClientQuota)]
-    expected = brokers_wanted(cluster) if cluster is not None else 0
-    with asking(layout, "; to check the files alone, use --dry-run=client") as admin:
-        refused = refusals(cluster, managed) if cluster is not None else {}
-        now = datetime.now(UTC)
-        seen, plans = plan_once(managed, admin, now, brokers_expected=expected, claimed=claimed, refused=refused)
-        foreseen = {key: _of_plan(plans[key], admin) for key in (*changed, *deleted) if key in plans}
-        if cluster is not None and key_of(cluster) in changed:
-            foreseen[key_of(cluster)] = _of_cluster(layout, cluster, seen, admin)
-    return foreseen
+    view = foreseen(cluster, layout) if cluster is not None and cluster.spec.external is None else None
+    return Supposed(cluster, resources, (*changed, *deleted), view, claimed=claimed)
+
+
+def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -> dict[Key, Foreseen]:
+    """What would be done for each resource that is changed. `sizes` are the bytes of replicas, where they are known.
+
+    Without an `admin`, as no broker can be asked, what the status tells of the nodes has to do, and nothing is said of
+    topics and quotas. Raises AdminError.
+    """
+    cluster, now = there.cluster, datetime.now(UTC)
+    found: dict[Key, Foreseen] = {}
+    seen = None
+    if admin is not None:
+        managed = [resource for resource in there.resources.values() if isinstance(resource, Topic | ClientQuota)]
+        seen, plans = plan_once(
+            managed,
+            admin,
+            now,
+            brokers_expected=brokers_wanted(cluster) if cluster is not None else 0,
+            claimed=there.claimed,
+            refused=refusals(cluster, managed) if cluster is not None else {},
+            is_external=cluster is not None and cluster.spec.external is not None,
+        )
+        found = {key: _of_plan(plans[key], admin, seen, sizes) for key in there.changed if key in plans}
+    if cluster is not None and key_of(cluster) in there.changed and there.view is not None:
+        found[key_of(cluster)] = _of_cluster(there, cluster, there.view, seen, admin, sizes, now)
+    return found
 
 
 def _resources(
@@ -99,24 +166,40 @@ def _resources(
     return resources, [unread.topic_name for unread in unreadable if unread.topic_name and unread.key not in changed]
 
 
-def _of_plan(plan: Plan[KafkaAction], admin: Admin) -> Foreseen:
-    steps = [str(action) for action in plan.actions]
+def _of_plan(
+    plan: Plan[KafkaAction], admin: Admin | None, seen: SeenCluster | None = None, sizes: Sizes | None = None
+) -> Foreseen:
+    steps = [f"{action}{_copied(action, seen, sizes)}" for action in plan.actions]
     waits = [word.message for word in plan.words if word.type == "Reconciling" and not steps]
     stalled = [f"{word.reason}: {word.message}" for word in plan.words if word.type == "Stalled"]
-    return Foreseen([*steps, *waits], [*stalled, *_refused(plan.actions, admin)])
+    return Foreseen([*steps, *waits], [*stalled, *(_refused(plan.actions, admin) if admin is not None else ())])
 
 
-def _of_cluster(layout: Layout, cluster: KafkaCluster, seen: SeenCluster, admin: Admin) -> Foreseen:
-    foreseen = _of_plan(brokers_config(cluster, seen), admin)
-    foreseen.actions += map(str, node_actions(layout, cluster))
-    surplus = surplus_nodes(layout, cluster)
-    gone = {node.id for node in surplus}
-    racks = {number: broker.rack for number, broker in seen.brokers.items() if number not in gone}
-    left = shrink(surplus, admin.survey(), racks) if surplus else None
-    if left is not None:
-        foreseen.actions += map(str, left.actions)
-        foreseen.obstacles += [f"{word.reason}: {word.message}" for word in left.words if word.type == "Stalled"]
-    return foreseen
+def _copied(action: KafkaAction, seen: SeenCluster | None, sizes: Sizes | None) -> str:
+    """The words for what a reassignment copies; empty for any other action."""
+    if not isinstance(action, MoveReplicas) or seen is None or sizes is None or action.name not in seen.topics:
+        return ""
+    return f" ({size(bytes_to_copy(action, seen.topics[action.name], sizes))} to copy)"
+
+
+def _of_cluster(
+    there: Supposed,
+    cluster: KafkaCluster,
+    view: View,
+    seen: SeenCluster | None,
+    admin: Admin | None,
+    sizes: Sizes | None,
+    now: datetime,
+) -> Foreseen:
+    told, survey = as_told(there.before or cluster)
+    live = seen or told
+    found = _of_plan(brokers_config(cluster, live), admin)
+    if view.refusal is not None:
+        found.obstacles.append(f"Unsupported: {view.refusal}")
+        return found
+    survey = admin.survey() if admin is not None else survey
+    found.nodes = forecast(cluster, view.wanted, view.seen, live, survey, now, view.volumes, sizes)
+    return found
 
 
 def _refused(actions: Sequence[KafkaAction], admin: Admin) -> Iterator[str]:

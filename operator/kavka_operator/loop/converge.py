@@ -142,12 +142,13 @@ def plan_once(
     brokers_expected: int = 0,
     claimed: Collection[str] = (),
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
+    is_external: bool = False,
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """What `converge` would do first; nothing is done. Raises AdminError if the cluster cannot be seen."""
     resources = [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    look = replace(admin.look(names), brokers_expected=brokers_expected)
+    look = replace(admin.look(names), brokers_expected=brokers_expected, is_external=is_external)
     seen, plans = _plans(resources, look, now, guard, admin)
     return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}
 

@@ -19,12 +19,15 @@ from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.stored import part
 from kavka_operator.domain.access import no_passphrase
 from kavka_operator.platform.kubernetes.kubeconfig import Access
+from kavka_operator.platform.kubernetes.names import CLUSTER
 
 MANAGER = "kavka"
 REQUEST_SECONDS_MAX = 30.0
 ANSWER_BYTES_MAX = 256 << 20
 PAGE_MAX = 500
 GONE = 404
+JSON = "application/json"
+PREFIXES = {"StatefulSet": "apis/apps/v1", "Pod": "api/v1", "PersistentVolumeClaim": "api/v1"}
 Document = dict[str, Any]
 
 
@@ -66,8 +69,32 @@ class ApiServer:
         """
         metadata = part(document, "metadata")
         body = {"metadata": {"uid": metadata["uid"], "annotations": dict(annotations)}}
-        path = _path(str(document["kind"]), str(metadata["namespace"]), str(metadata["name"]))
-        return self._ask("PATCH", path, {"fieldManager": MANAGER}, body, "application/merge-patch+json")
+        return self._ask("PATCH", _path_of(document), {"fieldManager": MANAGER}, body, "application/merge-patch+json")
+
+    def find(self, written: Document) -> Document | None:
+        """The resource of this kind and name as it is stored, with all that machines read; None if there is none."""
+        try:
+            return self._ask("GET", _path_of(written))
+        except KubernetesError as error:
+            if error.status == GONE:
+                return None
+            raise
+
+    def offer(
+        self, method: str, written: Document, query: Mapping[str, str], content: str = JSON
+    ) -> tuple[Document, tuple[str, ...]]:
+        """Create or patch a resource; what comes of it, and the warnings of the API server."""
+        named = _path_of(written)
+        return self._answer(method, named.rpartition("/")[0] if method == "POST" else named, query, written, content)
+
+    def objects_of(self, kind: str, namespace: str, cluster: str) -> list[Document]:
+        """The objects of a kind that nodes of a cluster are made of."""
+        path = f"/{PREFIXES[kind]}/namespaces/{quote(namespace, safe='')}/{kind.lower()}s"
+        return self._list(path, {"labelSelector": f"{CLUSTER}={cluster}"})
+
+    def machines(self) -> list[Document]:
+        """The machines of the Kubernetes."""
+        return self._list("/api/v1/nodes", {})
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -90,24 +117,37 @@ class ApiServer:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Document | None = None,
-        content: str = "application/json",
+        content: str = JSON,
     ) -> Document:
         """The document that a request answers."""
+        return self._answer(method, path, query, body, content)[0]
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Document | None = None,
+        content: str = JSON,
+    ) -> tuple[Document, tuple[str, ...]]:
+        """The document that a request answers, and the warnings that come with it."""
         headers = {"Accept": "application/json", "Content-Type": content, "User-Agent": "kavka"}
         if self.access.token:
             headers["Authorization"] = f"Bearer {self.access.token}"
         base = urlsplit(self.access.server).path.rstrip("/")
         text = None if body is None else json.dumps(body)
-        status, said = self._exchange(method, f"{base}{path}?{urlencode(query or {})}", text, headers)
+        status, said, warnings = self._exchange(method, f"{base}{path}?{urlencode(query or {})}", text, headers)
         if not 200 <= status < 300:
             raise KubernetesError(_refusal(status, said), status)
         try:
             document: Document = json.loads(said)
         except ValueError as error:
             raise KubernetesError(f"what answers at {self.access.server} does not speak JSON") from error
-        return document
+        return document, tuple(map(_warning, warnings))
 
-    def _exchange(self, method: str, target: str, text: str | None, headers: Mapping[str, str]) -> tuple[int, bytes]:
+    def _exchange(
+        self, method: str, target: str, text: str | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes, list[str]]:
         if self._connection is None:
             self._connection = connection(self.access)
         try:
@@ -118,7 +158,7 @@ class ApiServer:
             self.close()
             words = f"the API server {self.access.server} does not answer: {str(error) or type(error).__name__}"
             raise KubernetesError(words) from error
-        return response.status, said
+        return response.status, said, response.headers.get_all("Warning") or []
 
 
 def connection(access: Access) -> http.client.HTTPConnection:
@@ -166,6 +206,18 @@ def _load(context: ssl.SSLContext, pem: Sequence[str]) -> None:
         context.load_cert_chain(path, password=no_passphrase)
     finally:
         os.unlink(path)
+
+
+def _warning(header: str) -> str:
+    """The words of a header such as `299 - "so and so"`."""
+    text = header.partition('"')[2].rpartition('"')[0]
+    return text.replace('\\"', '"').replace("\\\\", "\\") or header
+
+
+def _path_of(document: Mapping[str, Any]) -> str:
+    """The path of a resource of ours."""
+    metadata = part(document, "metadata")
+    return _path(str(document["kind"]), str(metadata["namespace"]), str(metadata["name"]))
 
 
 def _path(kind: str, namespace: str | None, name: str = "") -> str:

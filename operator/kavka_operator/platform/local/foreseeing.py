@@ -1,32 +1,37 @@
-"""What a running local cluster would do to its nodes if its resource were another: nothing of it is done."""
-
-from collections.abc import Iterator
+"""The nodes of a local cluster as they would be if its resource were another: nothing is started or written."""
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode
 from kavka_operator.domain.seen import SeenNode
-from kavka_operator.platform.local import members
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.local import members, volumes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.rendering import local_nodes
-from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.rollout.diagnose import have_changed
+from kavka_operator.platform.local.rendering import LocalNode, fingerprint, local_nodes, wanted_node
+
+FORMER = "former"
+"""The fingerprint of settings that are not those that are wanted."""
 
 
-def node_actions(layout: Layout, cluster: KafkaCluster) -> Iterator[NodeAction]:
-    """The nodes that would be started and restarted, from the settings that each was last started with."""
-    known = members.read(layout)
-    for node in local_nodes(cluster, layout, known.joined_by(cluster, lambda _: True)):
-        settings = read_text(layout.properties(node.id))
-        if settings is None:
-            yield StartNode(node.id)
-        elif changed := node.changed(settings):
-            yield RestartNode(node.id, have_changed(changed))
+def foreseen(cluster: KafkaCluster, layout: Layout) -> View:
+    """The nodes that the resource wants, and those that run with the settings that each was last started with."""
+    known = members.read(layout).joined_by(cluster, lambda _: True)
+    nodes = {node.id: node for node in local_nodes(cluster, layout, known)}
+    started = {number: text for number in known.offsets if (text := _started_with(layout, number, nodes)) is not None}
+    return View(
+        wanted=[wanted_node(node) for node in nodes.values()],
+        seen={number: _seen(number, nodes.get(number), text) for number, text in started.items()},
+        volumes={number: volumes.look(layout, number, known.volumes.get(number, {})) for number in nodes},
+        pools=known.pools,
+    )
 
 
-def surplus_nodes(layout: Layout, cluster: KafkaCluster) -> list[SeenNode]:
-    """The nodes that run and that the resource does not want."""
-    known = members.read(layout)
-    wanted = {node.id for node in nodes_of(cluster, known.pools)}
-    running = [node for node in known.offsets if node not in wanted and layout.pid(node).exists()]
-    return [SeenNode(node, "Running") for node in running]
+def _started_with(layout: Layout, number: int, wanted: dict[int, LocalNode]) -> str | None:
+    """The settings of a node that runs; None of one that was never started, or is no longer wanted and has gone."""
+    is_there = number in wanted or layout.pid(number).exists()
+    return read_text(layout.properties(number)) if is_there else None
+
+
+def _seen(number: int, node: LocalNode | None, settings: str) -> SeenNode:
+    changed = node.changed(settings) if node is not None else ()
+    mark = fingerprint(node) if node is not None and not changed else FORMER
+    return SeenNode(number, "Running", mark, changed=changed)

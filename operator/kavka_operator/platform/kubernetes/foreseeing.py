@@ -1,0 +1,78 @@
+"""The nodes of a cluster on Kubernetes as they would be if its resource were another: nothing is written."""
+
+from collections.abc import Mapping
+
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.loop.seams import View
+from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
+from kavka_operator.platform.kubernetes.faults import faults
+from kavka_operator.platform.kubernetes.names import Document, name_of
+from kavka_operator.platform.kubernetes.seeing import Known, by_node
+from kavka_operator.platform.kubernetes.sight import Sight
+from kavka_operator.platform.kubernetes.template import BROKER, Identity, template
+from kavka_operator.platform.kubernetes.zones import Machine, machine_from
+
+AN_IMAGE = ""
+"""Stands for the image of the operator, which no resource tells."""
+KINDS = ("StatefulSet", "Pod", "PersistentVolumeClaim")
+
+
+def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | None) -> tuple[View, str]:
+    """The nodes that the resource wants, and those that are there; and why what is there is not known for sure.
+
+    Where the objects of the cluster may not be read, or there are none, the nodes are those of its status, with the
+    settings that the resource has asked for before.
+    """
+    try:
+        known, doubt = known_of(server, cluster.metadata.namespace, cluster.name), ""
+    except KubernetesError as error:
+        known, doubt = Known(), f"the nodes are those of the status, as their objects cannot be read: {error}"
+    if not known.sets and not known.pods and before is not None:
+        known = _as_told(before, known)
+    machines, blindness = _machines(server, cluster)
+    sight = Sight.of(cluster, known, machines)
+    judged = [layout for layout in sight.layouts.values() if not (blindness and layout.node.pool.topology_key)]
+    problems = faults(judged, known, AN_IMAGE, sees_machines=True)
+    view = View(
+        wanted=sight.wanted(),
+        seen=sight.seen(),
+        volumes=sight.volumes(),
+        leaving=sight.leaving(),
+        pools=sight.pools,
+        refusal="; ".join(problems) or None,
+    )
+    return view, "; ".join(words for words in (doubt, blindness) if words)
+
+
+def _machines(server: ApiServer, cluster: KafkaCluster) -> tuple[list[Machine], str]:
+    """The machines, where a rack is drawn from their labels; and why racks are not known where they are not."""
+    if not any(pool.topology_key for pool in cluster.spec.node_pools):
+        return [], ""
+    try:
+        return [machine_from(found) for found in server.machines()], ""
+    except KubernetesError as error:
+        return [], f"racks of new nodes, as machines cannot be read: {error}"
+
+
+def known_of(server: ApiServer, namespace: str, name: str) -> Known:
+    """The objects of a cluster. Raises KubernetesError."""
+    sets, pods, claims = (server.objects_of(kind, namespace, name) for kind in KINDS)
+    return Known(by_node(sets), by_node(pods), {name_of(claim): claim for claim in claims})
+
+
+def _as_told(before: KafkaCluster, known: Known) -> Known:
+    """The objects that the nodes of the status would have, had they been made from the resource."""
+    layouts = Sight.of(before, known).layouts
+    states = {node.id: node.state for node in before.status.nodes}
+    sets: dict[int, Document] = {}
+    pods: dict[int, Document] = {}
+    for number in states.keys() & layouts.keys():
+        layout = layouts[number]
+        pod = template(layout, before.spec.image or AN_IMAGE, Identity("", dict.fromkeys(layout.volumes, "")))
+        sets[number] = {"metadata": pod["metadata"], "spec": {"template": pod}}
+        pods[number] = {**pod, "status": _status(is_running=states[number] == "Running")}
+    return Known(sets, pods, known.claims)
+
+
+def _status(*, is_running: bool) -> Mapping[str, object]:
+    return {"containerStatuses": [{"name": BROKER, "started": is_running}]}
