@@ -22,6 +22,11 @@ LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 SUITE = "bookworm"  # its Python is the one that BASE names
 TARGETS = ("broker", "operator")
 TAG = "e2e"
+NEXT_TAG = "e2e-next"
+"""Another name of the very same images, for a roll to another image."""
+BROKEN_TAG = "e2e-broken"
+LAST_WORDS = "no room for wings"
+"""What an image that does not start says before it ends."""
 SOURCES = ("Dockerfile", ".dockerignore", "requirements", "broker", "operator", "tools/image")
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -37,13 +42,18 @@ int main(void) {
     for (;;) pause();
 }
 """
+BROKEN = f"""\
+#include <stdio.h>
+int main(void) {{ fputs("{LAST_WORDS}\\n", stderr); return 1; }}
+"""
 
 
 def build_all() -> None:
-    """Build what is lacking: the image that holds a pod's namespaces open, the base, and those of the Dockerfile."""
+    """Build what is lacking: the small ones of the tests, the base, and those of the Dockerfile."""
     demand()
     IMAGES.mkdir(parents=True, exist_ok=True)
-    build_pause(IMAGES / "pause.tar")
+    build_program(IMAGES / "pause.tar", "kavka.local/pause:1", PAUSE)
+    build_program(IMAGES / "broken.tar", f"kavka.local/broker:{BROKEN_TAG}", BROKEN)
     build_base(CACHE / "base.tar")
     stamp = checksum()
     for target in TARGETS:
@@ -61,17 +71,17 @@ def checksum() -> str:
     return hashlib.sha256(b"\0".join(content)).hexdigest()
 
 
-def build_pause(tar: Path) -> None:
-    """The process of every pod that does nothing."""
+def build_program(tar: Path, name: str, source: str) -> None:
+    """An image of one small program in C."""
     if tar.exists():
         return
     with tempfile.TemporaryDirectory() as scratch:
-        source, program, layer = (Path(scratch) / name for name in ("pause.c", "pause", "layer.tar"))
-        source.write_text(PAUSE)
-        run("gcc", "-Os", "-s", "-static", "-o", program, source)
+        text, program, layer = (Path(scratch) / name for name in ("main.c", "main", "layer.tar"))
+        text.write_text(source)
+        run("gcc", "-Os", "-s", "-static", "-o", program, text)
         with tarfile.open(layer, "w") as archive:
-            archive.add(program, "pause")
-        write_image(tar, "kavka.local/pause:1", layer, {"Entrypoint": ["/pause"], "User": "65535:65535"})
+            archive.add(program, "main")
+        write_image(tar, name, layer, {"Entrypoint": ["/main"], "User": "65535:65535"})
 
 
 def build_base(tar: Path) -> None:

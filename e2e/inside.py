@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from e2e.identities import ETC, PKI
+from e2e.images import NEXT_TAG, TAG, TARGETS
 from e2e.machine import IMAGES, KUBECONFIG, LINK, NODE, NODE_ADDRESS, PODS, SERVICES, STATE, run, search
 from tools.kube.programs import program
 
@@ -117,6 +118,9 @@ def load_images() -> None:
     wait_for("ctr", "version")
     for image in sorted(IMAGES.glob("*.tar")):
         run("ctr", "--namespace", "k8s.io", "images", "import", image)
+    for target in TARGETS:
+        name = f"kavka.local/{target}"
+        run("ctr", "--namespace", "k8s.io", "images", "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
     LOADED.touch()
 
 
