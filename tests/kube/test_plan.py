@@ -124,6 +124,15 @@ def test_the_nodes_that_would_restart_are_named_with_their_reasons(operated: Ope
     assert waits.endswith(f"kavka.dev/approve-rollout={plan}"), "the operator's plan has the same hash"
 
 
+def test_addresses_that_services_got_restart_nobody(operated: Operated, tmp_path: Path) -> None:
+    outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
+    listeners = [{"name": "INSIDE", "port": 9092}, outside]
+    running(operated, of_pods(listeners=listeners))
+    changed = of_pods(listeners=listeners, rollout={"delaySeconds": 1})
+    code, lines = planned(operated.kubernetes, tmp_path, changed)
+    assert (code, [line for line in lines if "restarts: " in line]) == (SOMETHING, []), lines
+
+
 def test_a_volume_cannot_shrink_and_grows(operated: Operated, tmp_path: Path) -> None:
     running(operated, of_pods(size="2Gi"))
     code, lines = planned(operated.kubernetes, tmp_path, of_pods(size="1Gi"))

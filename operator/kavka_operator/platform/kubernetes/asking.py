@@ -27,7 +27,7 @@ ANSWER_BYTES_MAX = 256 << 20
 PAGE_MAX = 500
 GONE = 404
 JSON = "application/json"
-PREFIXES = {"StatefulSet": "apis/apps/v1", "Pod": "api/v1", "PersistentVolumeClaim": "api/v1"}
+PREFIXES = {"StatefulSet": "apis/apps/v1", "Pod": "api/v1", "PersistentVolumeClaim": "api/v1", "Service": "api/v1"}
 Document = dict[str, Any]
 
 

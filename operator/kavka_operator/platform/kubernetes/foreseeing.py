@@ -14,7 +14,7 @@ from kavka_operator.platform.kubernetes.zones import Machine, machine_from
 
 AN_IMAGE = ""
 """Stands for the image of the operator, which no resource tells."""
-KINDS = ("StatefulSet", "Pod", "PersistentVolumeClaim")
+KINDS = ("StatefulSet", "Pod", "PersistentVolumeClaim", "Service")
 
 
 def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | None) -> tuple[View, str]:
@@ -56,8 +56,13 @@ def _machines(server: ApiServer, cluster: KafkaCluster) -> tuple[list[Machine], 
 
 def known_of(server: ApiServer, namespace: str, name: str) -> Known:
     """The objects of a cluster. Raises KubernetesError."""
-    sets, pods, claims = (server.objects_of(kind, namespace, name) for kind in KINDS)
-    return Known(by_node(sets), by_node(pods), {name_of(claim): claim for claim in claims})
+    sets, pods, claims, services = (server.objects_of(kind, namespace, name) for kind in KINDS)
+    return Known(
+        by_node(sets),
+        by_node(pods),
+        {name_of(claim): claim for claim in claims},
+        {("Service", name_of(service)): service for service in services},
+    )
 
 
 def _as_told(before: KafkaCluster, known: Known) -> Known:
@@ -71,7 +76,7 @@ def _as_told(before: KafkaCluster, known: Known) -> Known:
         pod = template(layout, before.spec.image or AN_IMAGE, Identity("", dict.fromkeys(layout.volumes, "")))
         sets[number] = {"metadata": pod["metadata"], "spec": {"template": pod}}
         pods[number] = {**pod, "status": _status(is_running=states[number] == "Running")}
-    return Known(sets, pods, known.claims)
+    return Known(sets, pods, known.claims, known.shared)
 
 
 def _status(*, is_running: bool) -> Mapping[str, object]:
