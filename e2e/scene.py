@@ -90,11 +90,11 @@ class Scene:
         """The pods that are others than before."""
         return {name for name, uid in self.pods().items() if uid != before.get(name)}
 
-    def produces(self) -> None:
+    def produces(self, bootstrap: str = "") -> None:
         """Make the topic, and let a client produce to it until it is ended."""
         apply(topic("flights", partitions=3, replicationFactor=3, config={"min.insync.replicas": "2"}), self.namespace)
         self.until_ready("topics.kavka.dev", "flights")
-        apply(client("producer", "produce", self.bootstrap), self.namespace)
+        apply(client("producer", "produce", bootstrap or self.bootstrap), self.namespace)
         self.ask("wait", "--for=condition=Ready", "pod/producer", f"--timeout={SECONDS_MAX}s")
         until(lambda: self.acknowledged() > 0)
 
@@ -108,16 +108,16 @@ class Scene:
         before = self.acknowledged()
         until(lambda: self.acknowledged() > before)
 
-    def has_lost_nothing(self) -> None:
+    def has_lost_nothing(self, bootstrap: str = "") -> None:
         """End the client, and read all back: every record is there once."""
         self.until_more()
         count = self.acknowledged()
         self.ask("delete", "pod", "producer", "--now")
-        self.check(count)
+        self.check(count, bootstrap=bootstrap)
 
-    def check(self, count: int, name: str = "check") -> None:
+    def check(self, count: int, name: str = "check", bootstrap: str = "") -> None:
         """Read all back: every record is there once."""
-        apply(client(name, "check", self.bootstrap, str(count)), self.namespace)
+        apply(client(name, "check", bootstrap or self.bootstrap, str(count)), self.namespace)
         self.ask("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", f"--timeout={SECONDS_MAX}s")
         assert self.ask("logs", name).strip().endswith("0 lost, 0 twice")
 
