@@ -27,6 +27,7 @@ ROOMS: Final = {
     "api": (f"{BROKER}api/",),
     "shells": (BROKER,),
     "operator": ("operator/kavka_operator/",),
+    "extras": ("extras/",),
     "tests": ("tests/",),
 }
 HEAD: Final = (

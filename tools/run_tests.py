@@ -23,7 +23,17 @@ from tools.prerequisites import Prerequisite, lacking
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-CODE = ("broker/kavka_broker", "operator/kavka_operator", "audit/kavka_audit", "tools", "tests", "bench", "e2e")
+CODE = (
+    "broker/kavka_broker",
+    "operator/kavka_operator",
+    "extras/kavka_demo",
+    "extras/kavka_top",
+    "audit/kavka_audit",
+    "tools",
+    "tests",
+    "bench",
+    "e2e",
+)
 LINT = {
     "ruff check": ("ruff", "check", "--quiet", "."),
     "ruff format": ("ruff", "format", "--check", "--quiet", "."),

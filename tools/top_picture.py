@@ -29,8 +29,8 @@ from kavka_operator.kafka.figures import (
     QuotaFigures,
 )
 from kavka_operator.kafka.onlooking import Group, LogDirs, Members
-from kavka_operator.top.app import Top
-from kavka_operator.top.model import Look
+from kavka_top.app import Top
+from kavka_top.model import Look
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "top.svg"

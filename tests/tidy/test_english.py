@@ -18,7 +18,7 @@ FOREIGN = re.compile(
     r"\b(anew|for ever|the own|such as are|such as do|but for|in vain|somebody|whoever|he|him|his|she|her)\b",
     re.IGNORECASE,
 )
-SWEPT = ("broker/", "operator/", "audit/", "tools/")
+SWEPT = ("broker/", "operator/", "extras/", "audit/", "tools/")
 #: They become descriptions of the custom resources, and speak of people.
 OF_PEOPLE = ("operator/kavka_operator/api/",)
 

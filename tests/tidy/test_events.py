@@ -70,7 +70,11 @@ def names_of(event: ast.expr) -> list[str]:
 
 def all_told() -> list[Told]:
     """The events of broker and operator."""
-    code = [path for path in PYTHON if relative(path).startswith(("broker/kavka_broker/", "operator/kavka_operator/"))]
+    code = [
+        path
+        for path in PYTHON
+        if relative(path).startswith(("broker/kavka_broker/", "operator/kavka_operator/", "extras/"))
+    ]
     return [told for path in code for told in told_in(parsed(path.read_text()), relative(path))]
 
 

@@ -15,7 +15,12 @@ from packaging.requirements import Requirement
 
 from tests.tidy.tree import ROOT
 
-OURS = {"kavka": None, "kavka-broker": "broker/kavka_broker", "kavka-operator": "operator/kavka_operator"}
+OURS = {
+    "kavka": None,
+    "kavka-broker": "broker/kavka_broker",
+    "kavka-operator": "operator/kavka_operator",
+    "kavka-extras": "extras",
+}
 NOT_PACKED = ("README.md", "ruff.toml")
 """Files beside the code that setuptools leaves out of a wheel."""
 PACKAGES_MAX = 8
@@ -69,6 +74,7 @@ def test_an_installation_is_small(root: str, packages_max: int, megabytes_max: f
 def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
     plain = closure("kavka")
     assert not plain & {
+        "kavka-extras",
         "kopf",
         "kubernetes",
         "aiohttp",
@@ -80,8 +86,8 @@ def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
         "lz4",
     }
     assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
-    assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
-    assert closure("kavka", frozenset({"top"})) >= {"rich", "textual"} | plain
+    assert closure("kavka", frozenset({"demo"})) >= {"kavka-extras", "confluent-kafka", "rich"} | plain
+    assert closure("kavka", frozenset({"top"})) >= {"kavka-extras", "rich", "textual"} | plain
 
 
 def test_the_commands_are_named_as_the_documents_name_them() -> None:
@@ -107,14 +113,14 @@ main()
         (
             "kavka_operator.cli",
             ["--help"],
-            ["kopf", "kubernetes", "confluent_kafka", "rich", "textual"],
+            ["kopf", "kubernetes", "kavka_demo", "kavka_top", "confluent_kafka", "rich", "textual"],
             0,
             "commands:",
         ),
         (
             "kavka_operator.cli",
             ["demo"],
-            ["confluent_kafka"],
+            ["kavka_demo"],
             1,
             "kavka demo needs more than is installed: pip install",
         ),
@@ -123,7 +129,7 @@ main()
         (
             "kavka_operator.cli",
             ["get", "--state-dir", "nowhere"],
-            ["confluent_kafka", "kopf", "rich", "textual", "pydantic", "lz4"],
+            ["kavka_demo", "kavka_top", "confluent_kafka", "kopf", "rich", "textual", "pydantic", "lz4"],
             0,
             "no resources",
         ),

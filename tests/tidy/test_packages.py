@@ -12,12 +12,15 @@ import pytest
 from tests.tidy.tree import ROOT, parsed
 
 PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
+"""Members with commands; what the extras import is declared by their own extras."""
 #: Where a distribution is not called as its module.
 CALLED = {
     "kafka": "kafka-python",
     "yaml": "pyyaml",
     "backports": "backports.zstd",
     "confluent_kafka": "confluent-kafka",
+    "kavka_demo": "kavka-extras",
+    "kavka_top": "kavka-extras",
 }
 #: With another distribution, of which they are a part; `compression` with Python 3.14.
 COME_ALONG = {"compression"}
@@ -45,7 +48,7 @@ def imported(member: str, package: str) -> set[str]:
 def test_a_package_declares_what_it_imports(member: str, package: str) -> None:
     settings = project(member)
     optional = [text for texts in settings.get("optional-dependencies", {}).values() for text in texts]
-    declared = {re.split("[=;]", text)[0].strip() for text in (*settings["dependencies"], *optional)}
+    declared = {re.split(r"[=;\[]", text)[0].strip() for text in (*settings["dependencies"], *optional)}
     assert imported(member, package) - declared <= COME_ALONG
 
 

@@ -11,7 +11,13 @@ import pytest
 
 from tests.tidy.tree import ROOT
 
-MEMBERS = ("broker/kavka_broker", "operator/kavka_operator", "audit/kavka_audit")
+MEMBERS = (
+    "broker/kavka_broker",
+    "operator/kavka_operator",
+    "extras/kavka_demo",
+    "extras/kavka_top",
+    "audit/kavka_audit",
+)
 LINT = Path(sys.executable).parent / "lint-imports"
 
 PLANTS = (
@@ -33,7 +39,7 @@ PLANTS = (
     ("operator-layers", "kavka_operator.api.quota", "kavka_operator.domain.entities"),
     ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
     ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
-    ("operator-layers", "kavka_operator.demo.main", "kavka_operator.handlers.process"),
+    ("extras", "kavka_operator.cli.words", "kavka_top.sheet"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
     ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )

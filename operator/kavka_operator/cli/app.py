@@ -412,7 +412,7 @@ def _explain_quota(options: Options) -> int:
 
 
 def _top(options: Options) -> int:
-    if words := lacking("kavka top", "top", "rich", "textual"):
+    if words := lacking("kavka top", "top", "kavka_top", "rich", "textual"):
         sys.stderr.write(f"error: {words}\n")
         return 1
     from kavka_operator.cli.screen import top
@@ -440,9 +440,9 @@ def _recommend(options: Options) -> int:
 
 
 def _demo(options: Options) -> int:
-    if words := lacking("kavka demo", "demo", "confluent_kafka", "rich"):
+    if words := lacking("kavka demo", "demo", "kavka_demo", "confluent_kafka", "rich"):
         sys.stderr.write(f"error: {words}\n")
         return 1
-    from kavka_operator.demo.main import demo
+    from kavka_demo.main import demo
 
     return demo(throttled_seconds=options.seconds, keep=options.keep)

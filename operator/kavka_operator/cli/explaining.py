@@ -15,11 +15,11 @@ from kavka_operator.cli.explaining_topic import of_topic
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.units import amount
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import QUOTA_TYPES, ClientKey, Page, read_pages
 from kavka_operator.kafka.onlooking import Onlooker
 from kavka_operator.quota.explaining import Explanation, Limits, explain, explain_address, unlimited
-from kavka_operator.top.units import amount
 
 ANYBODY = "ANONYMOUS"
 NOT_TOLD = "not told"

@@ -15,8 +15,8 @@ from kavka_broker.core.config.topic_table import (
 from kavka_broker.core.quota.entity import TopicEntity
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.table import aligned
+from kavka_operator.domain.units import amount
 from kavka_operator.kafka.figures import FETCH, PRODUCE, Page, QuotaFigures
-from kavka_operator.top.units import amount
 
 TOGETHER, APART = "all partitions that a broker leads, together", "each partition"
 LIMITS = {

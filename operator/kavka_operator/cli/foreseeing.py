@@ -20,6 +20,7 @@ from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.domain.plan import KafkaAction, MoveReplicas, Plan, RestartNode
 from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.units import size
 from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
@@ -31,7 +32,6 @@ from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 from kavka_operator.reconcile.grants import refusals
-from kavka_operator.top.units import size
 
 
 class DryRun(StrEnum):

@@ -19,13 +19,13 @@ from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.waiting import parse_duration
 from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.domain import units
 from kavka_operator.domain.entities import entity_text, to_wire
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import Page, growth, read_pages
 from kavka_operator.kafka.onlooking import Onlooker
 from kavka_operator.kafka.prometheus import kept
 from kavka_operator.quota.recommending import HEADROOM, PERCENTILE, Fit, Observed, Recommendation, Samples, recommend
-from kavka_operator.top import units
 
 EVERY_SECONDS = 2.0
 SECONDS_MAX = 30 * 86_400.0

@@ -11,8 +11,8 @@ EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
 def top(asked: Asked, every_seconds: float) -> int:
     """Show the screen until it is left; the exit code."""
     from kavka_operator.kafka.onlooking import Onlooker
-    from kavka_operator.top.app import Top
-    from kavka_operator.top.sources import ClusterSource
+    from kavka_top.app import Top
+    from kavka_top.sources import ClusterSource
 
     try:
         if not EVERY_SECONDS_MIN <= every_seconds <= EVERY_SECONDS_MAX:

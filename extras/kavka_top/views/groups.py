@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from kavka_operator.domain import units
 from kavka_operator.kafka.onlooking import Ends, Group
-from kavka_operator.top import units
-from kavka_operator.top.model import History, Look
-from kavka_operator.top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_operator.top.views import cells
+from kavka_top.model import History, Look
+from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
+from kavka_top.views import cells
 
 COLUMNS = (
     Column("GROUP", is_flexible=True),

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kavka_demo import flights as data
+from kavka_demo.clients import Load, Reader
+from kavka_demo.flights import Tally, flights, row_of
+from kavka_demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
+from kavka_demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
 from kavka_operator.api.settings import dynamic
-from kavka_operator.demo import flights as data
-from kavka_operator.demo.clients import Load, Reader
-from kavka_operator.demo.flights import Tally, flights, row_of
-from kavka_operator.demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
-from kavka_operator.demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
 from kavka_operator.platform.local.layout import Layout
 
 MIB = 1024.0**2

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
-from kavka_operator.demo.clients import QUIET, Pulse
-from kavka_operator.demo.flights import FLIGHTS
+from kavka_demo.clients import QUIET, Pulse
+from kavka_demo.flights import FLIGHTS
 from kavka_operator.platform.local import leash, processes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout

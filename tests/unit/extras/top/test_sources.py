@@ -9,8 +9,8 @@ from kavka_operator.domain.seen import SeenBroker, SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import Page
 from kavka_operator.kafka.onlooking import LogDirs, Members
-from kavka_operator.top import sources
-from kavka_operator.top.sources import ClusterSource
+from kavka_top import sources
+from kavka_top.sources import ClusterSource
 
 MEMBERS = Members("c", {1: SeenBroker(1, "a:1"), 2: SeenBroker(2, "b:2")}, (SeenPartition("t", 0, 1, (1,), (1,)),))
 

@@ -1,11 +1,11 @@
 """Nodes: the brokers with what they lead, hold and carry."""
 
+from kavka_operator.domain import units
 from kavka_operator.domain.seen import SeenBroker
 from kavka_operator.kafka.figures import CONNECTIONS, RECEIVED, SENT, WAITING, Page
-from kavka_operator.top import units
-from kavka_operator.top.model import History
-from kavka_operator.top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_operator.top.views import cells
+from kavka_top.model import History
+from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
+from kavka_top.views import cells
 
 COLUMNS = (
     Column("NODE", is_number=True, is_ascending=True),

@@ -21,13 +21,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kavka_demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
+from kavka_demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
+from kavka_demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.table import aligned, table
 from kavka_operator.api.topic import Topic
-from kavka_operator.demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
-from kavka_operator.demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
-from kavka_operator.demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.platform.local import leash, processes
 from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped

@@ -3,12 +3,12 @@
 Records a second follow from the ends of the logs, which every Kafka tells, bytes from metrics pages.
 """
 
+from kavka_operator.domain import units
 from kavka_operator.domain.seen import SeenPartition
 from kavka_operator.kafka.onlooking import Ends
-from kavka_operator.top import units
-from kavka_operator.top.model import History, Look, total
-from kavka_operator.top.sheet import Cell, Column, Row, Sheet, Tone
-from kavka_operator.top.views import cells
+from kavka_top.model import History, Look, total
+from kavka_top.sheet import Cell, Column, Row, Sheet, Tone
+from kavka_top.views import cells
 
 COLUMNS = (
     Column("TOPIC", is_flexible=True),

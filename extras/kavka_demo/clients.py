@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ThrottleEvent, TopicPartition
 
-from kavka_operator.demo.flights import Tally, row_of
+from kavka_demo.flights import Tally, row_of
 
 FLUSH_SECONDS_MAX = 30.0
 JOIN_SECONDS_MAX = 30.0

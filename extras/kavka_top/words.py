@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from kavka_operator.domain import units
 from kavka_operator.kafka.figures import RECEIVED, SENT
-from kavka_operator.top import units
-from kavka_operator.top.drawing import EDGE, Line
-from kavka_operator.top.model import History, total
-from kavka_operator.top.sheet import Order, Sheet, Tone
+from kavka_top.drawing import EDGE, Line
+from kavka_top.model import History, total
+from kavka_top.sheet import Order, Sheet, Tone
 
 HELP = (
     ("1 – 5, tab", "another view"),

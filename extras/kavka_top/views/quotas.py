@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from kavka_broker.core.quota.entity import TopicEntity
 from kavka_broker.core.quota.terms import CLUSTER, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain import units
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.kafka.figures import QUOTA_TYPES
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
-from kavka_operator.top import units
-from kavka_operator.top.model import History, greatest
-from kavka_operator.top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_operator.top.views import cells
+from kavka_top.model import History, greatest
+from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
+from kavka_top.views import cells
 
 COLUMNS = (
     Column("ENTITY", is_flexible=True),

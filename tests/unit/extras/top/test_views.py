@@ -8,9 +8,9 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
 from kavka_operator.kafka.figures import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
 from kavka_operator.kafka.onlooking import Group, LogDirs, Members
-from kavka_operator.top.model import LOOKS_MAX, History, Look
-from kavka_operator.top.sheet import Sheet, Tone
-from kavka_operator.top.views import VIEWS
+from kavka_top.model import LOOKS_MAX, History, Look
+from kavka_top.sheet import Sheet, Tone
+from kavka_top.views import VIEWS
 
 ETL = ClientKey("", "etl", "produce")
 PARTITIONS = (

@@ -11,15 +11,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.top import drawing, words
-from kavka_operator.top.aside import aside
-from kavka_operator.top.colours import BACKGROUND, BAND, style_of
-from kavka_operator.top.drawing import Line
-from kavka_operator.top.model import History
-from kavka_operator.top.sheet import Order, Sheet
-from kavka_operator.top.sources import Source
-from kavka_operator.top.table import Table
-from kavka_operator.top.views import VIEWS
+from kavka_top import drawing, words
+from kavka_top.aside import aside
+from kavka_top.colours import BACKGROUND, BAND, style_of
+from kavka_top.drawing import Line
+from kavka_top.model import History
+from kavka_top.sheet import Order, Sheet
+from kavka_top.sources import Source
+from kavka_top.table import Table
+from kavka_top.views import VIEWS
 
 PROMPTS = {"filter": "show only rows with", "find": "find"}
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import Page, fetch_page, read_pages
 from kavka_operator.kafka.onlooking import LogDirs, Members, Onlooker
-from kavka_operator.top.model import Look
+from kavka_top.model import Look
 
 T = TypeVar("T")
 

@@ -1,0 +1,15 @@
+"""The views: each makes a sheet of a history."""
+
+from collections.abc import Callable
+
+from kavka_top.model import History
+from kavka_top.sheet import Sheet
+from kavka_top.views.clients import clients
+from kavka_top.views.groups import groups
+from kavka_top.views.nodes import nodes
+from kavka_top.views.quotas import quotas
+from kavka_top.views.topics import topics
+
+View = Callable[[History], Sheet]
+
+VIEWS: dict[str, View] = {"clients": clients, "topics": topics, "groups": groups, "quotas": quotas, "nodes": nodes}
