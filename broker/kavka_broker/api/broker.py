@@ -229,6 +229,11 @@ class Client:
     is_exempt: bool = False  # its time counts against no quota
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
+    @property
+    def principal(self) -> str:
+        """The principal as access rules name it, with its type."""
+        return f"User:{self.user}"
+
     def throttle(self, throttle_time_ms: int, held: Holding) -> None:
         """Have the connection muted for `throttle_time_ms`, unless another quota wants it muted for longer."""
         if throttle_time_ms > self.throttle_time_ms:
