@@ -161,7 +161,7 @@ class ControlPlane:
         self.processes.append(process)
 
     def _write_identities(self) -> None:
-        """A certificate of the server, whose key also signs tokens, and one user who may do all."""
+        """A certificate of the server, whose key also signs tokens and certificates, and one user who may do all."""
         line = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
         line += ["-days", "2", "-subj", "/CN=kube-apiserver", "-addext", "subjectAltName=IP:127.0.0.1"]
         line += ["-keyout", "server.key", "-out", "server.crt"]
@@ -204,6 +204,7 @@ class ControlPlane:
             *("--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none"),
             *("--tls-cert-file", str(self.certificate), "--tls-private-key-file", key),
             *("--token-auth-file", str(self.directory / "tokens.csv"), "--authorization-mode", "RBAC"),
+            *("--client-ca-file", str(self.certificate)),
             *("--service-account-issuer", "https://kubernetes.default.svc"),
             *("--service-account-key-file", str(self.certificate), "--service-account-signing-key-file", key),
             *("--service-cluster-ip-range", "10.96.0.0/16", "--disable-admission-plugins", "ServiceAccount"),
