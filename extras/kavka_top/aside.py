@@ -20,13 +20,13 @@ async def aside(work: Callable[[], T]) -> T:
 
 def _run(work: Callable[[], T], loop: asyncio.AbstractEventLoop, future: asyncio.Future[T]) -> None:
     try:
-        settle: Callable[[], None] = partial(_settle, future.set_result, future, work())
+        resolve: Callable[[], None] = partial(_resolve, future.set_result, future, work())
     except BaseException as error:  # noqa: BLE001 - it is raised again where the result is awaited
-        settle = partial(_settle, future.set_exception, future, error)
+        resolve = partial(_resolve, future.set_exception, future, error)
     with suppress(RuntimeError):  # the screen is closed
-        loop.call_soon_threadsafe(settle)
+        loop.call_soon_threadsafe(resolve)
 
 
-def _settle(how: Callable[[Any], None], future: asyncio.Future[T], value: object) -> None:
+def _resolve(how: Callable[[Any], None], future: asyncio.Future[T], value: object) -> None:
     if not future.done():
         how(value)

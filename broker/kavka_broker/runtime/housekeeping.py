@@ -124,7 +124,7 @@ class Housekeeping:
         pace = Pace()
         for changed_log in self._logs.changed:
             if changed_log.name in written:
-                self._logs.settle(changed_log, partial(self._is_settled, written[changed_log.name]))
+                self._logs.clear_changed(changed_log, partial(self._is_settled, written[changed_log.name]))
             if pace.spent(SETTLE_UNITS):
                 yield
         changed = {changed_log.name for changed_log in self._logs.changed}

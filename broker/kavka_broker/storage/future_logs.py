@@ -103,7 +103,7 @@ class FutureLogs:
         future.state.on_failed = partial(self._failed, found.directory)
         return future
 
-    def settle(self, future: Log, former: Log, directory: LogDirectory, now_ms: int) -> Log:
+    def promote(self, future: Log, former: Log, directory: LogDirectory, now_ms: int) -> Log:
         """Give a finished copy the name of its `former` log, and open it there. Raises KAFKA_STORAGE_ERROR."""
         assert future.topic_id == former.topic_id, f"{future.directory} is a copy of another log"
         assert future.name == former.name

@@ -286,7 +286,7 @@ class LogManager(OpenLogs):
         except OSError as problem:
             raise _refused(future.name, "move", problem) from problem
         assert future.name in self._logs, f"{future.name} has no log that its copy could replace"
-        moved = self.futures.settle(future, self._logs[future.name], directory, now_ms)
+        moved = self.futures.promote(future, self._logs[future.name], directory, now_ms)
         self.delete(*moved.name)
         assert moved.name not in self._logs, f"{moved.name} is there still"
         self._add(directory, moved)

@@ -164,7 +164,7 @@ class OpenLogs:
         if self._logs.get(partition_log.name) is partition_log:
             self._changed[partition_log.name] = partition_log
 
-    def settle(self, partition_log: Log, is_written: Callable[[Log], bool]) -> None:
+    def clear_changed(self, partition_log: Log, is_written: Callable[[Log], bool]) -> None:
         """Look at this log no more until it changes, if it `is_written` as it is now and has nothing more to do."""
         if self._changed.pop(partition_log.name, None) is None:
             return

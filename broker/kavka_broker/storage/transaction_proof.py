@@ -50,7 +50,7 @@ def prove(log_: Log) -> Iterator[None]:
             return
         floor = end_offset
         if segment.base_offset >= first.base_offset:
-            is_right = _settle(segment, found, end_offset, knows_all=snapshots.newest >= 0 or not start)
+            is_right = _prove(segment, found, end_offset, knows_all=snapshots.newest >= 0 or not start)
             if not is_right:
                 log_.durability.sync_later(segment.aborted.path)
     log_.segments.look_at_indexes()
@@ -87,7 +87,7 @@ def _is_settled(producers: ProducerStates, end_offset: int) -> bool:
     return open_offset == NO_OFFSET or open_offset >= end_offset
 
 
-def _settle(segment: Segment, found: list[AbortedTransaction], end_offset: int, *, knows_all: bool) -> bool:
+def _prove(segment: Segment, found: list[AbortedTransaction], end_offset: int, *, knows_all: bool) -> bool:
     """The batches below `end_offset` say `found`; whether the index has said so too. Without the producers' state
     before them it may know more.
     """

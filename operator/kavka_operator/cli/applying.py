@@ -56,7 +56,7 @@ def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
 def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Key]]:
     layout.make()
     if not is_running(layout):
-        members.settle(layout)
+        members.upgrade(layout)
     edits = Store(layout).apply(declared, datetime.now(UTC))
     for edit in edits:
         say(_line(edit, DryRun.NONE))

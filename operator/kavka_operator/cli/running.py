@@ -65,7 +65,7 @@ def _prepare(files: list[Path], state: Path) -> Layout:
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
-    known = members.settle(layout)
+    known = members.upgrade(layout)
     if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
         raise CommandError(problem)
     if is_running(layout):

@@ -211,7 +211,7 @@ def test_a_stop_closes_the_logs_that_have_nothing_to_sync_in_one_thread(tmp_path
     manager.secure()
     manager.write_checkpoints()
     for log in logs:
-        manager.settle(log, lambda _: True)
+        manager.clear_changed(log, lambda _: True)
     append(logs[7])
     closed: dict[str, str] = {}
     for log in logs:

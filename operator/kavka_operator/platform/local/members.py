@@ -107,7 +107,7 @@ def directory_id(path: Path) -> str | None:
     return parse_properties(read_text(path / META_PROPERTIES) or "").get("directory.id")
 
 
-def settle(layout: Layout) -> Members:
+def upgrade(layout: Layout) -> Members:
     """The members, which are written where an earlier version left the ids to the order of the pools in the resource.
 
     To be called before the resource is changed.
