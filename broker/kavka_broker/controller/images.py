@@ -11,11 +11,14 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
+    RemoveAccessControlEntryRecord,
+)
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 
 #: The image's attributes. Their contents are replaced in place, since subscribers hold references to them.
-PARTS = ("brokers", "topics", "configs", "quotas", "features", "producer_ids", "kept")
+PARTS = ("brokers", "topics", "configs", "quotas", "acls", "features", "producer_ids", "kept")
 
 
 def image_of(records: Iterator[Message], offset: int) -> Metadata:
@@ -30,7 +33,8 @@ def image_of(records: Iterator[Message], offset: int) -> Metadata:
 
 def become(image: Metadata, other: Metadata) -> list[Message]:
     """Make `image` equal to `other`, which must not be used afterwards. Returns the records of the difference."""
-    records = [*_gone(image, other), *other.records()]
+    gone_rules = [RemoveAccessControlEntryRecord(at) for at in image.acls.rules if at not in other.acls.rules]
+    records = [*_gone(image, other), *gone_rules, *other.records()]
     generation = image.brokers.generation + 1
     for name in PARTS:
         part = vars(getattr(image, name))

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from kavka_broker.controller.snapshots import build, read
+from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide import acls
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
 from kavka_broker.core.metadata.decide.producer_ids import allocate
@@ -57,6 +59,8 @@ RESOURCES = st.one_of(
     st.builds(Resource, st.just(ResourceType.BROKER), st.sampled_from(["", "1"])),
     st.builds(Resource, st.just(ResourceType.GROUP), st.just("g")),
 )
+
+RULES = st.builds(Rule, st.sampled_from([2, 4]), NAMES, st.sampled_from([3, 4]), *map(st.just, ("User:a", "*", 3, 3)))
 
 
 class LiveRun(RuleBasedStateMachine):
@@ -135,6 +139,14 @@ class LiveRun(RuleBasedStateMachine):
         except BrokerError:
             return
         self._decide(decision)
+
+    @rule(rules=st.lists(RULES, min_size=1, max_size=3))
+    def access_rules_are_created(self, rules: list[Rule]) -> None:
+        self._decide(acls.create(self.live.acls, rules, [uuid(self._next()) for _ in rules]))
+
+    @rule(name=NAMES)
+    def access_rules_are_deleted(self, name: str) -> None:
+        self._decide(acls.delete(self.live.acls, [RuleFilter(1, name, 2, None, None, 1, 1)]))
 
     @rule()
     def image_is_copied(self) -> None:

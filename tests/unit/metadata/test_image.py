@@ -243,7 +243,7 @@ def test_a_copy_has_all_and_changes_alone() -> None:
     [
         ("features", FeatureLevelRecord("group.version", 1)),
         ("configs", ConfigRecord(ResourceType.TOPIC, "c", "retention.ms", "5")),
-        ("kept", AccessControlEntryRecord(id=uuid(5), resource_name="t", principal="User:a", host="*")),
+        ("acls", AccessControlEntryRecord(id=uuid(5), resource_name="t", principal="User:a", host="*")),
         ("producer_ids", ProducerIdsRecord(1, 0, 1000)),
         ("topics", TopicRecord("new", uuid(9))),
         ("quotas", ClientQuotaRecord([EntityData("user", "a")], "producer_byte_rate", 5.0)),

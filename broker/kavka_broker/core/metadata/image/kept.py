@@ -1,4 +1,4 @@
-"""What Apache Kafka may have written that no part of Kavka acts on yet: credentials, access rules, delegation tokens.
+"""What Apache Kafka may have written that no part of Kavka acts on yet: credentials, delegation tokens.
 
 They are kept whole, so that a snapshot taken here loses nothing of a cluster that was begun there.
 """
@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
 from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
-from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
-    RemoveAccessControlEntryRecord,
-)
 from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
@@ -21,8 +17,6 @@ from kavka_broker.protocol.messages.metadata.user_scram_credential_record import
 KINDS: Final = (
     UserScramCredentialRecord,
     RemoveUserScramCredentialRecord,
-    AccessControlEntryRecord,
-    RemoveAccessControlEntryRecord,
     DelegationTokenRecord,
     RemoveDelegationTokenRecord,
 )
@@ -59,13 +53,6 @@ class Kept:
             case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
                 assert ("scram", name, mechanism) in self._by_subject, f"{name} has no such credential to take away"
                 del self._by_subject["scram", name, mechanism]
-            case AccessControlEntryRecord(id=entry_id):
-                self._by_subject["acl", entry_id] = record
-            case RemoveAccessControlEntryRecord(id=entry_id):
-                assert ("acl", entry_id) in self._by_subject, (
-                    f"an access rule is taken away that was never given: {entry_id.hex()}"
-                )
-                del self._by_subject["acl", entry_id]
             case DelegationTokenRecord(token_id=token_id):
                 self._by_subject["token", token_id] = record
             case RemoveDelegationTokenRecord(token_id=token_id):

@@ -10,6 +10,7 @@ A transaction in the metadata log (records between a begin and an end) shows not
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.features import Features
@@ -23,6 +24,7 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord
 from kavka_broker.protocol.messages.leader_change_message import LeaderChangeMessage
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord
+from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
 from kavka_broker.protocol.messages.metadata.begin_transaction_record import BeginTransactionRecord
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import (
     BrokerRegistrationChangeRecord,
@@ -39,6 +41,9 @@ from kavka_broker.protocol.messages.metadata.partition_record import PartitionRe
 from kavka_broker.protocol.messages.metadata.producer_ids_record import ProducerIdsRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
+from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
+    RemoveAccessControlEntryRecord,
+)
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
@@ -68,6 +73,7 @@ class Metadata:
         self.topics = Topics()
         self.configs = Configs()
         self.quotas = Quotas()
+        self.acls = Acls()
         self.features = Features()
         self.producer_ids = ProducerIds()
         self.kept = Kept()
@@ -84,6 +90,8 @@ class Metadata:
             RemoveTopicRecord: self._remove_topic,
             ConfigRecord: self.configs.replay,
             ClientQuotaRecord: self.quotas.replay,
+            AccessControlEntryRecord: self.acls.replay,
+            RemoveAccessControlEntryRecord: self.acls.replay,
             FeatureLevelRecord: self._replay_feature,
             KRaftVersionRecord: self._replay_feature,
             ProducerIdsRecord: self.producer_ids.replay,
@@ -157,7 +165,7 @@ class Metadata:
         """
         copy = Metadata()
         copy.brokers, copy.topics, copy.configs = self.brokers.copy(), self.topics.copy(), self.configs.copy()
-        copy.quotas, copy.features = self.quotas.copy(), self.features.copy()
+        copy.quotas, copy.acls, copy.features = self.quotas.copy(), self.acls.copy(), self.features.copy()
         copy.producer_ids, copy.kept = self.producer_ids.copy(), self.kept.copy()
         copy.offset = self.offset
         copy.transaction = None if self.transaction is None else [*self.transaction]
@@ -171,6 +179,7 @@ class Metadata:
         yield from self.configs.records()
         yield from self.topics.records()
         yield from self.quotas.records()
+        yield from self.acls.records()
         yield from self.producer_ids.records()
         yield from self.kept.records()
 
