@@ -1,7 +1,7 @@
 """The loop of one cluster: look when a look is due, and carry out what follows. The same on every platform.
 
 A look begins when a resource has changed, when a node came or went (`hurry`), every `DRIFT_SECONDS` in any case, and
-without a pause while nodes are restarted. Looking waits for answers, so it is a step of its own (`look`) that may be
+soon while nodes are restarted (`pace`). Looking waits for answers, so it is a step of its own (`look`) that may be
 done beside other work; what was decided from it is dropped where a node has come or gone meanwhile. Nothing that a
 resource says and no fault in a look ends the loop: a fault is told once with its traceback, shown in the status, and
 what failed is tried again after a while (`mishaps`).
@@ -40,6 +40,7 @@ from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
+from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
 from kavka_operator.reconcile import cluster as clusters
@@ -51,12 +52,6 @@ from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from kavka_operator.reconcile.status import Status, cluster_status, external_status, unreadable_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
-DRIFT_SECONDS = 5.0
-DRIFT_SECONDS_MAX = 60.0
-LOOKS_APART = 20.0  # seconds of rest for a second of look: one at thousands of resources takes a while
-DIVIDING_LOOKS_APART = 4.0
-RETRY_SECONDS = 1.0
-HASTE_SECONDS = 0.2
 SAID_SECONDS = 600.0
 SAID_MAX = 100  # sentences that are remembered, so that none fills the log
 DID_MAX = 100  # actions for a cluster that are announced with its next status
@@ -72,12 +67,6 @@ TURN, LOOK = "a turn of the loop", "a look at the cluster"
 
 def _to_nobody(key: Key, uid: str, notice: Notice) -> None:
     """Drop a notice, where there is no place for them; the log has the words."""
-
-
-def rest_seconds(took: float, limited: Sequence[ClientQuota]) -> float:
-    """The seconds between two looks at rest; fewer where a budget of the whole cluster has to follow the traffic."""
-    is_dividing = any(quota.spec.scope == "Cluster" for quota in limited)
-    return max(DRIFT_SECONDS, min((DIVIDING_LOOKS_APART if is_dividing else LOOKS_APART) * took, DRIFT_SECONDS_MAX))
 
 
 class HopelessError(Exception):
@@ -103,6 +92,7 @@ class ClusterLoop:
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
     _silence: Silence = field(init=False)
+    _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
     _began: float = 0.0
@@ -328,7 +318,7 @@ class ClusterLoop:
             return DRIFT_SECONDS
         is_rolling = plan.rollout is not None and not plan.is_at_rest
         if is_rolling or plan.actions or not (self._is_ready or plan.is_at_rest):
-            return HASTE_SECONDS
+            return self._haste.seconds(plan)
         at_rest = rest_seconds(self._took, limited)
         return at_rest if result.is_at_rest and plan.is_at_rest else RETRY_SECONDS
 

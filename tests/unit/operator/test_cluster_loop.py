@@ -1,24 +1,24 @@
 """The loop of one cluster: when it looks, what it does with what it has seen, and what does not end it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.stored import Unreadable
-from kavka_operator.domain.plan import StartNode
+from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, reconciling
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.cluster_loop import (
+from kavka_operator.loop.cluster_loop import SAID_MAX, SAID_SECONDS, ClusterLoop, HopelessError
+from kavka_operator.loop.pace import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
     HASTE_SECONDS,
+    HASTY_LOOKS_MAX,
     RETRY_SECONDS,
-    SAID_MAX,
-    SAID_SECONDS,
-    ClusterLoop,
-    HopelessError,
+    Haste,
     rest_seconds,
 )
 from kavka_operator.loop.seams import NotWrittenError, View
@@ -36,6 +36,17 @@ WHOLE, EACH = quota("whole", scope="Cluster"), quota("each")
 def test_a_budget_of_the_cluster_is_looked_after_more_often(took: float, of_each: float, of_whole: float) -> None:
     assert rest_seconds(took, []) == rest_seconds(took, [EACH]) == of_each
     assert rest_seconds(took, [EACH, WHOLE]) == of_whole
+
+
+def test_a_roll_that_waits_is_looked_at_less_often_until_something_moves() -> None:
+    haste = Haste()
+    waits: ClusterPlan = Plan(words=reconciling("RollingRestart", "orders-0 has 1 of 3 in sync"))
+    moved = replace(waits, words=reconciling("RollingRestart", "orders-0 has 2 of 3 in sync"))
+    assert [haste.seconds(waits) for _ in range(HASTY_LOOKS_MAX)] == [HASTE_SECONDS] * HASTY_LOOKS_MAX
+    assert haste.seconds(waits) == RETRY_SECONDS
+    assert haste.seconds(moved) == HASTE_SECONDS
+    acts = replace(moved, actions=(StartNode(0),))
+    assert {haste.seconds(acts) for _ in range(2 * HASTY_LOOKS_MAX)} == {HASTE_SECONDS}
 
 
 class Scene:
