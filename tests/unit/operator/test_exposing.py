@@ -104,7 +104,15 @@ def test_an_address_that_changes_restarts_the_broker_and_one_that_goes_does_not(
     give(scene, "main-nodes-0-9094", ip="192.0.2.5")
     view = scene.look()
     assert view.wanted[0].fingerprint != before.wanted[0].fingerprint
+    assert view.seen[0].changed == ("advertised.listeners",)
     assert not view.seen[0].is_as_asked, "it is no matter of another version of the operator"
+
+
+def test_a_port_of_machines_that_changes_is_told_as_the_reason() -> None:
+    scene = given_ports()
+    give(scene, "main-nodes-1-9094", 30555)
+    view = scene.look()
+    assert [view.seen[number].changed for number in range(3)] == [(), ("advertised.listeners",), ()]
 
 
 def test_a_listener_that_gets_a_service_waits_for_it_before_a_restart() -> None:
@@ -113,6 +121,7 @@ def test_a_listener_that_gets_a_service_waits_for_it_before_a_restart() -> None:
     pods = [scene.api.one("Pod", f"main-nodes-{number}-0")["metadata"]["uid"] for number in range(3)]
     scene.wanted = exposed("LoadBalancer").wanted
     scene.look()
+    assert scene.look().seen[0].changed == ("listener.security.protocol.map",)
     with pytest.raises(PlatformUnavailableError, match="no address yet"):
         scene.do(RestartNode(0, "its listeners"))
     assert [scene.api.one("Pod", f"main-nodes-{number}-0")["metadata"]["uid"] for number in range(3)] == pods
@@ -158,3 +167,10 @@ def test_at_rest_no_service_is_written() -> None:
     scene.begin()
     scene.look()
     assert len(scene.api.writes) == before
+
+
+def test_another_port_of_a_listener_is_told_as_the_reason() -> None:
+    scene = Scene(main(listeners=[INSIDE]))
+    scene.start()
+    scene.wanted = main(listeners=[{**INSIDE, "port": 9095}])
+    assert scene.look().seen[0].changed == ("listeners",)

@@ -141,6 +141,7 @@ def test_a_field_of_the_pods_restarts_them_and_is_what_the_resource_asks_for(nam
     scene.wanted = main(nodePools=[pool(pod={name: FIELDS[name]})])
     view = scene.look()
     assert view.wanted[0].fingerprint != before
+    assert view.seen[0].changed == ("pod of spec.nodePools[nodes]",)
     assert not view.seen[0].is_as_asked, "another version of the operator has not done it"
 
 

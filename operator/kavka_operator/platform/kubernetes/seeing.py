@@ -115,6 +115,11 @@ def resources_of(known: Known, number: int) -> dict[str, Any]:
     return part(_broker_of(known, number), "resources")
 
 
+def arguments_of(known: Known, number: int) -> list[str]:
+    """The arguments that a node's broker was started with."""
+    return [str(word) for word in _broker_of(known, number).get("args") or ()]
+
+
 def _broker_of(known: Known, number: int) -> Mapping[str, Any]:
     """The container that a node's broker runs in; empty where there is none."""
     containers = part(template_of(known, number), "spec").get("containers") or ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import SUFFIXES
 from kavka_operator.api.stored import part
@@ -16,10 +17,18 @@ from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes import seeing
 from kavka_operator.platform.kubernetes.exposing import outside
-from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
+from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, FINGERPRINT, annotation
 from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
-from kavka_operator.platform.kubernetes.settings import Layout, changed, controller_port, fingerprint, properties
+from kavka_operator.platform.kubernetes.settings import (
+    ADVERTISED,
+    Layout,
+    changed,
+    controller_port,
+    fingerprint,
+    properties,
+)
+from kavka_operator.platform.kubernetes.template import overrides
 from kavka_operator.platform.kubernetes.zones import Machine, racked
 from kavka_operator.platform.nodes import CONTROLLER, nodes_of
 
@@ -76,12 +85,30 @@ class Sight:
         if number not in {*self.known.sets, *self.known.pods}:
             return
         layout = self.layouts[number]
-        image = layout.cluster.spec.image
+        yield from (found := [*self._changes_of_broker(layout)])
+        if not found and fingerprint(layout) != annotation(seeing.template_of(self.known, number), FINGERPRINT):
+            yield from self._other_changes(layout)
+
+    def _changes_of_broker(self, layout: Layout) -> Iterator[str]:
+        """The changes that a person asked for by name."""
+        number, image = layout.node.id, layout.cluster.spec.image
         yield from changed(seeing.settings_of(self.known, number), properties(layout))
         if image is not None and image != seeing.image_of(self.known, number):
             yield "spec.image"
         if _amounts(layout.node.pool.resources) != _amounts(seeing.resources_of(self.known, number)):
             yield f"resources of spec.nodePools[{layout.node.pool.name}]"
+
+    def _other_changes(self, layout: Layout) -> Iterator[str]:
+        """The change where the broker's own settings are as they were: what its listeners follow from, or its pod."""
+        number, pool = layout.node.id, layout.node.pool
+        settings = [parse_properties(text) for text in (seeing.settings_of(self.known, number), properties(layout))]
+        listeners, advertised = ([found.get(key) for found in settings] for key in ("listeners", ADVERTISED))
+        if listeners[0] != listeners[1]:
+            yield "listeners"
+        elif advertised[0] != advertised[1] or not {*overrides(layout)} <= {*seeing.arguments_of(self.known, number)}:
+            yield ADVERTISED
+        elif pool.resources == seeing.resources_of(self.known, number):  # not just another spelling of an amount
+            yield f"pod of spec.nodePools[{pool.name}]"
 
     def _judged(self, node: SeenNode) -> SeenNode:
         """The node, with whether it has all that the resource asks of it."""

@@ -128,15 +128,15 @@ def _broker(layout: Layout, image: str) -> Document:
     ports += [("metrics", metrics.port)] if metrics.enabled else []
     return {
         "name": BROKER,
-        "args": ["run", "--config", CONFIG, *_overrides(layout)],
-        **({"env": [HOST_IP_ENTRY]} if _overrides(layout) else {}),
+        "args": ["run", "--config", CONFIG, *overrides(layout)],
+        **({"env": [HOST_IP_ENTRY]} if overrides(layout) else {}),
         **_container(layout, image),
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
         **_probes(metrics.port if metrics.enabled else None, ports[0][1]),
     }
 
 
-def _overrides(layout: Layout) -> list[str]:
+def overrides(layout: Layout) -> list[str]:
     """What is known only when the pod has a machine, whose address Kubernetes fills in."""
     urls = advertised(layout)
     return [f"--override={ADVERTISED}={','.join(urls)}"] if any(HOST_IP in url for url in urls) else []
