@@ -70,9 +70,9 @@ class InProcess:
         self.broker = server.broker
         self._clients: list[Client] = []
 
-    async def connect(self, *, to_controller: bool = False) -> Client:
+    async def connect(self, *, to_controller: bool = False, source: str = "127.0.0.1") -> Client:
         port = (self.server.controllers if to_controller else self.server.advertised)[0].port
-        self._clients.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+        self._clients.append(Client(*await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))))
         return self._clients[-1]
 
     async def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:

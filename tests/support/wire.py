@@ -15,8 +15,10 @@ METADATA = 3
 class Connection:
     """One TCP connection to a broker."""
 
-    def __init__(self, address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> None:
-        self.socket = socket.create_connection(address, timeout=seconds_max)
+    def __init__(
+        self, address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX, source: tuple[str, int] | None = None
+    ) -> None:
+        self.socket = socket.create_connection(address, seconds_max, source)
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from kavka_broker.core.authorization.settings import CLASS_KEY
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import Definition
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
@@ -28,4 +29,5 @@ def test_a_default_of_topics_is_served_as_the_topics_config_is() -> None:
 
 
 def test_no_promise_that_is_refused_is_marked_served() -> None:
-    assert [name for name in PROMISES if name in KEYS and KEYS[name].served] == []
+    """Of authorizers the standard one is served, and every other refused."""
+    assert [name for name in PROMISES if name in KEYS and KEYS[name].served] == [CLASS_KEY]

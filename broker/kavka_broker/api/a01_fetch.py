@@ -12,12 +12,13 @@
   watermark that the follower knows; with racks the leader sends it there (`read_replica`).
 - A client over its quota gets an empty answer with `throttle_time_ms`, and is muted for as long. A full fetch opens no
   session then: the client would not know of it, since it throws an empty full answer away.
+- A topic that the client may not READ is TOPIC_AUTHORIZATION_FAILED, at each fetch of a session.
 - A client of a topic over its limit gets its records, a second's worth of the limit, and is muted.
 Versions: flexible from 12; topic ids from 13.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -26,6 +27,8 @@ from kavka_broker.api.fetch_answers import ADDRESSES_SINCE, answer, answer_in_sl
 from kavka_broker.api.quorum_answers import fitting
 from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
+from kavka_broker.core.authorization.authorizer import Authorizer
+from kavka_broker.core.authorization.terms import Operation, ResourceType
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
@@ -84,12 +87,24 @@ def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named 
         client.is_exempt = True
         broker.fetches.feed(poll, follower, None if client.peer is None else client.peer.on_lost)
         return poll
+    if broker.authorizer is not None:
+        poll.denies = denial(broker.authorizer, client)
     poll.is_committed_only = request.isolation_level == READ_COMMITTED
     if client.version >= RACKS_FROM:
         poll.reads_followers = True
         if request.rack_id:
             poll.rack = rack_for(request.rack_id, broker.config["replica.selector.class"])
     return poll
+
+
+def denial(authorizer: Authorizer, client: Client) -> Callable[[str], bool]:
+    """Return the question whether the client may not READ a topic; a rule may change while its fetch waits."""
+    principal, address = client.principal, client.address
+
+    def denies(topic: str) -> bool:
+        return not authorizer.allows(principal, address, Operation.READ, ResourceType.TOPIC, topic)
+
+    return denies
 
 
 def follower_of(request: FetchRequest) -> Follower | None:

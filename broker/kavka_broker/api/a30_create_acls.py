@@ -1,22 +1,67 @@
 """CreateAcls (30): allow or deny access.
 
-- This broker has no authorizer: each rule is SECURITY_DISABLED, and none is kept.
+- Each rule for itself: INVALID_REQUEST where it has no sense (`core.metadata.decide.acls`). A rule that is in force
+  already is no error.
+- Answered when the rules are committed; they hold on a broker as soon as its image has them.
+- Without an authorizer each rule is SECURITY_DISABLED, and none is kept.
+- A rule with a word that this version does not know closes the connection.
 Versions: flexible from 2.
 """
 
-from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER
+from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER, check_word
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
-from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.protocol.messages.create_acls_request import CreateAclsRequest
+from kavka_broker.core.authorization.rules import Rule
+from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
+from kavka_broker.core.metadata.decide.acls import create
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kavka_broker.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 
 
 @api(
-    CreateAclsRequest, CreateAclsResponse, versions=(1, 3), on=BOTH, each=(Each("creations", "results", per_turn=200),)
+    CreateAclsRequest,
+    CreateAclsResponse,
+    versions=(1, 3),
+    on=BOTH,
+    forwarded=True,
+    each=(Each("creations", "results", per_turn=200),),
 )
-def create_acls(request: CreateAclsRequest, broker: Broker, client: Client) -> CreateAclsResponse:
-    del broker, client
-    results = [AclCreationResult(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER}.") for _ in request.creations]
-    return CreateAclsResponse(results=results)
+async def create_acls(request: CreateAclsRequest, broker: Broker, client: Client) -> CreateAclsResponse:
+    """Answer each rule's refusal, or none. Raises ProtocolViolation for unknown words."""
+    del client
+    rules = [rule_of(creation) for creation in request.creations]
+    if broker.authorizer is None:
+        disabled = BrokerError(ErrorCode.SECURITY_DISABLED, f"{NO_AUTHORIZER}.")
+        return CreateAclsResponse(results=[result(disabled) for _ in rules])
+    try:
+        controller = broker.active
+        ids = [controller.new_uuid() for _ in rules]
+        refusals = await controller.submit(lambda metadata, _: create(metadata.acls, rules, ids))
+    except BrokerError as error:
+        refusals = [error] * len(rules)
+    return CreateAclsResponse(results=[result(refusal) for refusal in refusals])
+
+
+def rule_of(creation: AclCreation) -> Rule:
+    """Return the rule that is asked for. Raises ProtocolViolation for unknown words."""
+    check_word(creation.resource_type, ResourceType)
+    check_word(creation.resource_pattern_type, PatternType)
+    check_word(creation.operation, Operation)
+    check_word(creation.permission_type, Permission)
+    return Rule(
+        creation.resource_type,
+        creation.resource_name,
+        creation.resource_pattern_type,
+        creation.principal,
+        creation.host,
+        creation.operation,
+        creation.permission_type,
+    )
+
+
+def result(refusal: BrokerError | None) -> AclCreationResult:
+    if refusal is None:
+        return AclCreationResult(0, None)
+    return AclCreationResult(refusal.code, refusal.message)

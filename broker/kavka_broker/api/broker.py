@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+    from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
     from kavka_broker.membership.channel import ControllerChannel
@@ -107,6 +108,7 @@ class Broker:
     quorum: Quorum
     peers: Peers
     quotas: ClientQuotas
+    authorizer: Authorizer | None = None  # None: every client may do everything
     leading: Leading | None = None
     serving: Serving | None = None
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers

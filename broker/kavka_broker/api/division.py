@@ -66,7 +66,7 @@ def _cut(owner: S, path: Path, count: int) -> Iterator[tuple[S, int]]:
     else:
         for start in range(0, len(items), count):
             some = items[start : start + count]
-            yield _with(owner, name, some), len(some)
+            yield with_items(owner, name, some), len(some)
 
 
 def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[S, int]]:
@@ -75,14 +75,14 @@ def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[
     for item in getattr(owner, name):
         for piece, size in _cut(item, inner, count):
             if taken + size > count and chosen:
-                yield _with(owner, name, chosen), taken
+                yield with_items(owner, name, chosen), taken
                 chosen, taken, is_whole = [], 0, False
             chosen.append(piece)
             taken += size
-    yield (owner if is_whole else _with(owner, name, chosen)), taken
+    yield (owner if is_whole else with_items(owner, name, chosen)), taken
 
 
-def _with(owner: S, name: str, items: list[Any]) -> S:
+def with_items(owner: S, name: str, items: list[Any]) -> S:
     """A copy of `owner` with other items."""
     part = object.__new__(type(owner))
     for slot in owner.__match_args__:

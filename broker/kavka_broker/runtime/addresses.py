@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
@@ -129,6 +130,7 @@ def check(config: BrokerConfig) -> None:
             raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")
     try:
         check_promises(config.given)
+        settings_of(config.given)
     except ConfigError as error:
         raise StartError(str(error)) from None
     for name in config.unknown:

@@ -157,7 +157,9 @@ class Server:
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
+        acls_caught_up = wiring.follow_acls()
         await self._join_quorum(node, quorum)
+        acls_caught_up()
         wiring.follow_quotas(node.broker)
         if "broker" in config.roles:
             await self._register(node)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kavka_broker.api.access.table import guard
 from kavka_broker.api.broker import Broker, Leading, Serving
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import load
@@ -43,6 +44,7 @@ from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.runtime.addresses import Addresses
+from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
@@ -96,6 +98,15 @@ class Wiring:
         self._quorum = quorum
         self._addresses = addresses
         self._crash = crash
+        self.authorizer = authorizer_of(config)
+
+    def follow_acls(self) -> Callable[[], None]:
+        """Follow the access rules from now on; returns what to call once this node has caught up with its cluster."""
+        if self.authorizer is None:
+            return lambda: None
+        follower = AclFollower(self.authorizer, self._quorum.metadata.acls)
+        self._quorum.subscribers.append(follower.apply)
+        return follower.caught_up
 
     def node(self) -> Node:
         """Make all parts."""
@@ -110,9 +121,10 @@ class Wiring:
             quorum=quorum,
             peers=self._peers,
             quotas=self._quotas(),
+            authorizer=self.authorizer,
             leading=self._leading() if "controller" in config.roles else None,
         )
-        apis = load()
+        apis = guard(load(), self.authorizer)
         time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns, self._world.thread_ns)
         of_brokers = Dispatcher(broker, apis, self._crash, time)
         of_controllers = Dispatcher(broker, apis, self._crash, time, "controller")

@@ -47,7 +47,7 @@ def same_value(name: str, first: str, second: str) -> bool:
 def _empty_promises(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Settings with which a broker of this version does not start, because it would not do what they promise."""
     for name, value in config.items():
-        if (problem := empty_promise(name, value)) is not None:
+        if (problem := empty_promise(name, value, config)) is not None:
             yield name, problem
 
 

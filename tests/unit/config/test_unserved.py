@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from kavka_broker.core.authorization.settings import CLASS_KEY, OPEN_KEY, STANDARD, AuthorizerSettings, settings_of
 from kavka_broker.core.config.broker import KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError, render
 from kavka_broker.core.config.unserved import PROMISES, check_promises, topic_without_effect, without_effect
@@ -19,7 +20,7 @@ TOPIC, BROKER = 2, 4
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
         ("super.users", "User:admin"),
         ("allow.everyone.if.no.acl.found", "false"),
         ("principal.builder.class", "com.example.Builder"),
@@ -39,6 +40,16 @@ def test_a_promise_of_protection_stops_the_start(name: str, value: str) -> None:
     with pytest.raises(StartError, match=rf"^{name}: .*remove it") as refused:
         check(config)
     assert "sesame" not in str(refused.value)
+
+
+def test_the_keys_of_an_authorizer_count_where_it_runs() -> None:
+    given = {**PROPERTIES, CLASS_KEY: STANDARD, "super.users": "User:a; User:CN=b,O=c", OPEN_KEY: "true"}
+    config = BrokerConfig.parse(given)
+    check(config)
+    assert config.unknown == ()
+    assert settings_of(given) == AuthorizerSettings(("User:a", "User:CN=b,O=c"), allows_unruled=True)
+    with pytest.raises(StartError, match=r'^super.users: "b" is no principal; write User:name'):
+        check(BrokerConfig.parse({**given, "super.users": "User:a;b"}))
 
 
 def test_a_promise_at_its_default_asks_for_nothing() -> None:

@@ -45,6 +45,7 @@ class Authorizer:
     def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._allows_unruled = allows_unruled
+        self.is_ready = True  # otherwise the rules are not all here yet, and only super users are let in
         self._index = Index()
         self._decided: dict[Key, bool] = {}
 
@@ -83,14 +84,16 @@ class Authorizer:
         )
 
     def _keep(self, key: Key, decision: bool) -> bool:
+        if not self.is_ready:
+            return decision
         if len(self._decided) >= DECISIONS_KEPT_MAX:
             self._decided.clear()
         self._decided[key] = decision
         return decision
 
     def _decide(self, principal: str, address: str, operation: Operation, resource_type: int, name: str) -> bool:
-        if principal in self._super_users:
-            return True
+        if principal in self._super_users or not self.is_ready:
+            return principal in self._super_users
         said = self._index.said(resource_type, name, principal, address)
         if said.denied & DENYING[operation]:
             return False
@@ -102,6 +105,8 @@ class Authorizer:
         """As Kafka does it, without what an ALLOW of another operation implies."""
         if self._decide(principal, address, operation, resource_type, ANY_NAME):
             return True
+        if not self.is_ready:
+            return False
         patterns = list(self._index.patterns(resource_type, principal, address))
         bits = DENYING[operation]
         denied = {(kind, name) for kind, name, no, _ in patterns if no & bits}

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
 
+from kavka_broker.core.authorization.settings import OWN_KEYS
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
 from kavka_broker.core.config.definition import (
@@ -210,7 +211,8 @@ class BrokerConfig:
     @property
     def unknown(self) -> tuple[str, ...]:
         """Keys that were given and are unknown. Keys of a listener (`listener.name.`...) are not among them."""
-        return tuple(name for name in self.given if name not in KEYS and not name.startswith(OF_A_LISTENER))
+        known = (*KEYS, *OWN_KEYS) if self["authorizer.class.name"] else (*KEYS,)
+        return tuple(name for name in self.given if name not in known and not name.startswith(OF_A_LISTENER))
 
     @property
     def node_id(self) -> int:

@@ -28,7 +28,7 @@ PER_BROKER: Final = Mode.PER_BROKER
 
 SECURITY_KEYS: Final = by_name(
     (
-        Definition("authorizer.class.name", STRING, "", LOW),
+        Definition("authorizer.class.name", STRING, "", LOW, served=True),
         Definition("connection.failed.authentication.delay.ms", INT, 100, LOW, Range(0)),
         Definition("connections.max.reauth.ms", LONG, 0, MEDIUM),
         Definition("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, LOW, Range(1)),

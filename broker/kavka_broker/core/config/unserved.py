@@ -8,20 +8,21 @@ everything: such a promise is refused, at the start as well as while the broker 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kavka_broker.core.authorization.settings import CLASS_KEY, OPEN_KEY, STANDARD, SUPER_USERS_KEY
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, listener_key
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
-_OPEN: Final = "every client may do everything here; remove it, and let only a trusted network reach the listeners"
+_UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
 _PLAIN: Final = "this version serves neither TLS nor SASL; remove it, and use listeners that are PLAINTEXT"
 _POLICY: Final = "this version asks no policy, so everything would be allowed; remove it"
 
 #: Keys that promise what users rely on, each with what holds instead and what to do.
 PROMISES: Final[Mapping[str, str]] = {
-    "allow.everyone.if.no.acl.found": f"no ACLs are kept, {_OPEN}",
+    OPEN_KEY: _UNUSED,
     "alter.config.policy.class.name": _POLICY,
-    "authorizer.class.name": f"no authorizer runs, {_OPEN}",
+    CLASS_KEY: f"this version runs {STANDARD} and no other authorizer; write that name, or remove it",
     "config.providers": "values are taken as they stand and none is fetched; remove it, and write the values out",
     "connections.max.reauth.ms": _PLAIN,
     "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; remove it",
@@ -30,25 +31,29 @@ PROMISES: Final[Mapping[str, str]] = {
     "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; remove it",
     "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; remove it",
     "security.providers": _PLAIN,
-    "super.users": f"no authorizer runs, {_OPEN}",
+    SUPER_USERS_KEY: _UNUSED,
     **{name: _PLAIN for name in SECURITY_KEYS if name.startswith(("sasl.", "ssl."))},
 }
 #: Values with which an authorizer's keys ask for nothing; these keys are its own, and in no table.
-_IDLE: Final = {"allow.everyone.if.no.acl.found": "true", "super.users": ""}
+_IDLE: Final = {OPEN_KEY: "true", SUPER_USERS_KEY: ""}
 assert KEYS.keys() | _IDLE.keys() >= PROMISES.keys(), "a promise is made by no key"
 assert PROMISES.keys() >= _IDLE.keys(), "an authorizer's key promises nothing"
 
 
-def empty_promise(name: str, text: str) -> str | None:
-    """Say what holds instead where a setting promises what this version does not do; None where it promises nothing."""
+def empty_promise(name: str, text: str, given: Mapping[str, str]) -> str | None:
+    """Say what holds instead where a setting among those given promises what this version does not do; None where it
+    promises nothing.
+    """
     plain = plain_name(name)
+    if plain in _IDLE and given.get(CLASS_KEY):
+        return None
     return PROMISES[plain] if plain in PROMISES and _asks(plain, text) else None
 
 
 def check_promises(given: Mapping[str, str]) -> None:
     """Check that no setting promises what this version does not do. Raises ConfigError for the first that does."""
     for name, text in given.items():
-        if (problem := empty_promise(name, text)) is not None:
+        if (problem := empty_promise(name, text, given)) is not None:
             raise ConfigError(name, problem)
 
 
@@ -78,6 +83,8 @@ def _is_idle(name: str) -> bool:
 
 def _asks(name: str, text: str) -> bool:
     """Whether the key asks for something: its default asks for nothing."""
+    if name == CLASS_KEY:
+        return text.strip() not in ("", STANDARD)
     if name in _IDLE:
         return text.strip().lower() != _IDLE[name]
     try:

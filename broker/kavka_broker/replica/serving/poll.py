@@ -1,6 +1,6 @@
 """One fetch on its way: what it asks for, and what a pass over its partitions has read."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -46,6 +46,7 @@ class Poll:
     feed: Feed | None = None  # the partitions that are new for the follower
     is_committed_only: bool = False
     reads_followers: bool = False
+    denies: Callable[[str], bool] | None = None  # whether the client may not read a topic; None where all may
     rack: str = ""  # a consumer may be sent to a replica there
     has_waited: bool = False
     waiter: FetchWaiter | None = None

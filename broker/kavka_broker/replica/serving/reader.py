@@ -51,7 +51,7 @@ class Reader:
         read = self._read_as_consumer if poll.follower is None else self._read_as_follower
         for asked in partitions:
             try:
-                partition = self._find(asked, poll.reads_followers)
+                partition = self._find(asked, poll)
                 data = read(partition, asked, poll, reading)
             except BrokerError as error:
                 # librdkafka cannot read records that are null instead of empty: it would never see the error.
@@ -62,14 +62,16 @@ class Reader:
                 _take_note(partition, asked, data, poll, reading)
             reading.served.append((asked, data))
 
-    def _find(self, asked: SessionPartition, reads_followers: bool) -> Partition:
+    def _find(self, asked: SessionPartition, poll: Poll) -> Partition:
         topic = asked.topic
         if isinstance(topic, bytes):
             known = self._metadata.topics.by_id(topic)
             if known is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
             topic = known.name
-        look_up = self._replicas.replica if reads_followers else self._replicas.leader
+        if poll.denies is not None and poll.denies(topic):
+            raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        look_up = self._replicas.replica if poll.reads_followers else self._replicas.leader
         return look_up(topic, asked.index, asked.position.current_leader_epoch)
 
     def _read_as_follower(

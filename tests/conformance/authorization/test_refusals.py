@@ -1,0 +1,167 @@
+"""A client that may do nothing, and one that may do some things, asks every API of Kavka and of Apache Kafka, and hears
+the same errors of both.
+
+Both run side by side with the StandardAuthorizer. Nobody is a super user: rules let everything in from 127.0.0.1, where
+the brokers and the tools are, and say nothing of 127.0.0.2, from where the client comes.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka_broker.api.access.table import GATES
+from kavka_broker.api.metadata_answers import NOT_ASKED
+from kavka_broker.api.registry import load
+from kavka_broker.core.authorization.settings import STANDARD
+from kavka_broker.core.config.properties import parse_properties
+from kavka_broker.protocol.errors import ErrorCode as E
+from kavka_broker.protocol.message import Message, Struct
+from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kavka_broker.protocol.messages.create_acls_response import CreateAclsResponse
+from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from tests.conformance.authorization.requests import TOPIC, on_broker, on_controller
+from tests.support.asking import ask, ask_on
+from tests.support.both import Both, running_both
+from tests.support.servers import POLL_SECONDS, Server
+from tests.support.wire import Connection
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+SECONDS_MAX = 20.0
+OPERATIONS = "_authorized_operations"
+ELSEWHERE = ("127.0.0.2", 0)
+ANY_NAME = {2: "*", 3: "*", 4: "kafka-cluster", 5: "*"}  # by type of resource
+RULES = [AclCreation(kind, name, 3, "User:ANONYMOUS", "127.0.0.1", 2, 3) for kind, name in ANY_NAME.items()]
+
+
+#: What the second client may do: types of resource, names, pattern types, operations, permissions.
+SOME = [
+    AclCreation(*pattern, "User:*", "127.0.0.2", operation, permission)
+    for pattern, operation, permission in (
+        ((2, "sec", 4), 3, 3),  # READ topics sec...
+        ((2, "secret", 3), 8, 3),  # DESCRIBE topic secret
+        ((2, "new", 3), 5, 3),  # CREATE topic new
+        ((2, "nowhere", 3), 2, 3),  # ALL of a topic that does not exist,
+        ((2, "nowhere", 3), 6, 2),  # except DELETE
+        ((3, "g", 3), 8, 3),  # DESCRIBE group g
+        ((4, "kafka-cluster", 3), 11, 3),  # ALTER_CONFIGS, and DESCRIBE_CONFIGS with it
+    )
+]
+#: The second client's requests that change something, or are answered by what transactions this version has.
+SKIPPED = ("create topics", "alter configs", "incremental alter configs", "alter quotas", "find transaction")
+
+
+@contextmanager
+def guarded(directory: Path, rules: list[AclCreation]) -> Iterator[Both]:
+    settings = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
+    with running_both(directory, settings) as pair:
+        pair.ask(CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse)
+        for said in pair.ask(CreateAclsRequest([*rules, *RULES]), CreateAclsResponse):
+            assert {result.error_code for result in said.results} == {0}
+        for server in pair:
+            wait_refused(server)
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    with guarded(tmp_path_factory.mktemp("both"), []) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def both_with_some(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    with guarded(tmp_path_factory.mktemp("some"), SOME) as pair:
+        yield pair
+
+
+def topic_id(server: Server) -> bytes:
+    asked = MetadataRequest([MetadataRequestTopic(name=TOPIC)])
+    (topic,) = ask(server.address, asked, MetadataResponse, 12).topics
+    return topic.topic_id
+
+
+def wait_refused(server: Server) -> None:
+    """Wait until the rules hold on a broker."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not refused(server):
+        assert time.monotonic() < deadline, "the rules do not hold"
+        time.sleep(POLL_SECONDS)
+
+
+def refused(server: Server) -> bool:
+    with Connection(server.address, source=ELSEWHERE) as connection:
+        asked = MetadataRequest([MetadataRequestTopic(name="hidden")])
+        return ask_on(connection, asked, MetadataResponse, 12).topics[0].error_code == 29
+
+
+def answered(address: tuple[str, int], request: Message, version: int) -> object:
+    """The errors in an answer, by their places; or that the connection was closed."""
+    module = import_module(type(request).__module__.replace("_request", "_response"))
+    kind = getattr(module, type(request).__name__.replace("Request", "Response"))
+    with Connection(address, source=ELSEWHERE) as connection:
+        try:
+            return sorted(errors(ask_on(connection, request, kind, version)))
+        except ConnectionResetError:
+            return "closed"
+
+
+def errors(answer: Struct, place: str = "") -> Iterator[tuple[str, Any]]:
+    for name in answer.__match_args__:
+        value = getattr(answer, name)
+        if "error_code" in name or name.endswith(OPERATIONS):
+            yield f"{place}{name}", value
+        elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            for item in value:
+                said = getattr(item, "name", None) or getattr(item, "resource_type", "")
+                yield from errors(item, f"{place}{name}[{said}].")
+
+
+@pytest.mark.parametrize("name", sorted(on_broker(b"")))
+def test_a_broker_refuses_alike(both: Both, name: str) -> None:
+    ours, theirs = (answered(server.address, *on_broker(topic_id(server))[name]) for server in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", sorted(set(on_broker(b"")) - set(SKIPPED)))
+def test_a_broker_lets_through_alike(both_with_some: Both, name: str) -> None:
+    """What is let through is answered by what the server is; that it is let through is the same."""
+    ours, theirs = (judged(answered(server.address, *on_broker(topic_id(server))[name])) for server in both_with_some)
+    assert ours == theirs
+
+
+def judged(answer: object) -> object:
+    """The refusals among the errors of an answer, and the elements that were let through."""
+    if not isinstance(answer, list):
+        return answer
+    refusals = {E.TOPIC_AUTHORIZATION_FAILED, E.GROUP_AUTHORIZATION_FAILED, E.CLUSTER_AUTHORIZATION_FAILED}
+    told = {(place, bits) for place, bits in answer if place.endswith(OPERATIONS) and bits != NOT_ASKED}
+    return told | {
+        (place, code if code in {*refusals, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED} else "let through")
+        for place, code in answer
+        if not place.endswith(OPERATIONS) and (".partitions" not in place or code in refusals)
+    }
+
+
+def controller(server: Server) -> tuple[str, int]:
+    configured = parse_properties((server.directory / "server.properties").read_text())
+    return ("127.0.0.1", int(configured["controller.quorum.bootstrap.servers"].rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("name", sorted(on_controller()))
+def test_a_controller_refuses_alike(both: Both, name: str) -> None:
+    ours, theirs = (answered(controller(server), *on_controller()[name]) for server in both)
+    assert ours == theirs
+
+
+def test_every_gate_is_asked() -> None:
+    asked = {request.API_KEY for request, _ in (*on_broker(b"").values(), *on_controller().values())}
+    assert {key for key in load() if GATES[key] is not None} <= asked
