@@ -4,20 +4,21 @@
   already is no error.
 - Answered when the rules are committed; they hold on a broker as soon as its image has them.
 - Without an authorizer each rule is SECURITY_DISABLED, and none is kept.
-- A rule with a word that this version does not know closes the connection.
+- A word that says of itself that it is unknown (0) closes the connection; one above those known is INVALID_REQUEST.
 Versions: flexible from 2.
 """
 
-from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER, check_word
+from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.authorization.rules import Rule
-from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.metadata.decide.acls import create
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kavka_broker.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+
+UNKNOWN = 0  # of all words of a rule
 
 
 @api(
@@ -45,11 +46,10 @@ async def create_acls(request: CreateAclsRequest, broker: Broker, client: Client
 
 
 def rule_of(creation: AclCreation) -> Rule:
-    """Return the rule that is asked for. Raises ProtocolViolation for unknown words."""
-    check_word(creation.resource_type, ResourceType)
-    check_word(creation.resource_pattern_type, PatternType)
-    check_word(creation.operation, Operation)
-    check_word(creation.permission_type, Permission)
+    """Return the rule that is asked for. Raises ProtocolViolation where a word says that it is unknown."""
+    said = (creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type)
+    if UNKNOWN in said:
+        raise ProtocolViolation("an access rule with an unknown word")
     return Rule(
         creation.resource_type,
         creation.resource_name,
@@ -63,5 +63,5 @@ def rule_of(creation: AclCreation) -> Rule:
 
 def result(refusal: BrokerError | None) -> AclCreationResult:
     if refusal is None:
-        return AclCreationResult(0, None)
+        return AclCreationResult(0, "")
     return AclCreationResult(refusal.code, refusal.message)

@@ -44,7 +44,7 @@ def problem_with(rule: Rule) -> BrokerError | None:
     if rule.resource_type == ResourceType.CLUSTER and rule.resource_name != CLUSTER_NAME:
         return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not rule.resource_name:
-        return _invalid("Resource name should not be empty")
+        return _invalid("Invalid empty resource name")
     for what, value, known in (
         ("resourceType", rule.resource_type, _RESOURCES),
         ("patternType", rule.pattern_type, _PATTERNS),
@@ -52,7 +52,8 @@ def problem_with(rule: Rule) -> BrokerError | None:
         ("permissionType", rule.permission, _PERMISSIONS),
     ):
         if value not in known:
-            return _invalid(f"Invalid {what} {value}; it is one of {', '.join(word.name for word in known)}")
+            said = next((word.name for word in type(known[0]) if word == value), "UNKNOWN")
+            return _invalid(f"Invalid {what} {said}; it is one of {', '.join(word.name for word in known)}")
     if ":" not in rule.principal:
         return _invalid(
             f"Could not parse principal from `{rule.principal}` (no colon is present separating the principal type "
