@@ -21,7 +21,17 @@ from tools.mutants.running import Outcome, Player
 ROOT: Final = Path(__file__).parent.parent.parent
 CORE: Final = ROOT / "broker/kavka_broker/core"
 KNOWN: Final = Path(__file__).parent / "known.txt"
-PACKAGES: Final = ("cleaning", "config", "group", "metadata", "partition", "quota", "raft", "telemetry")
+PACKAGES: Final = (
+    "authorization",
+    "cleaning",
+    "config",
+    "group",
+    "metadata",
+    "partition",
+    "quota",
+    "raft",
+    "telemetry",
+)
 #: Tests of the shells that test these rules too.
 SHELLS: Final = (
     "tests/unit/coordinator/test_*.py",
