@@ -43,7 +43,7 @@ def test_the_operator_takes_the_lease_and_says_what_a_topic_waits_for() -> None:
 
     def conditions() -> list[dict[str, str]]:
         status = json.loads(ask("get", "topics", "orders", "--output", "json")).get("status", {})
-        return [each for each in status.get("conditions", ()) if each.get("reason") != "Pending"]
+        return [each for each in status.get("conditions", ()) if each.get("reason") != "NotSeen"]
 
     until_outside(lambda: any(each["type"] == "Ready" for each in conditions()), SECONDS_MAX)
     (ready,) = (each for each in conditions() if each["type"] == "Ready")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+    from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
@@ -51,16 +52,35 @@ if TYPE_CHECKING:
 class Connected:
     """The client of a connection, as far as known. A `Client` is made from it for each request."""
 
-    __slots__ = ("address", "flow", "listener", "on_lost", "port", "software_name", "software_version", "user")
+    __slots__ = (
+        "address",
+        "flow",
+        "listener",
+        "login",
+        "on_known",
+        "on_lost",
+        "port",
+        "software_name",
+        "software_version",
+        "user",
+    )
 
     def __init__(self, address: str, listener: str, port: int = 0) -> None:
         self.address = address
         self.port = port
         self.listener = listener
         self.user = "ANONYMOUS"
+        self.login: Login | None = None  # while the client has yet to say who it is
+        self.on_known: Callable[[], None] | None = None  # called when it has
         self.software_name = self.software_version = ""
         self.flow: Flow | None = None  # with which it takes its turns on the loop
         self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
+
+    def know(self, user: str) -> None:
+        """Note that the client has proved to be this user."""
+        self.user, self.login, on_known, self.on_known = user, None, self.on_known, None
+        if on_known is not None:
+            on_known()
 
 
 class Enveloped(NamedTuple):
@@ -229,6 +249,7 @@ class Client:
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
     is_exempt: bool = False  # its time counts against no quota
+    is_last: str = ""  # why the connection is closed after the answer
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 
     @property

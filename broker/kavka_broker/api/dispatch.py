@@ -6,6 +6,7 @@ which the exchanges began.
 
 What goes wrong, and what the peer sees (as Apache Kafka does it):
 
+- a request of a client that has yet to say who it is (`core/authentication/login.py`): ProtocolViolation;
 - an API key or version that is not served, or bytes that do not decode: ProtocolViolation, the connection closes;
 - ApiVersions of a version that is not served: a v0 answer with UNSUPPORTED_VERSION and the table, so that the client
   can choose again;
@@ -18,6 +19,7 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -33,11 +35,14 @@ from kavka_broker.api.large_requests import (
 from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import CONTROLLER, Answer, Api, Postponed, Role
 from kavka_broker.api.steps import Steps
+from kavka_broker.core.authentication.login import Login
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
 from kavka_broker.protocol.message import Message, Row, whole
+from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.slices import LoopTime
 from kavka_broker.turns import Flow
@@ -45,6 +50,7 @@ from kavka_broker.turns import Flow
 log = get("api")
 
 API_VERSIONS = 18
+SASL_AUTHENTICATE = 36
 SIZE = Struct(">i")
 
 
@@ -140,7 +146,8 @@ class Dispatcher:
         if self._sending is not None:
             self.sent()
         try:
-            exchange = self._begin(frame, peer, keep)
+            is_bare = peer.login is not None and peer.login.takes_bare_tokens
+            exchange = self._begin_token(frame, peer) if is_bare else self._begin(frame, peer, keep)
         finally:
             self._time.payer = None
         if exchange.waiting is not None:
@@ -169,6 +176,8 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
+        if peer.login is not None and not self._may_come(exchange, peer.login):
+            return exchange
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
             client.copied_bytes = len(frame)
@@ -194,6 +203,32 @@ class Dispatcher:
             exchange.waiting, exchange.make = answer.until, answer.make
         else:
             exchange.waiting = self._task(answer, exchange)
+        return exchange
+
+    def _may_come(self, exchange: Exchange, login: Login) -> bool:
+        """Whether a client that is not known may ask for this. Raises ProtocolViolation where no answer can say no."""
+        try:
+            login.check(exchange.api.key)
+        except BrokerError as error:
+            exchange.client.is_last = str(error)
+            self._finish(exchange, self._failure(exchange, error))
+            return False
+        return True
+
+    def _begin_token(self, token: memoryview, peer: Connected) -> Exchange:
+        """Take a token without a request around it, and answer with the bare one of the mechanism. Raises
+        ProtocolViolation for a token that proves nothing, as there is no answer that could say so.
+        """
+        api, client = self._apis[SASL_AUTHENTICATE], Client(0, "", 0, peer.address, peer.listener, len(token))
+        client.user, client.role, client.peer = peer.user, self._role, peer
+        exchange = self._time.payer = Exchange(api, client, self._broker.clock.monotonic_ms(), self._time.now_ns())
+        answer = api.handle(SaslAuthenticateRequest(bytes(token)), self._broker, client)
+        if isinstance(answer, Postponed):
+            exchange.waiting, exchange.make = answer.until, partial(_refuse_token, client)
+        else:
+            assert isinstance(answer, SaslAuthenticateResponse)
+            self._charge(exchange)
+            exchange.answer, exchange.pieces = answer, [SIZE.pack(len(answer.auth_bytes)), answer.auth_bytes]
         return exchange
 
     def _task(self, answer: Awaitable[Any], exchange: Exchange) -> asyncio.Future[Any]:
@@ -355,6 +390,10 @@ class Dispatcher:
         assert isinstance(answer, Message)
         answer.error_code = ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
         self._finish(exchange, answer)
+
+
+def _refuse_token(client: Client) -> Message:
+    raise ProtocolViolation(client.is_last)
 
 
 def told(answer: Answer | Forwarded | Written, exchange: Exchange) -> Answer | Forwarded | Written:

@@ -23,6 +23,7 @@ from typing import Protocol
 
 from kavka_broker.api.broker import Connected
 from kavka_broker.api.dispatch import Dispatcher, Exchange
+from kavka_broker.core.authentication.login import Login, SaslSettings
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
@@ -44,6 +45,7 @@ class ConnectionOwner(Protocol):
     name: str
     dispatcher: Dispatcher | None
     limits: Limits
+    sasl: SaslSettings | None
     clock: Clock
     timers: Timers
     received_bytes: int
@@ -89,11 +91,17 @@ class Connection(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
         self.peer = Connected(host, self._listener.name, port)
+        if (sasl := self._listener.sasl) is not None:
+            self.peer.login, self.peer.on_known = Login(sasl), self._take_long_frames
+            self._inbox.frame_bytes_max = min(self._inbox.frame_bytes_max, sasl.receive_bytes_max)
         self.outbox = Outbox(transport)
         self.last_active_ms = self._listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(self._listener.name, host)
         self._listener.opened(self)
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
+
+    def _take_long_frames(self) -> None:
+        self._inbox.frame_bytes_max = self._listener.limits.request_bytes_max
 
     def connection_lost(self, exc: Exception | None) -> None:
         began_ns = self._turns.now_ns()
@@ -107,6 +115,7 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
         self._exchanges.clear()
+        self.peer.on_known = None
         for tell in list(self.peer.on_lost):
             tell()
         self._leave_turns(began_ns)
@@ -381,6 +390,10 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, exchange: Exchange) -> None:
         if exchange.pieces is not None:
             self.outbox.send(exchange.pieces)
+        if exchange.client.is_last:
+            self.outbox.flush()
+            self._listener.refused(self, exchange.client.is_last)
+            self._transport.close()
 
     def _mute_if_charged(self, exchange: Exchange) -> None:
         """Take no more requests from a client that is over a quota; a shorter delay does not end a longer one."""

@@ -9,6 +9,7 @@ that is throttled, reads nothing or waits for an answer may be gone, and nobody 
 from collections.abc import Callable
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.authentication.login import SaslSettings
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection
@@ -37,10 +38,12 @@ class Listener:
         timers: Timers,
         quotas: ConnectionQuotas | None = None,
         acceptor: Callable[[Admission], Acceptor] = SocketAcceptor,
+        sasl: SaslSettings | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.limits = limits
+        self.sasl = sasl
         self.clock = clock
         self.timers = timers
         self.connections: dict[Connection, None] = {}  # in the order of arrival, which a set would not keep

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
@@ -24,7 +25,9 @@ from kavka_broker.turns import Turns
 
 log = get("runtime")
 
-SERVED_PROTOCOLS = ("PLAINTEXT",)
+SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
+OF_NODES = ("PLAINTEXT",)
+"""What nodes speak to each other."""
 
 
 class StartError(Exception):
@@ -84,7 +87,9 @@ class Addresses:
         ports, limits = {}, limits_of(self._config, self.turns)
         bounding.follow(self._config)
         for address in addresses:
-            listener = Listener(address.name, None, limits, self._clock, self._timers, bounding.quotas, self._acceptor)
+            sasl = sasl_of(self._config, address)
+            quotas, acceptor = bounding.quotas, self._acceptor
+            listener = Listener(address.name, None, limits, self._clock, self._timers, quotas, acceptor, sasl)
             try:
                 ports[address.name] = await listener.bind(address.host, address.port)
             except OSError as problem:
@@ -127,15 +132,24 @@ def check(config: BrokerConfig) -> None:
     """Check the configuration for what this version does not support. Raises StartError."""
     for address in config.all_listeners:
         if address.security_protocol not in SERVED_PROTOCOLS:
-            raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves PLAINTEXT")
+            served = " and ".join(SERVED_PROTOCOLS)
+            raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves {served}")
+        is_of_nodes = address.name in {config.inter_broker_listener_name, *config.controller_listener_names}
+        if is_of_nodes and address.security_protocol not in OF_NODES:
+            raise StartError(
+                f"listeners: {address.name} is {address.security_protocol}, and nodes speak {', '.join(OF_NODES)} to"
+                " each other; name another with inter.broker.listener.name or controller.listener.names"
+            )
     try:
-        check_promises(config.given)
+        check_promises({name: text for name, text in config.given.items() if not is_read(name)})
         settings_of(config.given)
+        for address in config.all_listeners:
+            sasl_of(config, address)
     except ConfigError as error:
         raise StartError(str(error)) from None
     for name in config.unknown:
         log.warning("config.unknown", key=name)
-    for name in without_effect(config.given):
+    for name in without_effect(name for name in config.given if not is_read(name)):
         log.warning("config.unserved", key=name)
 
 

@@ -16,7 +16,7 @@ from kavka_broker.core.config.unserved import plain_name
 FROM_BROKER: Final = -2  # of a local retention: the same as that of the whole log
 
 #: Keys that Apache Kafka applies while it runs, and this broker reads when it starts.
-READ_AT_START: Final = ("listener.security.protocol.map", "listeners")
+READ_AT_START: Final = ("listener.security.protocol.map", "listeners", "sasl.enabled.mechanisms")
 #: Numbers of threads; Apache Kafka changes such a number by half or to the double at most.
 THREADS: Final = (
     "background.threads",

@@ -29,7 +29,7 @@ PER_BROKER: Final = Mode.PER_BROKER
 SECURITY_KEYS: Final = by_name(
     (
         Definition("authorizer.class.name", STRING, "", LOW, served=True),
-        Definition("connection.failed.authentication.delay.ms", INT, 100, LOW, Range(0)),
+        Definition("connection.failed.authentication.delay.ms", INT, 100, LOW, Range(0), served=True),
         Definition("connections.max.reauth.ms", LONG, 0, MEDIUM),
         Definition("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, LOW, Range(1)),
         Definition("delegation.token.expiry.time.ms", LONG, 86_400_000, MEDIUM, Range(1)),
@@ -43,7 +43,7 @@ SECURITY_KEYS: Final = by_name(
             mode=PER_BROKER,
         ),
         Definition("sasl.client.callback.handler.class", CLASS, None, MEDIUM),
-        Definition("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, mode=PER_BROKER),
+        Definition("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, mode=PER_BROKER, served=True),
         Definition("sasl.jaas.config", PASSWORD, None, MEDIUM, mode=PER_BROKER),
         Definition("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", MEDIUM, mode=PER_BROKER),
         Definition("sasl.kerberos.min.time.before.relogin", LONG, 60_000, MEDIUM, mode=PER_BROKER),
@@ -106,7 +106,7 @@ SECURITY_KEYS: Final = by_name(
         Definition("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW),
         Definition("sasl.oauthbearer.token.endpoint.url", STRING, None, MEDIUM),
         Definition("sasl.server.callback.handler.class", CLASS, None, MEDIUM),
-        Definition("sasl.server.max.receive.size", INT, 524_288, MEDIUM),
+        Definition("sasl.server.max.receive.size", INT, 524_288, MEDIUM, served=True),
         Definition(
             "security.inter.broker.protocol",
             STRING,

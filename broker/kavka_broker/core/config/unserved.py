@@ -15,7 +15,10 @@ from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 _UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
-_PLAIN: Final = "this version serves neither TLS nor SASL; remove it, and use listeners that are PLAINTEXT"
+_PLAIN: Final = (
+    "TLS is not served, and of SASL PLAIN alone; remove it, and use listeners that are PLAINTEXT or SASL_PLAINTEXT"
+)
+_JAAS: Final = "is read from listener.name.X.plain.sasl.jaas.config alone, at the start; move it there, or remove it"
 _POLICY: Final = "this version asks no policy, so everything would be allowed; remove it"
 
 #: Keys that promise what users rely on, each with what holds instead and what to do.
@@ -32,7 +35,12 @@ PROMISES: Final[Mapping[str, str]] = {
     "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; remove it",
     "security.providers": _PLAIN,
     SUPER_USERS_KEY: _UNUSED,
-    **{name: _PLAIN for name in SECURITY_KEYS if name.startswith(("sasl.", "ssl."))},
+    **{
+        name: _PLAIN
+        for name, definition in SECURITY_KEYS.items()
+        if name.startswith(("sasl.", "ssl.")) and not definition.served
+    },
+    "sasl.jaas.config": _JAAS,
 }
 #: Values with which an authorizer's keys ask for nothing; these keys are its own, and in no table.
 _IDLE: Final = {OPEN_KEY: "true", SUPER_USERS_KEY: ""}
@@ -47,6 +55,8 @@ def empty_promise(name: str, text: str, given: Mapping[str, str]) -> str | None:
     plain = plain_name(name)
     if plain in _IDLE and given.get(CLASS_KEY):
         return None
+    if plain == "sasl.enabled.mechanisms" and name != plain:
+        return "is read when a broker starts; write it into the broker's file"
     return PROMISES[plain] if plain in PROMISES and _asks(plain, text) else None
 
 

@@ -1,0 +1,118 @@
+"""The login of one connection over SASL: which requests may come, in which order, and what becomes of a token.
+
+As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first (there once, here until a version is found
+that both know); then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
+or bare where the handshake was of version 0. Anything else closes the connection. PLAIN is RFC 4616, and its refusals
+are in the words of PlainSaslServer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from hmac import compare_digest
+from typing import Final
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+
+API_VERSIONS: Final = 18
+SASL_HANDSHAKE: Final = 17
+SASL_AUTHENTICATE: Final = 36
+PLAIN: Final = "PLAIN"
+SERVED_MECHANISMS: Final = (PLAIN,)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """What a listener asks of its clients. `plain_users` are passwords by user, which nothing shows."""
+
+    mechanisms: tuple[str, ...]
+    plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    receive_bytes_max: int = 524_288
+    failure_delay_ms: int = 100
+
+
+class Stage(Enum):
+    """What a login waits for."""
+
+    HANDSHAKE = "ApiVersions or SaslHandshake"
+    PROOF = "SaslAuthenticate"
+    BARE_PROOF = "a token"
+    FAILED = "nothing more"
+
+
+#: The APIs that may be asked for at each stage, before the client is known.
+ALLOWED: Final = {
+    Stage.HANDSHAKE: (API_VERSIONS, SASL_HANDSHAKE),
+    Stage.PROOF: (SASL_AUTHENTICATE,),
+    Stage.BARE_PROOF: (),
+    Stage.FAILED: (),
+}
+
+
+class Login:
+    """The login of a connection that is not authenticated yet."""
+
+    __slots__ = ("_stage", "settings")
+
+    def __init__(self, settings: SaslSettings) -> None:
+        self.settings = settings
+        self._stage = Stage.HANDSHAKE
+
+    @property
+    def takes_bare_tokens(self) -> bool:
+        """Whether the next frame is a token without a request around it."""
+        return self._stage is Stage.BARE_PROOF
+
+    def check(self, api_key: int) -> None:
+        """Check that this request may come now. Raises ProtocolViolation where the connection is closed at once,
+        ILLEGAL_SASL_STATE where an answer says so before that: behind the handshake, as in Apache Kafka.
+        """
+        if api_key in ALLOWED[self._stage]:
+            return
+        words = f"API key {api_key} before the client is known: {self._stage.value} is expected"
+        is_told = self._stage is Stage.PROOF
+        self._stage = Stage.FAILED
+        raise BrokerError(ErrorCode.ILLEGAL_SASL_STATE, words) if is_told else ProtocolViolation(words)
+
+    def choose(self, mechanism: str, version: int) -> None:
+        """Take up a mechanism. Raises UNSUPPORTED_SASL_MECHANISM, after which the connection is closed."""
+        if mechanism not in self.settings.mechanisms:
+            self._stage = Stage.FAILED
+            raise BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{mechanism!r} is not served here")
+        self._stage = Stage.PROOF if version else Stage.BARE_PROOF
+
+    def authenticate(self, token: bytes) -> str:
+        """The user whom a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed."""
+        self._stage = Stage.FAILED
+        return plain_user(token, self.settings.plain_users)
+
+
+def plain_user(token: bytes, users: Mapping[str, str]) -> str:
+    """The user of a PLAIN token: an empty or the same authorization id, the user and the password, with NULs between.
+
+    Raises SASL_AUTHENTICATION_FAILED; which part of a pair is wrong is not said.
+    """
+    try:
+        parts = token.decode().split("\0")
+    except UnicodeDecodeError:
+        parts = []
+    if len(parts) != 3:
+        raise _failed(
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
+        )
+    authorization_id, user, password = parts
+    if not user:
+        raise _failed("Authentication failed: username not specified")
+    if not password:
+        raise _failed("Authentication failed: password not specified")
+    expected = users.get(user)
+    is_right = compare_digest(password.encode(), (expected or "").encode())
+    if expected is None or not is_right:
+        raise _failed("Authentication failed: Invalid username or password")
+    if authorization_id not in {"", user}:
+        raise _failed("Authentication failed: Client requested an authorization id that is different from username")
+    return user
+
+
+def _failed(words: str) -> BrokerError:
+    return BrokerError(ErrorCode.SASL_AUTHENTICATION_FAILED, words)

@@ -1,0 +1,60 @@
+"""What the configuration asks of clients of a listener that speaks SASL, as Kafka's keys say it.
+
+`listener.name.X.sasl.enabled.mechanisms` or `sasl.enabled.mechanisms`, and for PLAIN the users with their passwords in
+`listener.name.X.plain.sasl.jaas.config` (PlainLoginModule, one option `user_NAME` each). They are read at the start.
+"""
+
+import re
+from typing import Final
+
+from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
+from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS, SaslSettings
+from kavka_broker.core.config.broker import OF_A_LISTENER, BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.listeners import Listener
+
+MECHANISMS: Final = "sasl.enabled.mechanisms"
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USER: Final = "user_"
+_READ: Final = re.compile(r"listener\.name\.[^.]+\.(plain\.sasl\.jaas\.config|sasl\.enabled\.mechanisms)")
+
+
+def is_read(name: str) -> bool:
+    """Whether a key of one listener says how its clients log in, and is read at the start."""
+    return _READ.fullmatch(name) is not None
+
+
+def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
+    """What a listener asks of its clients; None where it does not speak SASL. Raises ConfigError."""
+    if not listener.security_protocol.startswith("SASL_"):
+        return None
+    key = f"{OF_A_LISTENER}{listener.name.lower()}.{MECHANISMS}"
+    given = {name.lower(): text for name, text in config.given.items() if is_read(name)}
+    named = given[key].split(",") if key in given else config["sasl.enabled.mechanisms"]
+    mechanisms = tuple(name.strip() for name in named if name.strip())
+    for name in mechanisms or ("",):
+        if name not in SERVED_MECHANISMS:
+            words = f'"{name}" is not served; write {", ".join(SERVED_MECHANISMS)}'
+            raise ConfigError(key if key in given else MECHANISMS, words)
+    return SaslSettings(
+        mechanisms,
+        _plain_users(f"{OF_A_LISTENER}{listener.name.lower()}.{PLAIN.lower()}.sasl.jaas.config", given),
+        config["sasl.server.max.receive.size"],
+        config["connection.failed.authentication.delay.ms"],
+    )
+
+
+def _plain_users(key: str, given: dict[str, str]) -> dict[str, str]:
+    """The passwords by user. Raises ConfigError, without any of them in its words."""
+    if key not in given:
+        raise ConfigError(key, f'is missing; write {PLAIN_MODULE} required user_NAME="PASSWORD" ...;')
+    try:
+        module = parse_jaas(given[key])
+    except JaasError as error:
+        raise ConfigError(key, str(error)) from None
+    if module.name != PLAIN_MODULE:
+        raise ConfigError(key, f"{module.name} is not served; write {PLAIN_MODULE}")
+    users = {name.removeprefix(USER): value for name, value in module.options.items() if name.startswith(USER)}
+    if not users:
+        raise ConfigError(key, 'names no user, so nobody could log in; add user_NAME="PASSWORD"')
+    return users

@@ -1,0 +1,119 @@
+"""The login of a connection: what may come when, what a token proves, and what is said of one that proves nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.core.authentication.login import (
+    API_VERSIONS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Login,
+    SaslSettings,
+    plain_user,
+)
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+
+METADATA = 3
+USERS = {"alice": "alice-secret", "bob": "x"}
+INVALID = "Authentication failed: Invalid username or password"
+
+
+def login() -> Login:
+    return Login(SaslSettings(("PLAIN",), USERS))
+
+
+def test_a_client_is_known_after_versions_a_handshake_and_a_token() -> None:
+    found = login()
+    found.check(API_VERSIONS)
+    found.check(SASL_HANDSHAKE)
+    found.choose("PLAIN", 1)
+    found.check(SASL_AUTHENTICATE)
+    assert found.authenticate(b"\0alice\0alice-secret") == "alice"
+
+
+@pytest.mark.parametrize("api_key", [METADATA, SASL_AUTHENTICATE, 0, 1, 36, -1])
+def test_nothing_else_is_let_in_before_the_handshake(api_key: int) -> None:
+    with pytest.raises(ProtocolViolation, match="before the client is known: ApiVersions or SaslHandshake is expected"):
+        login().check(api_key)
+
+
+@pytest.mark.parametrize("api_key", [API_VERSIONS, SASL_HANDSHAKE, METADATA])
+def test_only_a_token_follows_the_handshake(api_key: int) -> None:
+    found = login()
+    found.choose("PLAIN", 1)
+    with pytest.raises(BrokerError, match="SaslAuthenticate is expected") as refused:
+        found.check(api_key)
+    assert refused.value.code is ErrorCode.ILLEGAL_SASL_STATE
+    with pytest.raises(ProtocolViolation, match="nothing more is expected"):
+        found.check(SASL_AUTHENTICATE)
+
+
+def test_tokens_come_bare_after_the_oldest_handshake() -> None:
+    found = login()
+    found.choose("PLAIN", 0)
+    assert found.takes_bare_tokens
+    with pytest.raises(ProtocolViolation):
+        found.check(SASL_AUTHENTICATE)
+
+
+@pytest.mark.parametrize("mechanism", ["", "GSSAPI", "plain", "SCRAM-SHA-256"])
+def test_a_mechanism_that_is_not_served_ends_the_login(mechanism: str) -> None:
+    found = login()
+    with pytest.raises(BrokerError) as refused:
+        found.choose(mechanism, 1)
+    assert refused.value.code is ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    with pytest.raises(ProtocolViolation, match="nothing more is expected"):
+        found.check(SASL_HANDSHAKE)
+
+
+def test_a_token_is_tried_once_a_connection() -> None:
+    found = login()
+    found.choose("PLAIN", 1)
+    with pytest.raises(BrokerError):
+        found.authenticate(b"\0alice\0guess")
+    with pytest.raises(ProtocolViolation):
+        found.check(SASL_AUTHENTICATE)
+
+
+@pytest.mark.parametrize(
+    ("token", "words"),
+    [
+        (b"\0alice\0wrong", INVALID),
+        (b"\0nobody\0alice-secret", INVALID),
+        (b"\0nobody\0", "Authentication failed: password not specified"),
+        (b"\0\0alice-secret", "Authentication failed: username not specified"),
+        (
+            b"bob\0alice\0alice-secret",
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+        (b"", "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"),
+        (
+            b"\0a\0b\0c",
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN",
+        ),
+        (
+            b"\xff\0a\0b",
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN",
+        ),
+    ],
+)
+def test_a_token_that_proves_nothing(token: bytes, words: str) -> None:
+    with pytest.raises(BrokerError) as refused:
+        plain_user(token, USERS)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, words)
+
+
+@given(st.binary(max_size=64))
+def test_no_bytes_but_a_users_own_prove_a_user(token: bytes) -> None:
+    proofs = {b"\0alice\0alice-secret", b"alice\0alice\0alice-secret", b"\0bob\0x", b"bob\0bob\0x"}
+    try:
+        assert plain_user(token, USERS) in USERS
+    except BrokerError:
+        assert token not in proofs
+    else:
+        assert token in proofs
+
+
+def test_settings_do_not_show_passwords() -> None:
+    assert "alice-secret" not in repr(SaslSettings(("PLAIN",), USERS))

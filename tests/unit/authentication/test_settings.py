@@ -1,0 +1,94 @@
+"""What a configuration asks of clients: JAAS texts, keys of a listener, and refusals, without a password in them."""
+
+import pytest
+
+from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
+from kavka_broker.core.authentication.settings import PLAIN_MODULE, sasl_of
+from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.runtime.addresses import StartError, check
+
+JAAS = f'{PLAIN_MODULE} required username="admin" password="s1" user_admin="s1" user_alice="a;= \\"b\\"";'
+KEY = "listener.name.clients.plain.sasl.jaas.config"
+LISTENERS = {
+    "node.id": "1",
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "listeners": "CLIENTS://:9092,INSIDE://:9091,CONTROLLER://:9093",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "advertised.listeners": "CLIENTS://localhost:9092,INSIDE://localhost:9091",
+    "inter.broker.listener.name": "INSIDE",
+    "sasl.enabled.mechanisms": "PLAIN",
+    KEY: JAAS,
+}
+
+
+def config(**changed: str | None) -> BrokerConfig:
+    wanted = {**LISTENERS, **{name.replace("__", "."): text for name, text in changed.items()}}
+    return BrokerConfig.parse({name: text for name, text in wanted.items() if text is not None})
+
+
+def test_a_login_module_is_read_with_its_options() -> None:
+    module = parse_jaas(JAAS)
+    assert module.name == PLAIN_MODULE
+    assert module.options == {"username": "admin", "password": "s1", "user_admin": "s1", "user_alice": 'a;= "b"'}
+    assert parse_jaas("a.B required x=true y='';"[:-5] + ";").options == {"x": "true"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a required", "a maybe;", 'a required x="1"', 'a required x "1";', 'a required x="1;', "a required é=1;",
+     'a required x="1"; b required y="2";'],
+)  # fmt: skip
+def test_what_is_no_login_module(text: str) -> None:
+    with pytest.raises(JaasError):
+        parse_jaas(text)
+
+
+def test_a_listener_asks_as_its_keys_say_and_the_others_do_not() -> None:
+    found = config()
+    asked = {listener.name: sasl_of(found, listener) for listener in found.all_listeners}
+    assert asked["INSIDE"] is asked["CONTROLLER"] is None
+    assert asked["CLIENTS"] is not None
+    assert asked["CLIENTS"].mechanisms == ("PLAIN",)
+    assert asked["CLIENTS"].plain_users == {"admin": "s1", "alice": 'a;= "b"'}
+    check(found)
+
+
+def test_the_mechanisms_of_one_listener_win() -> None:
+    found = config(sasl__enabled__mechanisms=None, listener__name__clients__sasl__enabled__mechanisms="PLAIN")
+    check(found)
+    with pytest.raises(StartError, match='"OAUTHBEARER" is not served'):
+        check(config(listener__name__clients__sasl__enabled__mechanisms="PLAIN,OAUTHBEARER"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"sasl__enabled__mechanisms": None}, 'sasl.enabled.mechanisms: "GSSAPI" is not served; write PLAIN'),
+        ({"sasl__enabled__mechanisms": "SCRAM-SHA-256"}, '"SCRAM-SHA-256" is not served'),
+        ({KEY: None}, f"{KEY}: is missing"),
+        ({KEY: 'some.Other required user_a="hidden";'}, "some.Other is not served"),
+        ({KEY: f'{PLAIN_MODULE} required user_a="hidden"'}, "semicolon"),
+        ({KEY: f'{PLAIN_MODULE} required username="a" password="hidden";'}, "names no user"),
+        ({"sasl.jaas.config": JAAS}, "is read from listener.name.X.plain.sasl.jaas.config"),
+        (
+            {"listener.name.clients.plain.sasl.server.callback.handler.class": "a.B"},
+            "TLS is not served, and of SASL PLAIN alone",
+        ),
+        ({"inter__broker__listener__name": "CLIENTS"}, "nodes speak PLAINTEXT to each other"),
+        (
+            {"listener__security__protocol__map": "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"},
+            "nodes speak PLAINTEXT to each other",
+        ),
+        (
+            {"listener__security__protocol__map": "CLIENTS:SASL_SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"},
+            "CLIENTS is SASL_SSL; this version serves PLAINTEXT and SASL_PLAINTEXT",
+        ),
+    ],
+)
+def test_what_is_not_served_stops_the_start_and_shows_no_password(changed: dict[str, str | None], words: str) -> None:
+    with pytest.raises((StartError, ConfigError)) as refused:
+        check(config(**changed))
+    assert words in str(refused.value)
+    assert "hidden" not in str(refused.value)
