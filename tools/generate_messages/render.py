@@ -151,10 +151,10 @@ def default_name(struct: str) -> str:
 
 
 def index(schemas: list[Schema]) -> str:
-    """Where each message of a kind lives, by its key; of requests that are left out the name and the versions."""
+    """The message of each kind and key; of requests that are left out the name and the versions."""
     kept = [schema for schema in schemas if not schema.is_left_out]
     tables = "\n".join([*(table(title, kind, package, kept) for title, kind, package in TABLES), left_out(schemas)])
-    return f'''"""Which module holds the message of an API key or of a record key. Generated; not edited by hand."""
+    return f'''"""Which message an API key or a record key stands for. Generated; not edited by hand."""
 
 from __future__ import annotations
 
@@ -171,18 +171,14 @@ TABLES = (
     ("GROUP_VALUES", "coordinator-value", "group"),
     ("TRANSACTION_KEYS", "coordinator-key", "transaction"),
     ("TRANSACTION_VALUES", "coordinator-value", "transaction"),
-    ("SHARE_KEYS", "coordinator-key", "share"),
-    ("SHARE_VALUES", "coordinator-value", "share"),
 )
 
 
 def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
     chosen = [schema for schema in schemas if schema.kind == kind and schema.package == package]
-    lines = [f"{title}: Final[dict[int, tuple[str, str]]] = {{"]
-    for message in sorted(chosen, key=lambda message: (message.api_key or 0, message.name)):
-        path = f"{package}.{message.module}" if package else message.module
-        lines.append(f'    {message.api_key}: ("{path}", "{message.name}"),')
-    return "\n".join([*lines, "}", ""])
+    rows = sorted((message.api_key or 0, message.name) for message in chosen)
+    lines = [f'    {key}: "{name}",' for key, name in rows]
+    return "\n".join([f"{title}: Final[dict[int, str]] = {{", *lines, "}", ""])
 
 
 def left_out(schemas: list[Schema]) -> str:

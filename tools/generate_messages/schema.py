@@ -28,7 +28,6 @@ PACKAGES = {
     "transaction-coordinator": "transaction",
     "storage": "storage",
     "raft": "raft",
-    "share-coordinator": "share",
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
 
