@@ -60,7 +60,7 @@ def render_struct(struct: Struct, schema: Schema) -> str:
 
 
 def class_data(schema: Schema) -> list[str]:
-    lines = [f'    NAME = "{schema.name}"', f'    KIND = "{schema.kind}"']
+    lines = [f'    KIND = "{schema.kind}"']
     lines += [f"    API_KEY = {schema.api_key}"] if schema.api_key is not None else []
     lines += [f"    VERSIONS = {schema.versions}"]
     lines += [f"    FLEXIBLE_FROM = {schema.flexible_from}"] if schema.flexible_from is not None else []

@@ -12,11 +12,14 @@ from typing import Final, Protocol
 
 from kavka_broker.logs import get
 from kavka_broker.net.limits import Limits
+from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX, Tls
 from kavka_broker.turns import CONNECTION_NS, Flow
 
 log = get("net")
 
 BACKLOG: Final = 512
+HANDSHAKES_MAX: Final = 1_000
+"""TLS handshakes at a time; when there are more the oldest is given up."""
 RETRY_SECONDS: Final = 1.0
 """After an error of accept(2) that is not the peer's: most likely there are no more descriptors."""
 
@@ -26,6 +29,7 @@ class Admission(Protocol):
 
     name: str
     limits: Limits
+    tls: Tls | None
 
     @property
     def has_room(self) -> bool:
@@ -144,15 +148,22 @@ class SocketAcceptor:
         connection = self._admission.admit()
         task = loop.create_task(self._connect(accepted, lambda: connection), name="accept a connection")
         self._making[task] = None
+        if self._admission.tls is not None and len(self._making) > HANDSHAKES_MAX:
+            next(iter(self._making)).cancel()  # the oldest, which most likely stalls
         task.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
+        loop, tls = asyncio.get_running_loop(), self._admission.tls
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(factory, accepted)
-        except OSError as problem:
+            if tls is None:
+                await loop.connect_accepted_socket(factory, accepted)
+            else:
+                seconds = HANDSHAKE_SECONDS_MAX
+                await loop.connect_accepted_socket(factory, accepted, ssl=tls.context, ssl_handshake_timeout=seconds)
+        except (OSError, asyncio.CancelledError) as problem:
             accepted.close()
             self._admission.give_back()
-            log.warning("connection.not_made", reason=str(problem))
+            log.warning("connection.not_made", listener=self._admission.name, reason=str(problem) or "others came")
 
     def _wait_a_moment(self, problem: OSError) -> None:
         log.error("connection.not_accepted", reason=str(problem))

@@ -50,6 +50,8 @@ class ConnectionOwner(Protocol):
     timers: Timers
     received_bytes: int
 
+    def user_of(self, transport: asyncio.Transport, /) -> str | None: ...
+
     def opened(self, connection: "Connection", /) -> None: ...
 
     def closed(self, connection: "Connection", /) -> None: ...
@@ -91,6 +93,8 @@ class Connection(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
         self.peer = Connected(host, self._listener.name, port)
+        user = self._listener.user_of(transport)
+        self.peer.user = user or self.peer.user
         if (sasl := self._listener.sasl) is not None:
             self.peer.login, self.peer.on_known = Login(sasl), self._take_long_frames
             self._inbox.frame_bytes_max = min(self._inbox.frame_bytes_max, sasl.receive_bytes_max)
@@ -98,6 +102,8 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = self._listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(self._listener.name, host)
         self._listener.opened(self)
+        if user is None:
+            self.close("no rule of ssl.principal.mapping.rules is about its certificate")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
 
     def _take_long_frames(self) -> None:

@@ -6,6 +6,7 @@ cost memory and no timers. Idle is, as in Apache Kafka, whose bytes neither come
 that is throttled, reads nothing or waits for an answer may be gone, and nobody would hear of it.
 """
 
+from asyncio import Transport
 from collections.abc import Callable
 
 from kavka_broker.api.dispatch import Dispatcher
@@ -16,6 +17,7 @@ from kavka_broker.net.connection import Connection
 from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.net.limits import Limits
+from kavka_broker.net.tls import Tls
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
@@ -39,11 +41,13 @@ class Listener:
         quotas: ConnectionQuotas | None = None,
         acceptor: Callable[[Admission], Acceptor] = SocketAcceptor,
         sasl: SaslSettings | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.name = name
         self.dispatcher = dispatcher
         self.limits = limits
         self.sasl = sasl
+        self.tls = tls
         self.clock = clock
         self.timers = timers
         self.connections: dict[Connection, None] = {}  # in the order of arrival, which a set would not keep
@@ -108,7 +112,13 @@ class Listener:
         self._pause = None
         self._acceptor.look_again()
 
-    # --- what a connection tells --------------------------------------------------------------------------------
+    # --- what a connection asks and tells ---------------------------------------------------------------------------
+
+    def user_of(self, transport: Transport) -> str | None:
+        """The user of a connection before it says anything: by its certificate, where clients have one. None where no
+        rule is about that.
+        """
+        return "ANONYMOUS" if self.tls is None else self.tls.user_of(transport)
 
     def opened(self, connection: Connection) -> None:
         """Count a new connection, or refuse it."""

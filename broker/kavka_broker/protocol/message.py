@@ -94,6 +94,7 @@ class Message(Struct):
 
     __slots__ = ()
     NAME: ClassVar[str]
+    """The name of the class, which is Kafka's."""
     KIND: ClassVar[str]
     """request, response, header, data, metadata, coordinator-key or coordinator-value."""
     API_KEY: ClassVar[int | None] = None
@@ -101,6 +102,9 @@ class Message(Struct):
     FLEXIBLE_FROM: ClassVar[int | None] = None
     """The first version with compact lengths and tagged fields."""
     LATEST_UNSTABLE: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        cls.NAME = cls.__name__
 
 
 def says(answer: Struct, code: int) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.authentication.settings import is_read, sasl_of
+from kavka_broker.core.authentication.tls import tls_of
 from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
@@ -17,6 +18,7 @@ from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
+from kavka_broker.net.tls import Tls, TlsError
 from kavka_broker.quotas.client_quotas import OfEntities
 from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock
@@ -25,7 +27,6 @@ from kavka_broker.turns import Turns
 
 log = get("runtime")
 
-SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 OF_NODES = ("PLAINTEXT",)
 """What nodes speak to each other."""
 
@@ -89,7 +90,8 @@ class Addresses:
         for address in addresses:
             sasl = sasl_of(self._config, address)
             quotas, acceptor = bounding.quotas, self._acceptor
-            listener = Listener(address.name, None, limits, self._clock, self._timers, quotas, acceptor, sasl)
+            tls = speaking(self._config, address)
+            listener = Listener(address.name, None, limits, self._clock, self._timers, quotas, acceptor, sasl, tls)
             try:
                 ports[address.name] = await listener.bind(address.host, address.port)
             except OSError as problem:
@@ -128,12 +130,18 @@ class Addresses:
             await listener.close()
 
 
+def speaking(config: BrokerConfig, address: Address) -> Tls | None:
+    """How a listener speaks TLS; None where it does not. Raises ConfigError, StartError."""
+    settings = tls_of(config, address)
+    try:
+        return None if settings is None else Tls.of(settings, has_sasl=address.security_protocol == "SASL_SSL")
+    except TlsError as error:
+        raise StartError(str(error)) from None
+
+
 def check(config: BrokerConfig) -> None:
     """Check the configuration for what this version does not support. Raises StartError."""
     for address in config.all_listeners:
-        if address.security_protocol not in SERVED_PROTOCOLS:
-            served = " and ".join(SERVED_PROTOCOLS)
-            raise StartError(f"listeners: {address.name} is {address.security_protocol}; this version serves {served}")
         is_of_nodes = address.name in {config.inter_broker_listener_name, *config.controller_listener_names}
         if is_of_nodes and address.security_protocol not in OF_NODES:
             raise StartError(
@@ -145,6 +153,7 @@ def check(config: BrokerConfig) -> None:
         settings_of(config.given)
         for address in config.all_listeners:
             sasl_of(config, address)
+            speaking(config, address)
     except ConfigError as error:
         raise StartError(str(error)) from None
     for name in config.unknown:

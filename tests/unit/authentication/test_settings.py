@@ -1,5 +1,8 @@
 """What a configuration asks of clients: JAAS texts, keys of a listener, and refusals, without a password in them."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
@@ -74,7 +77,7 @@ def test_the_mechanisms_of_one_listener_win() -> None:
         ({"sasl.jaas.config": JAAS}, "is read from listener.name.X.plain.sasl.jaas.config"),
         (
             {"listener.name.clients.plain.sasl.server.callback.handler.class": "a.B"},
-            "TLS is not served, and of SASL PLAIN alone",
+            "does not do that of TLS or SASL",
         ),
         ({"inter__broker__listener__name": "CLIENTS"}, "nodes speak PLAINTEXT to each other"),
         (
@@ -83,7 +86,7 @@ def test_the_mechanisms_of_one_listener_win() -> None:
         ),
         (
             {"listener__security__protocol__map": "CLIENTS:SASL_SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"},
-            "CLIENTS is SASL_SSL; this version serves PLAINTEXT and SASL_PLAINTEXT",
+            "ssl.keystore.location: is missing; CLIENTS needs a PEM file",
         ),
     ],
 )
@@ -92,3 +95,71 @@ def test_what_is_not_served_stops_the_start_and_shows_no_password(changed: dict[
         check(config(**changed))
     assert words in str(refused.value)
     assert "hidden" not in str(refused.value)
+
+
+TLS = {
+    "listener.security.protocol.map": "CLIENTS:SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "ssl.keystore.type": "PEM",
+    "ssl.truststore.type": "PEM",
+}
+
+
+@pytest.fixture
+def keystore(tmp_path: Path) -> dict[str, str]:
+    """A key with its certificate, and the same where the key is encrypted."""
+    line = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-subj", "/CN=b"]
+    for name, words in {"plain": ["-nodes"], "locked": ["-passout", "pass:sesame"]}.items():
+        made = [*line, *words, "-keyout", f"{name}.key", "-out", f"{name}.crt"]
+        subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+        (tmp_path / f"{name}.pem").write_text(
+            (tmp_path / f"{name}.key").read_text() + (tmp_path / f"{name}.crt").read_text()
+        )
+    (tmp_path / "none.pem").write_text("no PEM, but a secret: hidden")
+    return {path.stem: str(path) for path in tmp_path.glob("*.pem")}
+
+
+@pytest.mark.parametrize(
+    ("store", "changed"),
+    [
+        ("plain", {}),
+        ("locked", {"ssl.key.password": "sesame"}),
+        ("plain", {"ssl.client.auth": "required", "ssl.truststore.location": "{plain}"}),
+        ("plain", {"listener.name.clients.ssl.enabled.protocols": "TLSv1.3", "ssl.principal.mapping.rules": "DEFAULT"}),
+    ],
+)
+def test_a_listener_speaks_tls(keystore: dict[str, str], store: str, changed: dict[str, str]) -> None:
+    given = {name: text.format(**keystore) for name, text in changed.items()}
+    check(config(**{**TLS, "ssl.keystore.location": keystore[store], **given}))
+
+
+@pytest.mark.parametrize(
+    ("store", "changed", "words"),
+    [
+        ("none", {}, "no PEM file with a private key and its certificates"),
+        ("locked", {}, "or another ssl.key.password"),
+        ("locked", {"ssl.key.password": "wrong"}, "or another ssl.key.password"),
+        ("plain", {"ssl.keystore.location": "/nowhere.pem"}, "ssl.keystore.location: /nowhere.pem: No such file"),
+        ("plain", {"ssl.keystore.type": "JKS"}, "ssl.keystore.type: JKS is not read here; convert it"),
+        (
+            "plain",
+            {"listener.name.clients.ssl.keystore.type": "PKCS12"},
+            "listener.name.clients.ssl.keystore.type: PKCS12",
+        ),
+        ("plain", {"ssl.client.auth": "required"}, "no client is trusted; name ssl.truststore.location"),
+        ("plain", {"ssl.client.auth": "required", "ssl.truststore.location": "{none}"}, "no certificates in PEM"),
+        ("plain", {"ssl.client.auth": "required", "ssl.truststore.certificates": "hidden"}, "no certificates in PEM"),
+        ("plain", {"ssl.enabled.protocols": "TLSv1.1"}, '"TLSv1.1" is not served'),
+        ("plain", {"ssl.principal.mapping.rules": "NONE"}, "is no rule"),
+        ("plain", {"ssl.keystore.key": "hidden"}, "does not do that of TLS or SASL"),
+        ("plain", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "does not do that of TLS or SASL"),
+        ("plain", {"inter.broker.listener.name": "CLIENTS"}, "nodes speak PLAINTEXT to each other"),
+    ],
+)
+def test_tls_that_cannot_be_spoken_stops_the_start(
+    keystore: dict[str, str], store: str, changed: dict[str, str], words: str
+) -> None:
+    given = {name: text.format(**keystore) for name, text in changed.items()}
+    with pytest.raises((StartError, ConfigError)) as refused:
+        check(config(**{**TLS, "ssl.keystore.location": keystore[store], **given}))
+    assert words in str(refused.value)
+    assert not {"hidden", "sesame", "wrong"} & set(str(refused.value).split())

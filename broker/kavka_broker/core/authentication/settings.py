@@ -12,16 +12,18 @@ from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS, Sas
 from kavka_broker.core.config.broker import OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
+from kavka_broker.core.config.unserved import SECURED
 
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USER: Final = "user_"
-_READ: Final = re.compile(r"listener\.name\.[^.]+\.(plain\.sasl\.jaas\.config|sasl\.enabled\.mechanisms)")
+_OF_ONE: Final = re.compile(r"listener\.name\.[^.]+\.(.+)")
 
 
 def is_read(name: str) -> bool:
-    """Whether a key of one listener says how its clients log in, and is read at the start."""
-    return _READ.fullmatch(name) is not None
+    """Whether a key of one listener says how its clients are known or what is encrypted, and is read at the start."""
+    found = _OF_ONE.fullmatch(name)
+    return found is not None and found[1] in {*SECURED, "plain.sasl.jaas.config"}
 
 
 def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:

@@ -14,10 +14,21 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
-_UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
-_PLAIN: Final = (
-    "TLS is not served, and of SASL PLAIN alone; remove it, and use listeners that are PLAINTEXT or SASL_PLAINTEXT"
+#: How clients are known and what is encrypted: keys that are read at the start, for a broker or one of its listeners.
+SECURED: Final = (
+    "sasl.enabled.mechanisms",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+    "ssl.key.password",
+    "ssl.keystore.location",
+    "ssl.keystore.type",
+    "ssl.principal.mapping.rules",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.type",
 )
+_UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
+_PLAIN: Final = "this version does not do that of TLS or SASL; remove it"
 _JAAS: Final = "is read from listener.name.X.plain.sasl.jaas.config alone, at the start; move it there, or remove it"
 _POLICY: Final = "this version asks no policy, so everything would be allowed; remove it"
 
@@ -55,7 +66,7 @@ def empty_promise(name: str, text: str, given: Mapping[str, str]) -> str | None:
     plain = plain_name(name)
     if plain in _IDLE and given.get(CLASS_KEY):
         return None
-    if plain == "sasl.enabled.mechanisms" and name != plain:
+    if plain in SECURED and name != plain:
         return "is read when a broker starts; write it into the broker's file"
     return PROMISES[plain] if plain in PROMISES and _asks(plain, text) else None
 

@@ -47,7 +47,6 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnRequest(Message):
-    NAME = "AddPartitionsToTxnRequest"
     KIND = "request"
     API_KEY = 24
     VERSIONS = (0, 5)

@@ -48,7 +48,6 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResponse(Message):
-    NAME = "AddPartitionsToTxnResponse"
     KIND = "response"
     API_KEY = 24
     VERSIONS = (0, 5)

@@ -18,7 +18,6 @@ class Listener(Struct):
 
 
 class AddRaftVoterRequest(Message):
-    NAME = "AddRaftVoterRequest"
     KIND = "request"
     API_KEY = 80
     VERSIONS = (0, 1)

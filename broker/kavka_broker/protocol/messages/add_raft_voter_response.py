@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class AddRaftVoterResponse(Message):
-    NAME = "AddRaftVoterResponse"
     KIND = "response"
     API_KEY = 80
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class AllocateProducerIdsRequest(Message):
-    NAME = "AllocateProducerIdsRequest"
     KIND = "request"
     API_KEY = 67
     VERSIONS = (0, 0)

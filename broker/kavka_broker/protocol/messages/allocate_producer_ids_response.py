@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class AllocateProducerIdsResponse(Message):
-    NAME = "AllocateProducerIdsResponse"
     KIND = "response"
     API_KEY = 67
     VERSIONS = (0, 0)

@@ -42,7 +42,6 @@ class EntryData(Struct):
 
 
 class AlterClientQuotasRequest(Message):
-    NAME = "AlterClientQuotasRequest"
     KIND = "request"
     API_KEY = 49
     VERSIONS = (0, 1)

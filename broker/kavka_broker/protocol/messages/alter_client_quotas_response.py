@@ -35,7 +35,6 @@ class EntryData(Struct):
 
 
 class AlterClientQuotasResponse(Message):
-    NAME = "AlterClientQuotasResponse"
     KIND = "response"
     API_KEY = 49
     VERSIONS = (0, 1)

@@ -35,7 +35,6 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsRequest(Message):
-    NAME = "AlterConfigsRequest"
     KIND = "request"
     API_KEY = 33
     VERSIONS = (0, 2)

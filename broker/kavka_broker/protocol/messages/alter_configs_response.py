@@ -26,7 +26,6 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class AlterConfigsResponse(Message):
-    NAME = "AlterConfigsResponse"
     KIND = "response"
     API_KEY = 33
     VERSIONS = (0, 2)

@@ -28,7 +28,6 @@ class ReassignableTopic(Struct):
 
 
 class AlterPartitionReassignmentsRequest(Message):
-    NAME = "AlterPartitionReassignmentsRequest"
     KIND = "request"
     API_KEY = 45
     VERSIONS = (0, 1)

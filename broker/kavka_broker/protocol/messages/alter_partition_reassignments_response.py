@@ -39,7 +39,6 @@ class ReassignableTopicResponse(Struct):
 
 
 class AlterPartitionReassignmentsResponse(Message):
-    NAME = "AlterPartitionReassignmentsResponse"
     KIND = "response"
     API_KEY = 45
     VERSIONS = (0, 1)

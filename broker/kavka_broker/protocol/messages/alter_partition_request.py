@@ -63,7 +63,6 @@ class TopicData(Struct):
 
 
 class AlterPartitionRequest(Message):
-    NAME = "AlterPartitionRequest"
     KIND = "request"
     API_KEY = 56
     VERSIONS = (2, 3)

@@ -55,7 +55,6 @@ class TopicData(Struct):
 
 
 class AlterPartitionResponse(Message):
-    NAME = "AlterPartitionResponse"
     KIND = "response"
     API_KEY = 56
     VERSIONS = (2, 3)

@@ -28,7 +28,6 @@ class AlterReplicaLogDir(Struct):
 
 
 class AlterReplicaLogDirsRequest(Message):
-    NAME = "AlterReplicaLogDirsRequest"
     KIND = "request"
     API_KEY = 34
     VERSIONS = (1, 2)

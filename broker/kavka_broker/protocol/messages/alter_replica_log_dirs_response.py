@@ -32,7 +32,6 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 
 class AlterReplicaLogDirsResponse(Message):
-    NAME = "AlterReplicaLogDirsResponse"
     KIND = "response"
     API_KEY = 34
     VERSIONS = (1, 2)

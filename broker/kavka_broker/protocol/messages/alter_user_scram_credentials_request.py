@@ -41,7 +41,6 @@ class ScramCredentialUpsertion(Struct):
 
 
 class AlterUserScramCredentialsRequest(Message):
-    NAME = "AlterUserScramCredentialsRequest"
     KIND = "request"
     API_KEY = 51
     VERSIONS = (0, 0)

@@ -18,7 +18,6 @@ class AlterUserScramCredentialsResult(Struct):
 
 
 class AlterUserScramCredentialsResponse(Message):
-    NAME = "AlterUserScramCredentialsResponse"
     KIND = "response"
     API_KEY = 51
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ApiVersionsRequest(Message):
-    NAME = "ApiVersionsRequest"
     KIND = "request"
     API_KEY = 18
     VERSIONS = (0, 4)

@@ -51,7 +51,6 @@ class FinalizedFeatureKey(Struct):
 
 
 class ApiVersionsResponse(Message):
-    NAME = "ApiVersionsResponse"
     KIND = "response"
     API_KEY = 18
     VERSIONS = (0, 4)

@@ -38,7 +38,6 @@ class DirectoryData(Struct):
 
 
 class AssignReplicasToDirsRequest(Message):
-    NAME = "AssignReplicasToDirsRequest"
     KIND = "request"
     API_KEY = 73
     VERSIONS = (0, 0)

@@ -40,7 +40,6 @@ class DirectoryData(Struct):
 
 
 class AssignReplicasToDirsResponse(Message):
-    NAME = "AssignReplicasToDirsResponse"
     KIND = "response"
     API_KEY = 73
     VERSIONS = (0, 0)

@@ -57,7 +57,6 @@ class LeaderEndpoint(Struct):
 
 
 class BeginQuorumEpochRequest(Message):
-    NAME = "BeginQuorumEpochRequest"
     KIND = "request"
     API_KEY = 53
     VERSIONS = (0, 1)

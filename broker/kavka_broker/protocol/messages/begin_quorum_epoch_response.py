@@ -52,7 +52,6 @@ class NodeEndpoint(Struct):
 
 
 class BeginQuorumEpochResponse(Message):
-    NAME = "BeginQuorumEpochResponse"
     KIND = "response"
     API_KEY = 53
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class BrokerHeartbeatRequest(Message):
-    NAME = "BrokerHeartbeatRequest"
     KIND = "request"
     API_KEY = 63
     VERSIONS = (0, 2)

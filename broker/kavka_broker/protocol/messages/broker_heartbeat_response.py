@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class BrokerHeartbeatResponse(Message):
-    NAME = "BrokerHeartbeatResponse"
     KIND = "response"
     API_KEY = 63
     VERSIONS = (0, 2)

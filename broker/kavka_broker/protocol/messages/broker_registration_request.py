@@ -45,7 +45,6 @@ class Feature(Struct):
 
 
 class BrokerRegistrationRequest(Message):
-    NAME = "BrokerRegistrationRequest"
     KIND = "request"
     API_KEY = 62
     VERSIONS = (0, 4)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class BrokerRegistrationResponse(Message):
-    NAME = "BrokerRegistrationResponse"
     KIND = "response"
     API_KEY = 62
     VERSIONS = (0, 4)

@@ -16,7 +16,6 @@ class TopicPartition(Struct):
 
 
 class ConsumerProtocolAssignment(Message):
-    NAME = "ConsumerProtocolAssignment"
     KIND = "data"
     VERSIONS = (0, 3)
     __slots__ = __match_args__ = ("assigned_partitions", "user_data")

@@ -16,7 +16,6 @@ class TopicPartition(Struct):
 
 
 class ConsumerProtocolSubscription(Message):
-    NAME = "ConsumerProtocolSubscription"
     KIND = "data"
     VERSIONS = (0, 3)
     __slots__ = __match_args__ = (

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ControlRecordTypeSchema(Message):
-    NAME = "ControlRecordTypeSchema"
     KIND = "data"
     VERSIONS = (0, 0)
     __slots__ = __match_args__ = ("type",)

@@ -45,7 +45,6 @@ class Feature(Struct):
 
 
 class ControllerRegistrationRequest(Message):
-    NAME = "ControllerRegistrationRequest"
     KIND = "request"
     API_KEY = 70
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ControllerRegistrationResponse(Message):
-    NAME = "ControllerRegistrationResponse"
     KIND = "response"
     API_KEY = 70
     VERSIONS = (0, 0)

@@ -43,7 +43,6 @@ class AclCreation(Struct):
 
 
 class CreateAclsRequest(Message):
-    NAME = "CreateAclsRequest"
     KIND = "request"
     API_KEY = 30
     VERSIONS = (1, 3)

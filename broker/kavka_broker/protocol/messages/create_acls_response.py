@@ -16,7 +16,6 @@ class AclCreationResult(Struct):
 
 
 class CreateAclsResponse(Message):
-    NAME = "CreateAclsResponse"
     KIND = "response"
     API_KEY = 30
     VERSIONS = (1, 3)

@@ -33,7 +33,6 @@ class CreatePartitionsTopic(Struct):
 
 
 class CreatePartitionsRequest(Message):
-    NAME = "CreatePartitionsRequest"
     KIND = "request"
     API_KEY = 37
     VERSIONS = (0, 3)

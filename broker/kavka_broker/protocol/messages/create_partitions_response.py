@@ -23,7 +23,6 @@ class CreatePartitionsTopicResult(Struct):
 
 
 class CreatePartitionsResponse(Message):
-    NAME = "CreatePartitionsResponse"
     KIND = "response"
     API_KEY = 37
     VERSIONS = (0, 3)

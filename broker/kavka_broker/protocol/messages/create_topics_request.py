@@ -59,7 +59,6 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Message):
-    NAME = "CreateTopicsRequest"
     KIND = "request"
     API_KEY = 19
     VERSIONS = (2, 7)

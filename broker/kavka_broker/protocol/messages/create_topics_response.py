@@ -75,7 +75,6 @@ class CreatableTopicResult(Struct):
 
 
 class CreateTopicsResponse(Message):
-    NAME = "CreateTopicsResponse"
     KIND = "response"
     API_KEY = 19
     VERSIONS = (2, 7)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class DefaultPrincipalData(Message):
-    NAME = "DefaultPrincipalData"
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

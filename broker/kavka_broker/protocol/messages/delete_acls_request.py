@@ -43,7 +43,6 @@ class DeleteAclsFilter(Struct):
 
 
 class DeleteAclsRequest(Message):
-    NAME = "DeleteAclsRequest"
     KIND = "request"
     API_KEY = 31
     VERSIONS = (1, 3)

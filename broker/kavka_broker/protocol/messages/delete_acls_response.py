@@ -70,7 +70,6 @@ class DeleteAclsFilterResult(Struct):
 
 
 class DeleteAclsResponse(Message):
-    NAME = "DeleteAclsResponse"
     KIND = "response"
     API_KEY = 31
     VERSIONS = (1, 3)

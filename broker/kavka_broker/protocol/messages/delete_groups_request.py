@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class DeleteGroupsRequest(Message):
-    NAME = "DeleteGroupsRequest"
     KIND = "request"
     API_KEY = 42
     VERSIONS = (0, 2)

@@ -16,7 +16,6 @@ class DeletableGroupResult(Struct):
 
 
 class DeleteGroupsResponse(Message):
-    NAME = "DeleteGroupsResponse"
     KIND = "response"
     API_KEY = 42
     VERSIONS = (0, 2)

@@ -28,7 +28,6 @@ class DeleteRecordsTopic(Struct):
 
 
 class DeleteRecordsRequest(Message):
-    NAME = "DeleteRecordsRequest"
     KIND = "request"
     API_KEY = 21
     VERSIONS = (0, 2)

@@ -39,7 +39,6 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsResponse(Message):
-    NAME = "DeleteRecordsResponse"
     KIND = "response"
     API_KEY = 21
     VERSIONS = (0, 2)

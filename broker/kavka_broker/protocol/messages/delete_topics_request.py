@@ -16,7 +16,6 @@ class DeleteTopicState(Struct):
 
 
 class DeleteTopicsRequest(Message):
-    NAME = "DeleteTopicsRequest"
     KIND = "request"
     API_KEY = 20
     VERSIONS = (1, 6)

@@ -26,7 +26,6 @@ class DeletableTopicResult(Struct):
 
 
 class DeleteTopicsResponse(Message):
-    NAME = "DeleteTopicsResponse"
     KIND = "response"
     API_KEY = 20
     VERSIONS = (1, 6)

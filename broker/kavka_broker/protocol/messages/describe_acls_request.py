@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class DescribeAclsRequest(Message):
-    NAME = "DescribeAclsRequest"
     KIND = "request"
     API_KEY = 29
     VERSIONS = (1, 3)

@@ -48,7 +48,6 @@ class DescribeAclsResource(Struct):
 
 
 class DescribeAclsResponse(Message):
-    NAME = "DescribeAclsResponse"
     KIND = "response"
     API_KEY = 29
     VERSIONS = (1, 3)

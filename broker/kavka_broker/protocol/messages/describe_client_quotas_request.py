@@ -18,7 +18,6 @@ class ComponentData(Struct):
 
 
 class DescribeClientQuotasRequest(Message):
-    NAME = "DescribeClientQuotasRequest"
     KIND = "request"
     API_KEY = 48
     VERSIONS = (0, 1)

@@ -40,7 +40,6 @@ class EntryData(Struct):
 
 
 class DescribeClientQuotasResponse(Message):
-    NAME = "DescribeClientQuotasResponse"
     KIND = "response"
     API_KEY = 48
     VERSIONS = (0, 1)

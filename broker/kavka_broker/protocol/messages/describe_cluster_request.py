@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class DescribeClusterRequest(Message):
-    NAME = "DescribeClusterRequest"
     KIND = "request"
     API_KEY = 60
     VERSIONS = (0, 2)

@@ -29,7 +29,6 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Message):
-    NAME = "DescribeClusterResponse"
     KIND = "response"
     API_KEY = 60
     VERSIONS = (0, 2)

@@ -23,7 +23,6 @@ class DescribeConfigsResource(Struct):
 
 
 class DescribeConfigsRequest(Message):
-    NAME = "DescribeConfigsRequest"
     KIND = "request"
     API_KEY = 32
     VERSIONS = (1, 4)

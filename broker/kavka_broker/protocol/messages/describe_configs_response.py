@@ -92,7 +92,6 @@ class DescribeConfigsResult(Struct):
 
 
 class DescribeConfigsResponse(Message):
-    NAME = "DescribeConfigsResponse"
     KIND = "response"
     API_KEY = 32
     VERSIONS = (1, 4)

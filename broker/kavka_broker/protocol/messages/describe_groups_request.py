@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class DescribeGroupsRequest(Message):
-    NAME = "DescribeGroupsRequest"
     KIND = "request"
     API_KEY = 15
     VERSIONS = (0, 6)

@@ -85,7 +85,6 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Message):
-    NAME = "DescribeGroupsResponse"
     KIND = "response"
     API_KEY = 15
     VERSIONS = (0, 6)

@@ -16,7 +16,6 @@ class DescribableLogDirTopic(Struct):
 
 
 class DescribeLogDirsRequest(Message):
-    NAME = "DescribeLogDirsRequest"
     KIND = "request"
     API_KEY = 35
     VERSIONS = (1, 5)

@@ -78,7 +78,6 @@ class DescribeLogDirsResult(Struct):
 
 
 class DescribeLogDirsResponse(Message):
-    NAME = "DescribeLogDirsResponse"
     KIND = "response"
     API_KEY = 35
     VERSIONS = (1, 5)

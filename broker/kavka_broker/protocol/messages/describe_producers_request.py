@@ -16,7 +16,6 @@ class TopicRequest(Struct):
 
 
 class DescribeProducersRequest(Message):
-    NAME = "DescribeProducersRequest"
     KIND = "request"
     API_KEY = 61
     VERSIONS = (0, 0)

@@ -78,7 +78,6 @@ class TopicResponse(Struct):
 
 
 class DescribeProducersResponse(Message):
-    NAME = "DescribeProducersResponse"
     KIND = "response"
     API_KEY = 61
     VERSIONS = (0, 0)

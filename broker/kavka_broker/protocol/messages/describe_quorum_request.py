@@ -26,7 +26,6 @@ class TopicData(Struct):
 
 
 class DescribeQuorumRequest(Message):
-    NAME = "DescribeQuorumRequest"
     KIND = "request"
     API_KEY = 55
     VERSIONS = (0, 2)

@@ -119,7 +119,6 @@ class Node(Struct):
 
 
 class DescribeQuorumResponse(Message):
-    NAME = "DescribeQuorumResponse"
     KIND = "response"
     API_KEY = 55
     VERSIONS = (0, 2)

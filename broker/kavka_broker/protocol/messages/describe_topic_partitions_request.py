@@ -26,7 +26,6 @@ class Cursor(Struct):
 
 
 class DescribeTopicPartitionsRequest(Message):
-    NAME = "DescribeTopicPartitionsRequest"
     KIND = "request"
     API_KEY = 75
     VERSIONS = (0, 0)

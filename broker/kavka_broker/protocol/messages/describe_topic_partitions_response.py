@@ -104,7 +104,6 @@ class Cursor(Struct):
 
 
 class DescribeTopicPartitionsResponse(Message):
-    NAME = "DescribeTopicPartitionsResponse"
     KIND = "response"
     API_KEY = 75
     VERSIONS = (0, 0)

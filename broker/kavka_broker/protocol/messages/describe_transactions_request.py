@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class DescribeTransactionsRequest(Message):
-    NAME = "DescribeTransactionsRequest"
     KIND = "request"
     API_KEY = 65
     VERSIONS = (0, 0)

@@ -59,7 +59,6 @@ class TransactionState(Struct):
 
 
 class DescribeTransactionsResponse(Message):
-    NAME = "DescribeTransactionsResponse"
     KIND = "response"
     API_KEY = 65
     VERSIONS = (0, 0)

@@ -14,7 +14,6 @@ class UserName(Struct):
 
 
 class DescribeUserScramCredentialsRequest(Message):
-    NAME = "DescribeUserScramCredentialsRequest"
     KIND = "request"
     API_KEY = 50
     VERSIONS = (0, 0)

@@ -38,7 +38,6 @@ class DescribeUserScramCredentialsResult(Struct):
 
 
 class DescribeUserScramCredentialsResponse(Message):
-    NAME = "DescribeUserScramCredentialsResponse"
     KIND = "response"
     API_KEY = 50
     VERSIONS = (0, 0)

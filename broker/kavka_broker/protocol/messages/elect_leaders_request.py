@@ -16,7 +16,6 @@ class TopicPartitions(Struct):
 
 
 class ElectLeadersRequest(Message):
-    NAME = "ElectLeadersRequest"
     KIND = "request"
     API_KEY = 43
     VERSIONS = (0, 2)

@@ -35,7 +35,6 @@ class ReplicaElectionResult(Struct):
 
 
 class ElectLeadersResponse(Message):
-    NAME = "ElectLeadersResponse"
     KIND = "response"
     API_KEY = 43
     VERSIONS = (0, 2)

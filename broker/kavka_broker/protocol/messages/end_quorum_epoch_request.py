@@ -79,7 +79,6 @@ class LeaderEndpoint(Struct):
 
 
 class EndQuorumEpochRequest(Message):
-    NAME = "EndQuorumEpochRequest"
     KIND = "request"
     API_KEY = 54
     VERSIONS = (0, 1)

@@ -52,7 +52,6 @@ class NodeEndpoint(Struct):
 
 
 class EndQuorumEpochResponse(Message):
-    NAME = "EndQuorumEpochResponse"
     KIND = "response"
     API_KEY = 54
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class EndTxnMarker(Message):
-    NAME = "EndTxnMarker"
     KIND = "data"
     VERSIONS = (0, 0)
     __slots__ = __match_args__ = ("coordinator_epoch",)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class EnvelopeRequest(Message):
-    NAME = "EnvelopeRequest"
     KIND = "request"
     API_KEY = 58
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class EnvelopeResponse(Message):
-    NAME = "EnvelopeResponse"
     KIND = "response"
     API_KEY = 58
     VERSIONS = (0, 0)

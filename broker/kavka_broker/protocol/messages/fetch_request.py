@@ -106,7 +106,6 @@ class ForgottenTopic(Struct):
 
 
 class FetchRequest(Message):
-    NAME = "FetchRequest"
     KIND = "request"
     API_KEY = 1
     VERSIONS = (4, 18)

@@ -160,7 +160,6 @@ class NodeEndpoint(Struct):
 
 
 class FetchResponse(Message):
-    NAME = "FetchResponse"
     KIND = "response"
     API_KEY = 1
     VERSIONS = (4, 18)

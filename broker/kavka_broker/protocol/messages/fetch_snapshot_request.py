@@ -62,7 +62,6 @@ class TopicSnapshot(Struct):
 
 
 class FetchSnapshotRequest(Message):
-    NAME = "FetchSnapshotRequest"
     KIND = "request"
     API_KEY = 59
     VERSIONS = (0, 1)

@@ -99,7 +99,6 @@ class NodeEndpoint(Struct):
 
 
 class FetchSnapshotResponse(Message):
-    NAME = "FetchSnapshotResponse"
     KIND = "response"
     API_KEY = 59
     VERSIONS = (0, 1)

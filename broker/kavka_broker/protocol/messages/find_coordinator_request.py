@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class FindCoordinatorRequest(Message):
-    NAME = "FindCoordinatorRequest"
     KIND = "request"
     API_KEY = 10
     VERSIONS = (0, 6)

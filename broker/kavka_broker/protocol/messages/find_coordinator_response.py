@@ -32,7 +32,6 @@ class Coordinator(Struct):
 
 
 class FindCoordinatorResponse(Message):
-    NAME = "FindCoordinatorResponse"
     KIND = "response"
     API_KEY = 10
     VERSIONS = (0, 6)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class GetTelemetrySubscriptionsRequest(Message):
-    NAME = "GetTelemetrySubscriptionsRequest"
     KIND = "request"
     API_KEY = 71
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message
 
 
 class GetTelemetrySubscriptionsResponse(Message):
-    NAME = "GetTelemetrySubscriptionsResponse"
     KIND = "response"
     API_KEY = 71
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class HeartbeatRequest(Message):
-    NAME = "HeartbeatRequest"
     KIND = "request"
     API_KEY = 12
     VERSIONS = (0, 4)

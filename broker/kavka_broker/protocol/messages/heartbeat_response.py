@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class HeartbeatResponse(Message):
-    NAME = "HeartbeatResponse"
     KIND = "response"
     API_KEY = 12
     VERSIONS = (0, 4)

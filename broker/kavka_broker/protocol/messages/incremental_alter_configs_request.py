@@ -37,7 +37,6 @@ class AlterConfigsResource(Struct):
 
 
 class IncrementalAlterConfigsRequest(Message):
-    NAME = "IncrementalAlterConfigsRequest"
     KIND = "request"
     API_KEY = 44
     VERSIONS = (0, 1)

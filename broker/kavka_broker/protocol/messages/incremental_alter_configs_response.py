@@ -26,7 +26,6 @@ class AlterConfigsResourceResponse(Struct):
 
 
 class IncrementalAlterConfigsResponse(Message):
-    NAME = "IncrementalAlterConfigsResponse"
     KIND = "response"
     API_KEY = 44
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class InitProducerIdRequest(Message):
-    NAME = "InitProducerIdRequest"
     KIND = "request"
     API_KEY = 22
     VERSIONS = (0, 6)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class InitProducerIdResponse(Message):
-    NAME = "InitProducerIdResponse"
     KIND = "response"
     API_KEY = 22
     VERSIONS = (0, 6)

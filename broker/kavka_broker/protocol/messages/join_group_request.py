@@ -16,7 +16,6 @@ class JoinGroupRequestProtocol(Struct):
 
 
 class JoinGroupRequest(Message):
-    NAME = "JoinGroupRequest"
     KIND = "request"
     API_KEY = 11
     VERSIONS = (0, 9)

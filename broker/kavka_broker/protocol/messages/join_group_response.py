@@ -23,7 +23,6 @@ class JoinGroupResponseMember(Struct):
 
 
 class JoinGroupResponse(Message):
-    NAME = "JoinGroupResponse"
     KIND = "response"
     API_KEY = 11
     VERSIONS = (0, 9)

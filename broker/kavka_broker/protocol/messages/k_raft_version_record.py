@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class KRaftVersionRecord(Message):
-    NAME = "KRaftVersionRecord"
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -16,7 +16,6 @@ class Voter(Struct):
 
 
 class LeaderChangeMessage(Message):
-    NAME = "LeaderChangeMessage"
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0

@@ -23,7 +23,6 @@ class MemberIdentity(Struct):
 
 
 class LeaveGroupRequest(Message):
-    NAME = "LeaveGroupRequest"
     KIND = "request"
     API_KEY = 13
     VERSIONS = (0, 5)

@@ -23,7 +23,6 @@ class MemberResponse(Struct):
 
 
 class LeaveGroupResponse(Message):
-    NAME = "LeaveGroupResponse"
     KIND = "response"
     API_KEY = 13
     VERSIONS = (0, 5)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class ListConfigResourcesRequest(Message):
-    NAME = "ListConfigResourcesRequest"
     KIND = "request"
     API_KEY = 74
     VERSIONS = (0, 1)

@@ -16,7 +16,6 @@ class ConfigResource(Struct):
 
 
 class ListConfigResourcesResponse(Message):
-    NAME = "ListConfigResourcesResponse"
     KIND = "response"
     API_KEY = 74
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class ListGroupsRequest(Message):
-    NAME = "ListGroupsRequest"
     KIND = "request"
     API_KEY = 16
     VERSIONS = (0, 5)

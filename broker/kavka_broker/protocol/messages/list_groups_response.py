@@ -26,7 +26,6 @@ class ListedGroup(Struct):
 
 
 class ListGroupsResponse(Message):
-    NAME = "ListGroupsResponse"
     KIND = "response"
     API_KEY = 16
     VERSIONS = (0, 5)

@@ -35,7 +35,6 @@ class ListOffsetsTopic(Struct):
 
 
 class ListOffsetsRequest(Message):
-    NAME = "ListOffsetsRequest"
     KIND = "request"
     API_KEY = 2
     VERSIONS = (1, 11)

@@ -51,7 +51,6 @@ class ListOffsetsTopicResponse(Struct):
 
 
 class ListOffsetsResponse(Message):
-    NAME = "ListOffsetsResponse"
     KIND = "response"
     API_KEY = 2
     VERSIONS = (1, 11)

@@ -16,7 +16,6 @@ class ListPartitionReassignmentsTopics(Struct):
 
 
 class ListPartitionReassignmentsRequest(Message):
-    NAME = "ListPartitionReassignmentsRequest"
     KIND = "request"
     API_KEY = 46
     VERSIONS = (0, 0)

@@ -47,7 +47,6 @@ class OngoingTopicReassignment(Struct):
 
 
 class ListPartitionReassignmentsResponse(Message):
-    NAME = "ListPartitionReassignmentsResponse"
     KIND = "response"
     API_KEY = 46
     VERSIONS = (0, 0)

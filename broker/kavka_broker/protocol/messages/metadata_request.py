@@ -16,7 +16,6 @@ class MetadataRequestTopic(Struct):
 
 
 class MetadataRequest(Message):
-    NAME = "MetadataRequest"
     KIND = "request"
     API_KEY = 3
     VERSIONS = (0, 13)

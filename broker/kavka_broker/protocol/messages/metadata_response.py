@@ -103,7 +103,6 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponse(Message):
-    NAME = "MetadataResponse"
     KIND = "response"
     API_KEY = 3
     VERSIONS = (0, 13)

@@ -53,7 +53,6 @@ class OffsetCommitRequestTopic(Struct):
 
 
 class OffsetCommitRequest(Message):
-    NAME = "OffsetCommitRequest"
     KIND = "request"
     API_KEY = 8
     VERSIONS = (2, 10)

@@ -35,7 +35,6 @@ class OffsetCommitResponseTopic(Struct):
 
 
 class OffsetCommitResponse(Message):
-    NAME = "OffsetCommitResponse"
     KIND = "response"
     API_KEY = 8
     VERSIONS = (2, 10)

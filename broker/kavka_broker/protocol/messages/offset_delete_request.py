@@ -30,7 +30,6 @@ class OffsetDeleteRequestTopic(Struct):
 
 
 class OffsetDeleteRequest(Message):
-    NAME = "OffsetDeleteRequest"
     KIND = "request"
     API_KEY = 47
     VERSIONS = (0, 0)

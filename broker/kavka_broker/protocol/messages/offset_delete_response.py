@@ -32,7 +32,6 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponse(Message):
-    NAME = "OffsetDeleteResponse"
     KIND = "response"
     API_KEY = 47
     VERSIONS = (0, 0)

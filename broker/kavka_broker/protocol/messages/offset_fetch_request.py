@@ -57,7 +57,6 @@ class OffsetFetchRequestGroup(Struct):
 
 
 class OffsetFetchRequest(Message):
-    NAME = "OffsetFetchRequest"
     KIND = "request"
     API_KEY = 9
     VERSIONS = (1, 10)

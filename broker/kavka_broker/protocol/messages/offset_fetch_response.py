@@ -126,7 +126,6 @@ class OffsetFetchResponseGroup(Struct):
 
 
 class OffsetFetchResponse(Message):
-    NAME = "OffsetFetchResponse"
     KIND = "response"
     API_KEY = 9
     VERSIONS = (1, 10)

@@ -35,7 +35,6 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderEpochRequest(Message):
-    NAME = "OffsetForLeaderEpochRequest"
     KIND = "request"
     API_KEY = 23
     VERSIONS = (2, 4)

@@ -38,7 +38,6 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class OffsetForLeaderEpochResponse(Message):
-    NAME = "OffsetForLeaderEpochResponse"
     KIND = "response"
     API_KEY = 23
     VERSIONS = (2, 4)

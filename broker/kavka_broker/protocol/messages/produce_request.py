@@ -35,7 +35,6 @@ class TopicProduceData(Struct):
 
 
 class ProduceRequest(Message):
-    NAME = "ProduceRequest"
     KIND = "request"
     API_KEY = 0
     VERSIONS = (3, 13)

@@ -121,7 +121,6 @@ class NodeEndpoint(Struct):
 
 
 class ProduceResponse(Message):
-    NAME = "ProduceResponse"
     KIND = "response"
     API_KEY = 0
     VERSIONS = (3, 13)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class PushTelemetryRequest(Message):
-    NAME = "PushTelemetryRequest"
     KIND = "request"
     API_KEY = 72
     VERSIONS = (0, 0)

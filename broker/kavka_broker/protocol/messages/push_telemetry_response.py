@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class PushTelemetryResponse(Message):
-    NAME = "PushTelemetryResponse"
     KIND = "response"
     API_KEY = 72
     VERSIONS = (0, 0)

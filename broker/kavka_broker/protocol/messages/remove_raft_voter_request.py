@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class RemoveRaftVoterRequest(Message):
-    NAME = "RemoveRaftVoterRequest"
     KIND = "request"
     API_KEY = 81
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class RemoveRaftVoterResponse(Message):
-    NAME = "RemoveRaftVoterResponse"
     KIND = "response"
     API_KEY = 81
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class RequestHeader(Message):
-    NAME = "RequestHeader"
     KIND = "header"
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2

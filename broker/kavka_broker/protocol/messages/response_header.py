@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ResponseHeader(Message):
-    NAME = "ResponseHeader"
     KIND = "header"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class SaslAuthenticateRequest(Message):
-    NAME = "SaslAuthenticateRequest"
     KIND = "request"
     API_KEY = 36
     VERSIONS = (0, 2)

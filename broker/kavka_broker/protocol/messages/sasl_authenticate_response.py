@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class SaslAuthenticateResponse(Message):
-    NAME = "SaslAuthenticateResponse"
     KIND = "response"
     API_KEY = 36
     VERSIONS = (0, 2)

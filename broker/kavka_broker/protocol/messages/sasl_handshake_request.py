@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class SaslHandshakeRequest(Message):
-    NAME = "SaslHandshakeRequest"
     KIND = "request"
     API_KEY = 17
     VERSIONS = (0, 1)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class SaslHandshakeResponse(Message):
-    NAME = "SaslHandshakeResponse"
     KIND = "response"
     API_KEY = 17
     VERSIONS = (0, 1)

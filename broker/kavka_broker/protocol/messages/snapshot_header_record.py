@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class SnapshotHeaderRecord(Message):
-    NAME = "SnapshotHeaderRecord"
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

@@ -16,7 +16,6 @@ class SyncGroupRequestAssignment(Struct):
 
 
 class SyncGroupRequest(Message):
-    NAME = "SyncGroupRequest"
     KIND = "request"
     API_KEY = 14
     VERSIONS = (0, 5)

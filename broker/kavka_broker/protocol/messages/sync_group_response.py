@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class SyncGroupResponse(Message):
-    NAME = "SyncGroupResponse"
     KIND = "response"
     API_KEY = 14
     VERSIONS = (0, 5)

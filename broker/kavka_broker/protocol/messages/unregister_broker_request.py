@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class UnregisterBrokerRequest(Message):
-    NAME = "UnregisterBrokerRequest"
     KIND = "request"
     API_KEY = 64
     VERSIONS = (0, 0)

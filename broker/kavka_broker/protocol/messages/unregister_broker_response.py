@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class UnregisterBrokerResponse(Message):
-    NAME = "UnregisterBrokerResponse"
     KIND = "response"
     API_KEY = 64
     VERSIONS = (0, 0)

@@ -26,7 +26,6 @@ class FeatureUpdateKey(Struct):
 
 
 class UpdateFeaturesRequest(Message):
-    NAME = "UpdateFeaturesRequest"
     KIND = "request"
     API_KEY = 57
     VERSIONS = (0, 2)

@@ -23,7 +23,6 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdateFeaturesResponse(Message):
-    NAME = "UpdateFeaturesResponse"
     KIND = "response"
     API_KEY = 57
     VERSIONS = (0, 2)

@@ -33,7 +33,6 @@ DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
 
 
 class UpdateRaftVoterRequest(Message):
-    NAME = "UpdateRaftVoterRequest"
     KIND = "request"
     API_KEY = 82
     VERSIONS = (0, 0)

@@ -29,7 +29,6 @@ DEFAULT_CURRENT_LEADER = frozen(CurrentLeader)
 
 
 class UpdateRaftVoterResponse(Message):
-    NAME = "UpdateRaftVoterResponse"
     KIND = "response"
     API_KEY = 82
     VERSIONS = (0, 0)

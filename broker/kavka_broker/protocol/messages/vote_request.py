@@ -59,7 +59,6 @@ class TopicData(Struct):
 
 
 class VoteRequest(Message):
-    NAME = "VoteRequest"
     KIND = "request"
     API_KEY = 52
     VERSIONS = (0, 2)

@@ -61,7 +61,6 @@ class NodeEndpoint(Struct):
 
 
 class VoteResponse(Message):
-    NAME = "VoteResponse"
     KIND = "response"
     API_KEY = 52
     VERSIONS = (0, 2)

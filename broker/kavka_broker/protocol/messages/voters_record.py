@@ -60,7 +60,6 @@ class Voter(Struct):
 
 
 class VotersRecord(Message):
-    NAME = "VotersRecord"
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0

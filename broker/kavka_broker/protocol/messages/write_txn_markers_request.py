@@ -51,7 +51,6 @@ class WritableTxnMarker(Struct):
 
 
 class WriteTxnMarkersRequest(Message):
-    NAME = "WriteTxnMarkersRequest"
     KIND = "request"
     API_KEY = 27
     VERSIONS = (1, 2)

@@ -48,7 +48,6 @@ class WritableTxnMarkerResult(Struct):
 
 
 class WriteTxnMarkersResponse(Message):
-    NAME = "WriteTxnMarkersResponse"
     KIND = "response"
     API_KEY = 27
     VERSIONS = (1, 2)

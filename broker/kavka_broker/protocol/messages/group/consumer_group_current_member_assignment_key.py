@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    NAME = "ConsumerGroupCurrentMemberAssignmentKey"
     KIND = "coordinator-key"
     API_KEY = 8
     VERSIONS = (0, 0)

@@ -23,7 +23,6 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    NAME = "ConsumerGroupCurrentMemberAssignmentValue"
     KIND = "coordinator-value"
     API_KEY = 8
     VERSIONS = (0, 0)

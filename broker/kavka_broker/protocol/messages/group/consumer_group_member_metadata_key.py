@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupMemberMetadataKey(Message):
-    NAME = "ConsumerGroupMemberMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 5
     VERSIONS = (0, 0)

@@ -35,7 +35,6 @@ DEFAULT_CLASSIC_MEMBER_METADATA = frozen(ClassicMemberMetadata)
 
 
 class ConsumerGroupMemberMetadataValue(Message):
-    NAME = "ConsumerGroupMemberMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 5
     VERSIONS = (0, 0)

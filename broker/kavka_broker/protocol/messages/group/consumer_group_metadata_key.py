@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupMetadataKey(Message):
-    NAME = "ConsumerGroupMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 3
     VERSIONS = (0, 0)

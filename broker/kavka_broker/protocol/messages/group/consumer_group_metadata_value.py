@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupMetadataValue(Message):
-    NAME = "ConsumerGroupMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 3
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupPartitionMetadataKey(Message):
-    NAME = "ConsumerGroupPartitionMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 4
     VERSIONS = (0, 0)

@@ -38,7 +38,6 @@ class TopicMetadata(Struct):
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
-    NAME = "ConsumerGroupPartitionMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 4
     VERSIONS = (0, 0)

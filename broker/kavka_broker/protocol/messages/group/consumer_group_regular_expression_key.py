@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupRegularExpressionKey(Message):
-    NAME = "ConsumerGroupRegularExpressionKey"
     KIND = "coordinator-key"
     API_KEY = 16
     VERSIONS = (0, 0)

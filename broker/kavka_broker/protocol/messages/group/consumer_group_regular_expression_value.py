@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class ConsumerGroupRegularExpressionValue(Message):
-    NAME = "ConsumerGroupRegularExpressionValue"
     KIND = "coordinator-value"
     API_KEY = 16
     VERSIONS = (0, 0)

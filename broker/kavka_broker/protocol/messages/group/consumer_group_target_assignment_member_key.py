@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    NAME = "ConsumerGroupTargetAssignmentMemberKey"
     KIND = "coordinator-key"
     API_KEY = 7
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class TopicPartition(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    NAME = "ConsumerGroupTargetAssignmentMemberValue"
     KIND = "coordinator-value"
     API_KEY = 7
     VERSIONS = (0, 0)

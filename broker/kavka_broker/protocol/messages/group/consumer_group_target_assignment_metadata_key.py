@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    NAME = "ConsumerGroupTargetAssignmentMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 6
     VERSIONS = (0, 0)

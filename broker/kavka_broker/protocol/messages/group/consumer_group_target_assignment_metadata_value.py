@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    NAME = "ConsumerGroupTargetAssignmentMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 6
     VERSIONS = (0, 0)

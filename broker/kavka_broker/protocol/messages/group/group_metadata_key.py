@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class GroupMetadataKey(Message):
-    NAME = "GroupMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 2
     VERSIONS = (0, 0)

@@ -47,7 +47,6 @@ class MemberMetadata(Struct):
 
 
 class GroupMetadataValue(Message):
-    NAME = "GroupMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 2
     VERSIONS = (0, 4)

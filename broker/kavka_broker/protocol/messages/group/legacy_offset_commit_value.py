@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class LegacyOffsetCommitValue(Message):
-    NAME = "LegacyOffsetCommitValue"
     KIND = "coordinator-value"
     API_KEY = 0
     VERSIONS = (0, 0)

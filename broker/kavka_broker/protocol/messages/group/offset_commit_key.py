@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class OffsetCommitKey(Message):
-    NAME = "OffsetCommitKey"
     KIND = "coordinator-key"
     API_KEY = 1
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class OffsetCommitValue(Message):
-    NAME = "OffsetCommitValue"
     KIND = "coordinator-value"
     API_KEY = 1
     VERSIONS = (0, 4)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    NAME = "ShareGroupCurrentMemberAssignmentKey"
     KIND = "coordinator-key"
     API_KEY = 14
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class TopicPartitions(Struct):
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
-    NAME = "ShareGroupCurrentMemberAssignmentValue"
     KIND = "coordinator-value"
     API_KEY = 14
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupMemberMetadataKey(Message):
-    NAME = "ShareGroupMemberMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 10
     VERSIONS = (0, 0)

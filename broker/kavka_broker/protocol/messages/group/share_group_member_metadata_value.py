@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class ShareGroupMemberMetadataValue(Message):
-    NAME = "ShareGroupMemberMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 10
     VERSIONS = (0, 0)

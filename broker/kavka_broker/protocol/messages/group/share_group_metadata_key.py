@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupMetadataKey(Message):
-    NAME = "ShareGroupMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 11
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupMetadataValue(Message):
-    NAME = "ShareGroupMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 11
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupStatePartitionMetadataKey(Message):
-    NAME = "ShareGroupStatePartitionMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 15
     VERSIONS = (0, 0)

@@ -35,7 +35,6 @@ class TopicInfo(Struct):
 
 
 class ShareGroupStatePartitionMetadataValue(Message):
-    NAME = "ShareGroupStatePartitionMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 15
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupTargetAssignmentMemberKey(Message):
-    NAME = "ShareGroupTargetAssignmentMemberKey"
     KIND = "coordinator-key"
     API_KEY = 13
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class TopicPartition(Struct):
 
 
 class ShareGroupTargetAssignmentMemberValue(Message):
-    NAME = "ShareGroupTargetAssignmentMemberValue"
     KIND = "coordinator-value"
     API_KEY = 13
     VERSIONS = (0, 0)

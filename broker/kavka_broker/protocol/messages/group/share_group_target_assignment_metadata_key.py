@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    NAME = "ShareGroupTargetAssignmentMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 12
     VERSIONS = (0, 0)

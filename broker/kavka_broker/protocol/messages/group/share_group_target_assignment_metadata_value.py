@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
-    NAME = "ShareGroupTargetAssignmentMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 12
     VERSIONS = (0, 0)

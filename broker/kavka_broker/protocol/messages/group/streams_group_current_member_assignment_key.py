@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    NAME = "StreamsGroupCurrentMemberAssignmentKey"
     KIND = "coordinator-key"
     API_KEY = 22
     VERSIONS = (0, 0)

@@ -23,7 +23,6 @@ class TaskIds(Struct):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
-    NAME = "StreamsGroupCurrentMemberAssignmentValue"
     KIND = "coordinator-value"
     API_KEY = 22
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupMemberMetadataKey(Message):
-    NAME = "StreamsGroupMemberMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 19
     VERSIONS = (0, 0)

@@ -28,7 +28,6 @@ class KeyValue(Struct):
 
 
 class StreamsGroupMemberMetadataValue(Message):
-    NAME = "StreamsGroupMemberMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 19
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupMetadataKey(Message):
-    NAME = "StreamsGroupMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 17
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class LastAssignmentConfig(Struct):
 
 
 class StreamsGroupMetadataValue(Message):
-    NAME = "StreamsGroupMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 17
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    NAME = "StreamsGroupTargetAssignmentMemberKey"
     KIND = "coordinator-key"
     API_KEY = 21
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class TaskIds(Struct):
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
-    NAME = "StreamsGroupTargetAssignmentMemberValue"
     KIND = "coordinator-value"
     API_KEY = 21
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    NAME = "StreamsGroupTargetAssignmentMetadataKey"
     KIND = "coordinator-key"
     API_KEY = 20
     VERSIONS = (0, 0)

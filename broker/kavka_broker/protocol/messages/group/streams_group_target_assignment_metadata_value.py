@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
-    NAME = "StreamsGroupTargetAssignmentMetadataValue"
     KIND = "coordinator-value"
     API_KEY = 20
     VERSIONS = (0, 0)

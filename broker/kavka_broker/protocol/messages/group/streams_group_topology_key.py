@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class StreamsGroupTopologyKey(Message):
-    NAME = "StreamsGroupTopologyKey"
     KIND = "coordinator-key"
     API_KEY = 23
     VERSIONS = (0, 0)

@@ -100,7 +100,6 @@ class Subtopology(Struct):
 
 
 class StreamsGroupTopologyValue(Message):
-    NAME = "StreamsGroupTopologyValue"
     KIND = "coordinator-value"
     API_KEY = 23
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class AbortTransactionRecord(Message):
-    NAME = "AbortTransactionRecord"
     KIND = "metadata"
     API_KEY = 25
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class AccessControlEntryRecord(Message):
-    NAME = "AccessControlEntryRecord"
     KIND = "metadata"
     API_KEY = 18
     VERSIONS = (0, 0)

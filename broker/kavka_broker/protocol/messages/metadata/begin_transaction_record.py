@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class BeginTransactionRecord(Message):
-    NAME = "BeginTransactionRecord"
     KIND = "metadata"
     API_KEY = 23
     VERSIONS = (0, 0)

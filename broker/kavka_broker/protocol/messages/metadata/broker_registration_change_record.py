@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class BrokerRegistrationChangeRecord(Message):
-    NAME = "BrokerRegistrationChangeRecord"
     KIND = "metadata"
     API_KEY = 17
     VERSIONS = (0, 3)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ClearElrRecord(Message):
-    NAME = "ClearElrRecord"
     KIND = "metadata"
     API_KEY = 28
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class EntityData(Struct):
 
 
 class ClientQuotaRecord(Message):
-    NAME = "ClientQuotaRecord"
     KIND = "metadata"
     API_KEY = 14
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ConfigRecord(Message):
-    NAME = "ConfigRecord"
     KIND = "metadata"
     API_KEY = 4
     VERSIONS = (0, 0)

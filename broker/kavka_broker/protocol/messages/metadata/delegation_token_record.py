@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, Message
 
 
 class DelegationTokenRecord(Message):
-    NAME = "DelegationTokenRecord"
     KIND = "metadata"
     API_KEY = 10
     VERSIONS = (0, 0)

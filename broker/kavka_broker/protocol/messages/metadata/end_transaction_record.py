@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class EndTransactionRecord(Message):
-    NAME = "EndTransactionRecord"
     KIND = "metadata"
     API_KEY = 24
     VERSIONS = (0, 0)

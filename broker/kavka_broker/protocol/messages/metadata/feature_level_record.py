@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class FeatureLevelRecord(Message):
-    NAME = "FeatureLevelRecord"
     KIND = "metadata"
     API_KEY = 12
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class FenceBrokerRecord(Message):
-    NAME = "FenceBrokerRecord"
     KIND = "metadata"
     API_KEY = 7
     VERSIONS = (0, 0)

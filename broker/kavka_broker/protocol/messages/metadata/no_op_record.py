@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class NoOpRecord(Message):
-    NAME = "NoOpRecord"
     KIND = "metadata"
     API_KEY = 20
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class PartitionChangeRecord(Message):
-    NAME = "PartitionChangeRecord"
     KIND = "metadata"
     API_KEY = 5
     VERSIONS = (0, 2)

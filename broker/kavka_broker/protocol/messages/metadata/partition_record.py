@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message
 
 
 class PartitionRecord(Message):
-    NAME = "PartitionRecord"
     KIND = "metadata"
     API_KEY = 3
     VERSIONS = (0, 2)

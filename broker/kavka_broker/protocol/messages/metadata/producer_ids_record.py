@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ProducerIdsRecord(Message):
-    NAME = "ProducerIdsRecord"
     KIND = "metadata"
     API_KEY = 15
     VERSIONS = (0, 0)

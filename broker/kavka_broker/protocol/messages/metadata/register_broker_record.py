@@ -45,7 +45,6 @@ class BrokerFeature(Struct):
 
 
 class RegisterBrokerRecord(Message):
-    NAME = "RegisterBrokerRecord"
     KIND = "metadata"
     API_KEY = 0
     VERSIONS = (0, 4)

@@ -45,7 +45,6 @@ class ControllerFeature(Struct):
 
 
 class RegisterControllerRecord(Message):
-    NAME = "RegisterControllerRecord"
     KIND = "metadata"
     API_KEY = 27
     VERSIONS = (0, 0)

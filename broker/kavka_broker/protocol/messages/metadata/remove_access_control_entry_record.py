@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class RemoveAccessControlEntryRecord(Message):
-    NAME = "RemoveAccessControlEntryRecord"
     KIND = "metadata"
     API_KEY = 19
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class RemoveDelegationTokenRecord(Message):
-    NAME = "RemoveDelegationTokenRecord"
     KIND = "metadata"
     API_KEY = 26
     VERSIONS = (0, 0)

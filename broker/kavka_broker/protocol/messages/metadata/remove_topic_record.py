@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class RemoveTopicRecord(Message):
-    NAME = "RemoveTopicRecord"
     KIND = "metadata"
     API_KEY = 9
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class RemoveUserScramCredentialRecord(Message):
-    NAME = "RemoveUserScramCredentialRecord"
     KIND = "metadata"
     API_KEY = 22
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import ZERO, Message
 
 
 class TopicRecord(Message):
-    NAME = "TopicRecord"
     KIND = "metadata"
     API_KEY = 2
     VERSIONS = (0, 0)

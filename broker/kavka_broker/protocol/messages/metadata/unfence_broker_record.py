@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class UnfenceBrokerRecord(Message):
-    NAME = "UnfenceBrokerRecord"
     KIND = "metadata"
     API_KEY = 8
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class UnregisterBrokerRecord(Message):
-    NAME = "UnregisterBrokerRecord"
     KIND = "metadata"
     API_KEY = 1
     VERSIONS = (0, 0)

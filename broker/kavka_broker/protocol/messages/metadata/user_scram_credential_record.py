@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class UserScramCredentialRecord(Message):
-    NAME = "UserScramCredentialRecord"
     KIND = "metadata"
     API_KEY = 11
     VERSIONS = (0, 0)

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class ZkMigrationStateRecord(Message):
-    NAME = "ZkMigrationStateRecord"
     KIND = "metadata"
     API_KEY = 21
     VERSIONS = (0, 0)

@@ -14,7 +14,6 @@ class Voter(Struct):
 
 
 class QuorumStateData(Message):
-    NAME = "QuorumStateData"
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0

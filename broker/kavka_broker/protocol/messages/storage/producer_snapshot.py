@@ -47,7 +47,6 @@ class ProducerEntry(Struct):
 
 
 class ProducerSnapshot(Message):
-    NAME = "ProducerSnapshot"
     KIND = "data"
     VERSIONS = (1, 1)
     __slots__ = __match_args__ = ("crc", "producer_entries")

@@ -4,7 +4,6 @@ from kavka_broker.protocol.message import Message
 
 
 class TransactionLogKey(Message):
-    NAME = "TransactionLogKey"
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)

@@ -16,7 +16,6 @@ class PartitionsSchema(Struct):
 
 
 class TransactionLogValue(Message):
-    NAME = "TransactionLogValue"
     KIND = "coordinator-value"
     API_KEY = 0
     VERSIONS = (0, 1)

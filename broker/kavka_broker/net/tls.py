@@ -1,0 +1,65 @@
+"""TLS of listeners, with Python's own `ssl`: the context that a listener's settings make, and who a client is by it."""
+
+import ssl
+from asyncio import Transport
+from dataclasses import dataclass
+from typing import Final
+
+from kavka_broker.core.authentication.subjects import Rule, user_of
+from kavka_broker.core.authentication.tls import TlsSettings
+
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class TlsError(Exception):
+    """A listener cannot speak TLS with what it was given; the message says what, and shows no key."""
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The context of a listener. Raises TlsError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = min(VERSIONS[name] for name in settings.protocols)
+    context.maximum_version = max(VERSIONS[name] for name in settings.protocols)
+    password = settings.key_password.value if settings.key_password is not None else ""
+    try:
+        # With an empty password an encrypted key is an error; without one Python would ask on the terminal.
+        context.load_cert_chain(settings.keystore, password=lambda: password)
+    except (OSError, ValueError) as error:
+        words = "no PEM file with a private key and its certificates, or another ssl.key.password"
+        raise TlsError(f"ssl.keystore.location: {settings.keystore}: {_said(error, words)}") from None
+    if settings.client_auth != "none":
+        trusted = settings.trusted.value if settings.trusted is not None else None
+        try:
+            context.load_verify_locations(settings.truststore, cadata=trusted)
+        except (OSError, ValueError) as error:
+            name = "ssl.truststore.location" if settings.truststore else "ssl.truststore.certificates"
+            raise TlsError(f"{name}: {_said(error, 'no certificates in PEM')}") from None
+    context.verify_mode = CLIENT_AUTH[settings.client_auth]
+    return context
+
+
+def _said(error: Exception, words: str) -> str:
+    """What is wrong: of a file that cannot be read the system's words, and never its content."""
+    return words if isinstance(error, ssl.SSLError | ValueError) else str(getattr(error, "strerror", "") or words)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How a listener speaks TLS. Who logs in by SASL is known by that, whatever certificate it has."""
+
+    context: ssl.SSLContext
+    rules: tuple[Rule, ...]
+    is_by_certificate: bool
+
+    @classmethod
+    def of(cls, settings: TlsSettings, *, has_sasl: bool) -> "Tls":
+        """From the settings of a listener. Raises TlsError."""
+        return cls(server_context(settings), settings.rules, not has_sasl and settings.client_auth != "none")
+
+    def user_of(self, transport: Transport) -> str | None:
+        """The user of a connection whose handshake is over; None where no rule is about its certificate."""
+        found = transport.get_extra_info("ssl_object") if self.is_by_certificate else None
+        subject = (found.getpeercert() or {}).get("subject") if found is not None else None
+        return "ANONYMOUS" if not subject else user_of(subject, self.rules)

@@ -1,0 +1,173 @@
+"""TLS: clients that we did not write speak it, by passwords or by certificates; those who do not are not served."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaProducer
+
+from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, PASSWORDS, jaas
+from tests.support.programs import kafka_tool
+from tests.support.secured import Certificates, certificates
+from tests.support.servers import Server, free_port, start_server
+from tests.support.topics import create_topic
+
+pytestmark = pytest.mark.java
+
+PROTOCOLS = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "SASL": "SASL_SSL", "CONTROLLER": "PLAINTEXT"}
+STALLED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A broker with listeners of each kind, and the keys of its clients."""
+
+    server: Server
+    keys: Certificates
+    ports: dict[str, int]
+
+    def of_librdkafka(self, listener: str, **more: Any) -> dict[str, Any]:
+        protocol = {"SSL": "SSL", "SASL_SSL": "SASL_SSL"}[PROTOCOLS[listener]]
+        trusts = {"security.protocol": protocol, "ssl.ca.location": str(self.keys.directory / "ca.crt")}
+        return {"bootstrap.servers": f"localhost:{self.ports[listener]}", "log_level": 0, **trusts, **more}
+
+    @property
+    def certificate(self) -> dict[str, str]:
+        """What a client needs to show who it is."""
+        files = {"certificate": "client.crt", "key": "client.key"}
+        return {f"ssl.{name}.location": str(self.keys.directory / file) for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    directory = tmp_path_factory.mktemp("tls")
+    keys, ports = certificates(directory / "keys"), {name: free_port() for name in PROTOCOLS}
+    hosts = {name: "localhost" if "SSL" in kind else "127.0.0.1" for name, kind in PROTOCOLS.items()}
+    users = jaas(**{f"user_{name}": password for name, password in PASSWORDS.items()})
+    settings = {
+        "listeners": ",".join(f"{name}://{hosts[name]}:{port}" for name, port in ports.items()),
+        "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in PROTOCOLS.items()),
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{ports['CONTROLLER']}",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keys.directory / "broker.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(keys.directory / "ca.crt"),
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1-of-tls/U,DEFAULT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl.plain.sasl.jaas.config": users.replace("\\", "\\\\"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:alice",
+    }
+    server = start_server(directory / "broker", settings)
+    yield Secured(server, keys, ports)
+    server.kill()
+
+
+def test_librdkafka_produces_and_consumes_what_takes_many_frames(secured: Secured, name: str) -> None:
+    create_topic(secured.server, name)
+    records = [bytes([number % 251]) * 50_000 for number in range(200)]
+    producer = Producer(secured.of_librdkafka("TLS", **{"enable.idempotence": True}))
+    for record in records:
+        producer.produce(name, record)
+        producer.poll(0)
+    assert producer.flush(ANSWER_SECONDS_MAX) == 0
+    consumer = Consumer(secured.of_librdkafka("TLS", **{"group.id": name, "auto.offset.reset": "earliest"}))
+    consumer.subscribe([name])
+    read = list[bytes]()
+    while len(read) < len(records):
+        found = consumer.consume(len(records) - len(read), ANSWER_SECONDS_MAX)
+        assert found, f"{len(read)} read"
+        read += [message.value() or b"" for message in found]
+    consumer.close()
+    assert read == records
+
+
+def test_a_password_over_tls(secured: Secured, name: str, tmp_path: Path) -> None:
+    """librdkafka, kafka-python and Kafka's own tools."""
+    create_topic(secured.server, name)
+    login = {"sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": PASSWORDS["alice"]}
+    producer = Producer(secured.of_librdkafka("SASL", **login))
+    producer.produce(name, b"x")
+    assert producer.flush(ANSWER_SECONDS_MAX) == 0
+    other = KafkaProducer(
+        bootstrap_servers=f"localhost:{secured.ports['SASL']}",
+        security_protocol="SASL_SSL",
+        ssl_cafile=str(secured.keys.directory / "ca.crt"),
+        sasl_mechanism="PLAIN",
+        sasl_plain_username="alice",
+        sasl_plain_password=PASSWORDS["alice"],
+    )
+    assert other.send(name, b"x").get(ANSWER_SECONDS_MAX).offset == 1
+    other.close()
+    client = tmp_path / "client.properties"
+    client.write_text(
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        f"sasl.jaas.config={jaas(username='alice', password=PASSWORDS['alice'])}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={secured.keys.directory / 'ca.crt'}\n"
+    )
+    address = ("--bootstrap-server", f"localhost:{secured.ports['SASL']}", "--command-config", str(client))
+    assert name in kafka_tool("topics", *address, "--list").split()
+
+
+def test_a_certificate_is_a_user_by_the_rules_of_its_listener(secured: Secured, name: str) -> None:
+    create_topic(secured.server, name)
+    rule = ("--add", "--allow-principal", "User:CLIENT-OF-TLS", "--operation", "Describe", "--topic", name)
+    kafka_tool("acls", "--bootstrap-server", secured.server.bootstrap, *rule)
+    admin = AdminClient(secured.of_librdkafka("MUTUAL", **secured.certificate))
+    seen = {topic for topic in admin.list_topics(timeout=ANSWER_SECONDS_MAX).topics if not topic.startswith("__")}
+    assert seen == {name}, "what this user may see, of all topics"
+
+
+def test_who_shows_no_certificate_is_not_let_in_where_one_is_required(secured: Secured) -> None:
+    admin = AdminClient(secured.of_librdkafka("MUTUAL"))
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=3.0)
+
+
+def test_who_shows_a_certificate_of_another_authority_is_not_let_in(secured: Secured, tmp_path: Path) -> None:
+    foreign = certificates(tmp_path / "foreign").directory
+    theirs = {"ssl.certificate.location": str(foreign / "client.crt"), "ssl.key.location": str(foreign / "client.key")}
+    admin = AdminClient(secured.of_librdkafka("MUTUAL", **theirs))
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=3.0)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_let_in"),
+    [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)],
+)
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+def test_older_versions_of_tls_are_refused(secured: Secured, version: ssl.TLSVersion, is_let_in: bool) -> None:
+    context = ssl.create_default_context(cafile=str(secured.keys.directory / "ca.crt"))
+    context.minimum_version = context.maximum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with socket.create_connection(("localhost", secured.ports["TLS"]), ANSWER_SECONDS_MAX) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname="localhost") as wrapped:
+                assert is_let_in, wrapped.version()
+        except (ssl.SSLError, ConnectionResetError):
+            assert not is_let_in
+
+
+def test_handshakes_that_stall_and_bytes_that_are_none_hinder_nobody(secured: Secured) -> None:
+    address = ("localhost", secured.ports["TLS"])
+    with ExitStack() as stack:
+        for number in range(STALLED):
+            stalled = stack.enter_context(closing(socket.create_connection(address, ANSWER_SECONDS_MAX)))
+            stalled.sendall(b"\x16\x03\x01" if number % 2 else b"GET / HTTP/1.1\r\n\r\n")
+        admin = AdminClient(secured.of_librdkafka("TLS"))
+        assert admin.list_topics(timeout=ANSWER_SECONDS_MAX).brokers
+
+
+def test_no_key_and_no_password_is_in_the_log(secured: Secured) -> None:
+    text = Path(secured.server.log_path).read_text(errors="replace")
+    assert "PRIVATE KEY" not in text
+    assert not any(password in text for password in PASSWORDS.values())
