@@ -10,7 +10,7 @@ from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.config.unserved import check_promises, without_effect
+from kavka_broker.core.config.unserved import check_promises, check_secured, without_effect
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
@@ -150,6 +150,7 @@ def check(config: BrokerConfig) -> None:
             )
     try:
         check_promises({name: text for name, text in config.given.items() if not is_read(name)})
+        check_secured(config.given, [address.security_protocol for address in config.all_listeners])
         settings_of(config.given)
         for address in config.all_listeners:
             sasl_of(config, address)

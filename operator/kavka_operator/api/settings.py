@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_broker.core.config.unserved import empty_promise
+from kavka_broker.core.config.unserved import check_secured, empty_promise
 from kavka_operator.api.complaints import nearest
 
 DEFAULTS_OF_TOPICS = frozenset(
@@ -49,6 +49,11 @@ def _empty_promises(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in config.items():
         if (problem := empty_promise(name, value, config)) is not None:
             yield name, problem
+            continue
+        try:
+            check_secured({name: value}, ["PLAINTEXT"])  # what listeners of resources speak
+        except ConfigError as error:
+            yield name, error.problem
 
 
 def _faults(config: Mapping[str, str], known: Mapping[str, Definition], owner: str) -> Iterator[tuple[str, str]]:

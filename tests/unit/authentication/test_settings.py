@@ -97,7 +97,8 @@ def test_what_is_not_served_stops_the_start_and_shows_no_password(changed: dict[
     assert "hidden" not in str(refused.value)
 
 
-TLS = {
+TLS: dict[str, str | None] = {
+    "sasl.enabled.mechanisms": None,
     "listener.security.protocol.map": "CLIENTS:SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "ssl.keystore.type": "PEM",
     "ssl.truststore.type": "PEM",

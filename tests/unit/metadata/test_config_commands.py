@@ -118,7 +118,7 @@ def test_with_eligible_leader_replicas_the_bound_is_the_same_everywhere() -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["principal.builder.class", "ssl.client.auth", "super.users", "listener.name.a.ssl.protocol"]
+    "name", ["principal.builder.class", "ssl.cipher.suites", "super.users", "listener.name.a.ssl.protocol"]
 )
 def test_a_promise_that_nothing_keeps_is_refused_while_the_broker_runs(name: str) -> None:
     with pytest.raises(BrokerError, match="remove it") as refused:

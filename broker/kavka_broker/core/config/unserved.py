@@ -78,6 +78,20 @@ def check_promises(given: Mapping[str, str]) -> None:
             raise ConfigError(name, problem)
 
 
+def check_secured(given: Mapping[str, str], protocols: Iterable[str]) -> None:
+    """Check that what asks for TLS or logins is for a listener that has them. Raises ConfigError for the first that is
+    not.
+    """
+    has = {"SSL": False, "SASL": False}
+    for protocol in protocols:
+        has = {name: there or name in protocol.split("_") for name, there in has.items()}
+    for name, text in given.items():
+        plain = plain_name(name)
+        kind = "SASL" if plain.startswith("sasl.") else "SSL"
+        if plain in SECURED and _asks(plain, text) and not has[kind]:
+            raise ConfigError(name, f"no listener speaks {kind}; give one such a protocol, or remove it")
+
+
 def plain_name(name: str) -> str:
     """The config that a key is about: `listener.name.` with a listener and a SASL mechanism may stand before it."""
     if not name.startswith(OF_A_LISTENER):
