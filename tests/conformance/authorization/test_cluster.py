@@ -40,7 +40,8 @@ def test_a_rule_reaches_every_node_and_outlives_its_leader(nodes: Nodes) -> None
 
     def rules(node_id: int) -> list[str]:
         answer = ask(nodes[node_id].address, DescribeAclsRequest(1, None, 1, None, None, 1, 1), DescribeAclsResponse)
-        return [rule.host for resource in answer.resources for rule in resource.acls]
+        topics = [resource for resource in answer.resources if resource.resource_type == RULE.resource_type]
+        return [rule.host for resource in topics for rule in resource.acls]
 
     nodes.wait("the rule is everywhere", lambda: all(rules(node) == ["10.0.0.0/8"] for node in nodes.broker_ids))
     nodes.kill(first)
