@@ -21,6 +21,8 @@ from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.protocol.messages import offset_fetch_request as offsets
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -166,6 +168,18 @@ def test_offsets_are_told_of_topics_that_may_be_described(tmp_path: Path) -> Non
         assert answer.error_code or hidden == [29]
         old = await client.call(offsets.OffsetFetchRequest("h", wanted), OffsetFetchResponse, 1)
         assert {topic.partitions[0].error_code for topic in old.topics} == {30}
+
+    play(tmp_path, scenario)
+
+
+def test_a_topic_that_is_not_there_is_told_as_such_to_who_may_describe_and_not_delete_it(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+        await allow(inside, rule(DESCRIBE), rule(DESCRIBE, "nowhere"))
+        names = ["t", "hidden", "nowhere", "unheard-of"]
+        answer = await client.call(DeleteTopicsRequest(topic_names=names, timeout_ms=1000), DeleteTopicsResponse, 5)
+        found = {result.name: result.error_code for result in answer.responses}
+        assert found == {"t": 29, "hidden": 29, "nowhere": 3, "unheard-of": 29}
 
     play(tmp_path, scenario)
 

@@ -240,7 +240,11 @@ def _deletable(item: Any, broker: Broker, client: Client, access: Access) -> Bro
     name = item if isinstance(item, str) else name_of(item, broker)
     if name is None:
         return None
-    return lacks(Operation.DESCRIBE, name, access) or lacks(Operation.DELETE, name, access)
+    if (hidden := lacks(Operation.DESCRIBE, name, access)) is not None:
+        return hidden
+    if broker.metadata.topics.get(name) is None:
+        return None  # the client may know that there is none: the handler says so
+    return lacks(Operation.DELETE, name, access)
 
 
 def _not_deleted(broker: Broker, access: Access, item: Any, refusal: BrokerError) -> DeletableTopicResult:
