@@ -21,7 +21,8 @@ RUN python -m venv --without-pip /tools \
  && python -m pip --python /tools/bin/python install -q --no-cache-dir --require-hashes -r requirements/build.txt
 COPY broker broker
 COPY operator operator
-RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels ./broker ./operator
+COPY extras extras
+RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels ./broker ./operator ./extras
 
 FROM wheels AS broker-files
 COPY requirements/broker.txt requirements/
@@ -40,6 +41,7 @@ RUN python -m venv --without-pip /opt/kavka \
     --only-binary :all: --require-hashes -r requirements/operator.txt \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl /wheels/kavka_operator-*.whl \
+    /wheels/kavka_extras-*.whl \
  && /opt/kavka/bin/python /tools/strip.py \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 

@@ -27,7 +27,7 @@ NEXT_TAG = "e2e-next"
 BROKEN_TAG = "e2e-broken"
 LAST_WORDS = "no room for wings"
 """What an image that does not start says before it ends."""
-SOURCES = ("Dockerfile", ".dockerignore", "requirements", "broker", "operator", "tools/image")
+SOURCES = ("Dockerfile", ".dockerignore", "requirements", "broker", "operator", "extras", "tools/image")
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PAUSE = """\

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kavka_kubernetes import logs, process
+from kavka_kubernetes.platform.api import Api, Document
+from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Key
 from kavka_operator.domain.plan import KafkaAction, NodeAction
 from kavka_operator.domain.seen import SeenNode, WantedNode
-from kavka_operator.handlers import logs, process
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.seams import Platform, View
-from kavka_operator.platform.kubernetes.api import Api, Document
-from kavka_operator.platform.kubernetes.objects import ClusterKey
 
 DIED = 9
 NODE = 1  # as `tests.support.servers` calls its one node

@@ -70,7 +70,7 @@ def test_a_certificate_of_somebody_without_rights_is_refused_by_name(scene: Kube
 
 
 @pytest.mark.parametrize("gives", ["a token", "a certificate"])
-def test_a_program_gives_credentials(scene: Kubernetes, tmp_path: Path, gives: str) -> None:
+def test_a_program_of_the_kubeconfig_gives_credentials(scene: Kubernetes, tmp_path: Path, gives: str) -> None:
     status: Json = {"token": TOKEN}
     if gives == "a certificate":
         certificate, key = certified(scene.plane, tmp_path, "system:masters")

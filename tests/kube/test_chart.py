@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kavka_kubernetes.process import LEASE
 from kavka_operator.api.generate import MONITORING
 from kavka_operator.api.pools import NodePool
-from kavka_operator.handlers.process import LEASE
 from kavka_operator.platform.kubernetes.names import node_labels
 from kavka_operator.platform.nodes import Node
 from tests.kube.helm import CHART, helm, of_kind, only, rendered

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kavka_kubernetes.platform.api import MANAGER
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.platform.kubernetes.api import MANAGER
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.test_operator import Operated
@@ -103,7 +103,7 @@ def test_argo_cd_and_flux_judge_every_state_alike(kstatus: Callable[[Json], str]
 
 
 @pytest.mark.lua
-def test_the_message_says_why() -> None:
+def test_the_health_of_argo_cd_says_why() -> None:
     stalled, waits = (
         {"metadata": {"generation": 1}, "status": STATUSES[name][0]} for name in ("stalled", "a roll waits")
     )

@@ -248,10 +248,23 @@ def test_clients_outside_reach_each_broker_by_a_service(operated: Operated) -> N
         say(operated, f"pods-nodes-{number}-0", {**RUNS, "hostIP": "192.0.2.1", "hostIPs": [{"ip": "192.0.2.1"}]})
     begins = [{"name": "OUTSIDE", "bootstrapServers": ",".join(f"192.0.2.1:{port}" for port in ports)}]
     operated.until(lambda: operated.status("KafkaCluster", "pods").get("listeners") == begins)
+
+
+def test_services_of_a_listener_stay_until_the_roll_has_taken_it_out(operated: Operated) -> None:
+    outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
+    inside = {"name": "INSIDE", "port": 9092}
+    begun(operated, of_pods(listeners=[outside, inside]))
+    say(operated, "pods-nodes-0-0", {**RUNS, "hostIP": "192.0.2.1", "hostIPs": [{"ip": "192.0.2.1"}]})
+    operated.until(lambda: operated.status("KafkaCluster", "pods").get("listeners"))
+    both = ["pods-bootstrap-9094", "pods-nodes-0-9094"]
     before = operated.writes()
-    assert operated.kubernetes.apply(of_pods(2, listeners=[{"name": "INSIDE", "port": 9092}])).is_well
+    assert operated.kubernetes.apply(of_pods(listeners=[inside], rollout={"hold": True})).is_well
+    operated.until(lambda: "for spec.rollout.hold: false" in message(operated))
+    assert {*both} < {*names(operated, "services")}, "clients still come by them"
+    assert operated.kubernetes.apply(of_pods(listeners=[inside], rollout={"hold": False})).is_well
     operated.until(lambda: names(operated, "services") == ["pods-bootstrap", "pods-nodes"])
-    operated.until(lambda: sum(words.startswith("no Service") for words in operated.writes()[len(before) :]) == 3)
+    expected = ["no Pod pods-nodes-0-0", *(f"no Service {name}" for name in both)]
+    operated.until(lambda: sorted(words for words in operated.writes()[len(before) :] if "no " in words) == expected)
 
 
 def test_a_node_waits_for_its_load_balancer_and_says_its_address(operated: Operated) -> None:

@@ -1,7 +1,8 @@
 """Takes out of the Python that runs it what the operator's image does not need, and prints what is left.
 
 The package `kubernetes` holds each call twice, 57 MB for threads and 68 MB for asyncio (`kubernetes.aio`), and its head
-imports the first. The operator takes nothing but the second.
+imports the first. The operator takes nothing but the second. Commands that need other libraries come in one
+distribution with the operator's process; here they could not run.
 """
 
 import shutil
@@ -9,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 KEPT = {"__init__.py", "aio", "py.typed"}
+OTHER_COMMANDS = ("kavka_demo", "kavka_top")
 
 
 def strip(kubernetes: Path) -> None:
@@ -23,4 +25,7 @@ def strip(kubernetes: Path) -> None:
 
 
 if __name__ == "__main__":
-    strip(Path(sysconfig.get_path("purelib")) / "kubernetes")
+    installed = Path(sysconfig.get_path("purelib"))
+    strip(installed / "kubernetes")
+    for command in OTHER_COMMANDS:
+        shutil.rmtree(installed / command)

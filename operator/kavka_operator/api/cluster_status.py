@@ -11,6 +11,8 @@ BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
 POOL_NAMES_MAX = 4 * POOLS_MAX
 UNMANAGED_MAX = 100
 LISTENERS_MAX = 8
+BOOTSTRAP_LENGTH_MAX = 4096
+LISTENER_LENGTH_MAX = 65536
 
 
 class NodeStatus(Model):
@@ -75,13 +77,17 @@ class ListenerStatus(Model):
     """Where clients outside begin."""
 
     name: str = field(max_length=32, description="The name of the listener.")
-    bootstrap_servers: str = field(max_length=65536, description="Where they begin: HOST:PORT, the brokers' or one.")
+    bootstrap_servers: str = field(
+        max_length=LISTENER_LENGTH_MAX, description="Where they begin: HOST:PORT, the brokers' or one."
+    )
 
 
 class KafkaClusterStatus(Status):
     """What is seen of a cluster."""
 
-    bootstrap_servers: str | None = field(default=None, max_length=4096, description="Where clients begin.")
+    bootstrap_servers: str | None = field(
+        default=None, max_length=BOOTSTRAP_LENGTH_MAX, description="Where clients begin."
+    )
     listeners: tuple[ListenerStatus, ...] = field(
         default=(),
         max_length=LISTENERS_MAX,

@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     _add_quota(commands)
     _add_doctor(commands)
     _add_export(commands)
+    _add_audit(commands)
     demo = _add(
         commands,
         "demo",
@@ -320,6 +321,20 @@ def _add_export(commands: Any) -> None:
     _add_target(export, has_pages=False)
 
 
+def _add_audit(commands: Any) -> None:
+    audit = _add(commands, "audit", None, "Look at the audit trail.", state=False)
+    subjects = audit.add_subparsers(metavar="WHAT", title="what", required=True)
+    verify = _add(
+        subjects,
+        "verify",
+        _verify,
+        "Say whether the audit trail is as its brokers wrote it. Exit code 1 where it is damaged, 2 on errors.",
+    )
+    _add_target(verify, has_pages=False)
+    words = "The key that signs the trail (kavka.audit.key.file); without it, signatures are not looked at."
+    verify.add_argument("--key-file", type=Path, metavar="FILE", help=words)
+
+
 def _up(options: Options) -> int:
     from kavka_operator.cli.running import up
 
@@ -430,6 +445,12 @@ def _export(options: Options) -> int:
     from kavka_operator.cli.exporting import export
 
     return export(_asked(options))
+
+
+def _verify(options: Options) -> int:
+    from kavka_operator.cli.verifying import verify_trail
+
+    return verify_trail(_asked(options), options.key_file)
 
 
 def _recommend(options: Options) -> int:

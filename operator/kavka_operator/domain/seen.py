@@ -166,8 +166,9 @@ class SeenNode:
 
     `fingerprint` tells which settings it was started with, `changed` which of them are wanted otherwise now,
     `obstacles` what it says itself about why it does not serve. `lost` are the ids of directories that are gone, and
-    that empty ones will take the place of at its next start. One that `is_as_asked` was started with all that the
-    resource asks for: what is wanted otherwise follows from the operator's version.
+    that empty ones will take the place of at its next start; `going` are volumes that last until it stops, as someone
+    has deleted them. One that `is_as_asked` was started with all that the resource asks for: what is wanted otherwise
+    follows from the operator's version.
     """
 
     id: int
@@ -179,6 +180,7 @@ class SeenNode:
     obstacles: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     is_as_asked: bool = False
+    going: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

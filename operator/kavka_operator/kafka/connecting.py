@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import kafka.errors
+from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
@@ -52,6 +53,14 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
         for client in made:
             client.end()
         raise _in_words(bootstrap_servers, security, error if last is None else last) from error
+
+
+def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
+    """The library's consumer, without a group. Raises AdminError."""
+    try:
+        return KafkaConsumer(bootstrap_servers=bootstrap_servers.split(","), client_id=CLIENT_ID, **_options(security))
+    except (kafka.errors.KafkaError, OSError) as error:
+        raise _in_words(bootstrap_servers, security, error) from error
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has no types

@@ -12,6 +12,8 @@ from typing import Any
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import (
+    BOOTSTRAP_LENGTH_MAX,
+    LISTENER_LENGTH_MAX,
     KafkaClusterStatus,
     LastRolloutStatus,
     ListenerStatus,
@@ -157,6 +159,12 @@ def _shadow_words(own: Collection[str], winners: Sequence[RelatedQuota]) -> list
     return [Word("Shadowed", "True", "AnotherQuotaWins", f"has no effect on any client; {names} always wins")]
 
 
+def _beginning(addresses: Sequence[str], most: int) -> str:
+    """As many addresses as there is room for in `most` characters: any of them leads clients to all brokers."""
+    text = ",".join(addresses)
+    return text if len(text) <= most else text[: most + 1].rpartition(",")[0]
+
+
 def cluster_status(
     cluster: KafkaCluster,
     nodes: Sequence[WantedNode],
@@ -182,8 +190,11 @@ def cluster_status(
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
         **_common(cluster, [*plan.words, _available(plan.words, seen, survey)], now),
-        bootstrap_servers=",".join(addresses) or None,
-        listeners=tuple(ListenerStatus(name=name, bootstrap_servers=at) for name, at in (outside or {}).items()),
+        bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
+        listeners=tuple(
+            ListenerStatus(name=name, bootstrap_servers=_beginning(at.split(","), LISTENER_LENGTH_MAX))
+            for name, at in (outside or {}).items()
+        ),
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
         active_controller=survey.quorum.leader if survey else None,
         brokers=sum("broker" in line.roles for line in lines),

@@ -84,7 +84,7 @@ def test_the_part_of_a_dead_broker_goes_to_the_others() -> None:
     assert sum(held(values, broker) for broker in range(3)) <= BUDGET + 1, "it may come back before anybody looks"
 
 
-def test_at_ease_nothing_moves() -> None:
+def test_shares_stay_while_no_broker_is_short() -> None:
     values = look({}, {0: 0.0, 1: 0.0, 2: 0.0})
     assert [held(values, broker) for broker in range(3)] == [BUDGET // 3] * 3
     assert look(values, {0: 700_000.0, 1: 1.0, 2: 10.0}) == values

@@ -134,7 +134,7 @@ def test_wait_for_delete_and_create(person: Person, store: Store, monkeypatch: p
     ("text", "seconds"),
     [("30s", 30.0), ("1h30m", 5400.0), ("500ms", 0.5), ("1.5m", 90.0), ("0", 0.0), ("-1s", A_WEEK_SECONDS)],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_a_duration_is_read_as_kubectl_reads_it(text: str, seconds: float) -> None:
     assert parse_duration(text) == pytest.approx(seconds)
 
 

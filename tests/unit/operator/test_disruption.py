@@ -43,6 +43,15 @@ def test_the_one_whose_machine_is_to_be_emptied_goes_first() -> None:
     assert open_ones(why_not(NODES, seen(), LIVE, survey(), asked={0})) == {0}
 
 
+def test_none_goes_whose_volume_was_deleted_and_lasts_as_long_as_its_pod() -> None:
+    going = {**seen(), 1: SeenNode(1, "Running", "new", going=("data-main-nodes-1",))}
+    reasons = why_not(NODES, going, LIVE, survey())
+    assert open_ones(reasons) == {2}
+    assert reasons[1] == "broker 1 would come back empty: data-main-nodes-1 is marked for deletion"
+    crashing = {**going, 1: replace(going[1], state="Failed")}
+    assert open_ones(why_not(NODES, crashing, LIVE, survey(isr=(0, 2)))) == set()
+
+
 def test_none_goes_that_a_partition_needs() -> None:
     reasons = why_not(NODES, seen(), LIVE, survey(isr=(0, 1)))
     assert reasons[1] == "node 2 is away", "it runs, and has not caught up"

@@ -165,7 +165,7 @@ def test_the_worst_comes_first_and_the_exit_code_tells_notes_from_the_rest() -> 
     assert exit_code([Finding(Severity.NOTE, "never-used", "", "", "")]) == exit_code([]) == 0
 
 
-def test_programs_get_the_same() -> None:
+def test_json_holds_what_the_text_says() -> None:
     (line,) = json.loads(as_json(judge(ILLS["offline"]), ILLS["offline"]))["findings"]
     assert line["severity"] == "critical"
     assert "brokers 4, 5, 6 are away" in line["evidence"]

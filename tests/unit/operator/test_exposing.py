@@ -145,7 +145,7 @@ def test_annotations_name_the_broker() -> None:
     assert found == ["kafka-2.example.com", "kafka-bootstrap.example.com"]
 
 
-def test_services_go_with_their_listener_and_those_of_a_leaving_node_when_it_has_gone() -> None:
+def test_services_go_when_the_last_node_that_clients_reach_by_them_has_gone_or_restarted() -> None:
     scene = given_ports()
     service = {"type": "NodePort"}
     scene.wanted = main(replicas=2, listeners=[{"name": "OUTSIDE", "port": 9094, "service": service}, INSIDE])
@@ -156,6 +156,14 @@ def test_services_go_with_their_listener_and_those_of_a_leaving_node_when_it_has
     scene.look()
     assert "main-nodes-2-9094" not in scene.api.names("Service")
     scene.wanted = main(replicas=2, listeners=[INSIDE])
+    scene.look()
+    assert {"main-nodes-0-9094", "main-nodes-1-9094"} < {*scene.api.names("Service")}, "both still serve by them"
+    scene.do(RestartNode(0, ""))
+    scene.run()
+    scene.look()
+    assert scene.api.names("Service") == ["main-bootstrap", "main-bootstrap-9094", "main-nodes", "main-nodes-1-9094"]
+    scene.do(RestartNode(1, ""))
+    scene.run()
     scene.look()
     assert scene.api.names("Service") == ["main-bootstrap", "main-nodes"]
 

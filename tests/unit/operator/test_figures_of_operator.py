@@ -9,12 +9,12 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
+from kavka_kubernetes import standing as standing_module
+from kavka_kubernetes.figures import Figures
+from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
+from kavka_kubernetes.port import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
+from kavka_kubernetes.standing import NotReady, Roll, standing
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
-from kavka_operator.handlers import standing as standing_module
-from kavka_operator.handlers.figures import Figures
-from kavka_operator.handlers.metric_table import OPERATOR_FAMILIES
-from kavka_operator.handlers.port import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
-from kavka_operator.handlers.standing import NotReady, Roll, standing
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.lanes import Lanes
@@ -138,7 +138,7 @@ def test_the_port_answers() -> None:
     ("text", "address"),
     [("0.0.0.0:8080", Address("0.0.0.0", 8080)), (":1", Address("", 1)), ("[::]:80", Address("::", 80))],
 )
-def test_an_address(text: str, address: Address) -> None:
+def test_an_address_to_serve_on_is_read(text: str, address: Address) -> None:
     assert Address.of(text) == address
 
 

@@ -1,14 +1,18 @@
 """Nodes as pods: what is made, in which order, and what is left alone."""
 
+from copy import deepcopy
 from itertools import count
 from typing import Any
 
 import pytest
 
+from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode, StopNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes.api import ApiError
+from kavka_operator.platform.kubernetes import requested, seeing, settings
+from kavka_operator.platform.kubernetes.names import ASKED, FINGERPRINT
+from kavka_operator.platform.kubernetes.seeing import Known
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
 
@@ -116,9 +120,39 @@ def test_other_resources_are_told_by_the_field_that_asks_for_them() -> None:
     scene = Scene(wanting("500m"))
     scene.start()
     scene.wanted = wanting("0.5")
-    assert scene.look().seen[0].changed == ()
+    view = scene.look()
+    assert (view.seen[0].changed, view.seen[0].fingerprint) == ((), view.wanted[0].fingerprint), "the same amount"
     scene.wanted = wanting("2")
     assert scene.look().seen[0].changed == ("resources of spec.nodePools[nodes]",)
+
+
+def test_a_node_of_a_version_that_knew_amounts_by_their_spelling_is_as_it_is_wanted() -> None:
+    resources = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    scene = Scene(main(nodePools=[{"name": "nodes", "replicas": 1, "storage": SIZED, "resources": resources}]))
+    view = scene.start()
+    (layout,) = scene.host._layouts.values()
+    pod = deepcopy(scene.api.one("Pod", "main-nodes-0-0"))
+    former = settings.fingerprint_by_spelling(layout)
+    assert former != settings.fingerprint(layout)
+    pod["metadata"]["annotations"] |= {
+        FINGERPRINT: former,
+        ASKED: requested._hashed(layout, (), layout.node.pool.resources),
+    }
+    scene.api.place(pod)
+    view = scene.look()
+    assert view.seen[0].fingerprint == view.wanted[0].fingerprint
+    assert (view.seen[0].changed, view.seen[0].is_as_asked) == ((), True)
+
+
+def test_a_volume_that_was_deleted_and_lasts_until_its_pod_ends_is_going() -> None:
+    scene = Scene()
+    scene.start()
+    claim = deepcopy(scene.api.one("PersistentVolumeClaim", "data-main-nodes-1"))
+    claim["metadata"]["deletionTimestamp"] = "2026-11-23T20:00:00Z"
+    scene.api.place(claim)
+    seen = scene.look().seen
+    assert {number: node.going for number, node in seen.items()} == {0: (), 1: ("data-main-nodes-1",), 2: ()}
+    assert seen[1].state == "Running"
 
 
 def test_a_restart_changes_one_pod() -> None:
@@ -412,3 +446,16 @@ def test_a_budget_for_each_node_is_open_for_those_that_may_go() -> None:
     order = [scene.api.one("PodDisruptionBudget", name)["spec"]["maxUnavailable"] for name in ("main-nodes-0",)]
     assert (len(scene.api.writes) - before, order) == (2, [1])
     assert "main-nodes-1" in scene.api.writes[before], "what closes is written first"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "state"),
+    [
+        ({}, "Stopped"),  # deleted without its pod: it is made again, and takes the pod
+        ({"ownerReferences": [{"kind": "StatefulSet", "uid": "gone"}]}, "Stopping"),
+        ({"deletionTimestamp": "2026-11-23T20:00:00Z"}, "Stopping"),
+    ],
+)
+def test_a_pod_without_its_stateful_set_goes_or_is_taken_again(metadata: dict[str, Any], state: str) -> None:
+    (node,) = seeing.seen_nodes(Known(pods={4: {"metadata": metadata}}), {}).values()
+    assert (node.id, node.state) == (4, state)

@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from aiohttp import ServerDisconnectedError
 
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
-from kavka_operator.platform.kubernetes.objects import Objects
-from kavka_operator.platform.kubernetes.resources import FINALIZER, KubernetesResources
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge
+from kavka_kubernetes.platform.objects import Objects
+from kavka_kubernetes.platform.resources import FINALIZER, KubernetesResources
 from tests.unit.operator.fakes import topic
 
 

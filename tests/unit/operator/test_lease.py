@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from kavka_operator.handlers.process import LANES_SECONDS_MAX, LeaseLostError, lead
-from kavka_operator.platform.kubernetes import lease as lease_module
-from kavka_operator.platform.kubernetes.api import ApiError
-from kavka_operator.platform.kubernetes.lease import (
+from kavka_kubernetes.platform import lease as lease_module
+from kavka_kubernetes.platform.api import ApiError
+from kavka_kubernetes.platform.lease import (
     DURATION_SECONDS,
     TRY_SECONDS,
     Glance,
@@ -20,6 +19,7 @@ from kavka_operator.platform.kubernetes.lease import (
     may_take,
     taken,
 )
+from kavka_kubernetes.process import LANES_SECONDS_MAX, LeaseLostError, lead
 from tests.sim.loop import SimLoop
 from tests.support.waiting import pass_seconds
 

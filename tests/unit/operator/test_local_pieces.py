@@ -154,7 +154,7 @@ def test_a_table_looks_as_kubectl_prints_it() -> None:
     ("seconds", "text"),
     [(0, "0s"), (119, "119s"), (121, "2m1s"), (600, "10m"), (7200, "2h"), (200_000, "2d"), (-5, "0s")],
 )
-def test_ages(seconds: int, text: str) -> None:
+def test_an_age_is_shown_in_its_largest_unit(seconds: int, text: str) -> None:
     assert age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == text
 
 

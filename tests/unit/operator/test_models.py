@@ -95,7 +95,7 @@ def test_a_field_is_known_by_its_name_in_a_resource_only() -> None:
         ({"default": False}, "false makes no sense here; write true or leave it out"),
     ],
 )
-def test_words_for_a_part(value: object, words: str) -> None:
+def test_a_part_of_an_entity_that_is_wrong_is_told_in_words(value: object, words: str) -> None:
     assert list(faults(EntityPart, value).values()) == [words]
 
 

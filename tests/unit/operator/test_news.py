@@ -3,7 +3,7 @@
 import kopf
 import pytest
 
-from kavka_operator.handlers import watching
+from kavka_kubernetes import watching
 
 
 @pytest.mark.parametrize(

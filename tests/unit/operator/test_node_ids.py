@@ -9,6 +9,7 @@ from kavka_operator.api.cluster_status import POOL_NAMES_MAX
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, NodePool
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import Plan, ready
+from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members
@@ -121,3 +122,18 @@ def test_a_pool_may_be_taken_out_or_moved_and_keeps_its_roles() -> None:
     assert changes(other, old) == ["a pool keeps its roles; add another pool beside it"]
     swapped = cluster(nodePools=[{"name": "a", "roles": ["controller", "broker"]}])
     assert changes(swapped, old) == []
+
+
+def test_as_many_addresses_are_told_as_there_is_room_for() -> None:
+    wanted = cluster()
+    nodes = [WantedNode(number, "new", None, ("broker",)) for number in range(90)]
+    places = {
+        number: (f"main-nodes-{number}.main-nodes.of-some-length.svc.cluster.local:9092", None) for number in range(90)
+    }
+    outside = {"OUTSIDE": ",".join(address * 20 for address, _ in places.values())}
+    seen = {number: SeenNode(number, "Running", "new") for number in range(90)}
+    status = cluster_status(wanted, nodes, seen, None, Plan(), NOW, places=places, outside=outside)
+    told = status.bootstrap_servers or ""
+    assert 4000 < len(told) <= 4096
+    assert told.split(",") == [places[number][0] for number in range(len(told.split(",")))], "whole addresses"
+    assert len(status.listeners[0].bootstrap_servers) <= 65536

@@ -23,7 +23,7 @@ def pair(tmp_path: Path) -> tuple[str, str]:
     return (tmp_path / "me.crt").read_text(), (tmp_path / "me.key").read_text()
 
 
-def test_of_a_kubeconfig(pair: tuple[str, str]) -> None:
+def test_a_key_of_a_kubeconfig_that_needs_a_passphrase_is_refused(pair: tuple[str, str]) -> None:
     certificate, key = pair
     with pytest.raises(KubernetesError, match=WORDS):
         connection(Access("prod", "https://127.0.0.1:1", certificate=certificate, key=key))

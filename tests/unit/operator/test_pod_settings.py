@@ -37,7 +37,7 @@ def test_nodes_listen_everywhere_and_are_told_by_their_host_names() -> None:
     assert len(told["controller.quorum.bootstrap.servers"]) == 3
 
 
-def test_brokers_and_controllers_apart() -> None:
+def test_brokers_and_controllers_in_pools_of_their_own_get_their_own_settings() -> None:
     found = layouts(main(nodePools=APART))
     broker, controller = config(found[1]), config(found[100])
     assert (broker["broker.rack"], broker.roles) == ("b", ("broker",))

@@ -20,7 +20,7 @@ from kavka_operator.api.quantity import parse, spell
         (2.0, 2),
     ],
 )
-def test_amounts(written: object, amount: int) -> None:
+def test_an_amount_is_read_as_kubernetes_writes_it(written: object, amount: int) -> None:
     assert parse(written) == amount
 
 

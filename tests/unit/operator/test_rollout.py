@@ -1,5 +1,6 @@
 """A roll, step by step: the order, what it waits for, what it says, what stops it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -278,7 +279,7 @@ def test_a_pause_after_each_node() -> None:
     assert third.actions == (RestartNode(2, "num.partitions has changed"),)
 
 
-def test_windows() -> None:
+def test_a_window_is_open_at_its_days_and_times() -> None:
     saturday = Window(days=("Sat",), start_time="11:30", duration_minutes=60)  # NOW is a Saturday, noon
     assert is_open([], NOW)
     assert is_open([saturday], NOW)
@@ -376,4 +377,17 @@ def test_a_hold_that_names_no_node_holds_all_and_says_so() -> None:
     assert (found.actions, found.words[0].reason) == ((), "RolloutHeld")
     assert words(found).endswith(
         f'the annotation {HOLD_NODES} names "7", which is no node; write ids of 0, 1, 2, or all'
+    )
+
+
+@pytest.mark.parametrize("state", ["Running", "Failed"])
+def test_a_node_that_would_come_back_empty_is_left_alone_and_told(state: NodeState) -> None:
+    seen = nodes("old", "old", "new", n0=state)
+    seen[0] = replace(seen[0], going=("data-main-nodes-0",))
+    assert step(seen).actions == (RestartNode(1, "num.partitions has changed"),), "the others go first"
+    seen[1] = replace(seen[1], fingerprint="new")
+    found = step(seen)
+    assert (found.actions, found.words[0].type, found.words[0].reason) == ((), "RolloutPending", "RolloutHeld")
+    assert words(found).endswith(
+        "would come back empty: data-main-nodes-0 is marked for deletion; delete its pod when that may be"
     )

@@ -64,7 +64,7 @@ def test_settings_taken_out_go_back_to_their_default_only_if_they_were_ours() ->
     assert managed_after(wanted, plan) == ()
 
 
-def test_too_few_brokers() -> None:
+def test_a_topic_waits_for_as_many_brokers_as_replicas() -> None:
     plan = reconcile(topic(replicationFactor=3), None, ONE_BROKER)
     assert (plan.actions, said(plan)) == ((), ("TooFewBrokers", "3 replicas need 3 brokers and there is 1"))
 
@@ -176,7 +176,7 @@ def test_a_topic_without_leaders_is_not_ready() -> None:
     ("policy", "records", "goes"),
     [("Retain", 0, False), ("Delete", 5, True), ("DeleteIfEmpty", 5, False), ("DeleteIfEmpty", 0, True)],
 )
-def test_deletion_policy(policy: str, records: int, goes: bool) -> None:
+def test_a_deleted_resource_takes_its_topic_along_as_its_policy_says(policy: str, records: int, goes: bool) -> None:
     gone = topic(deletionPolicy=policy, metadata=GONE, status={"topicId": "id-1"})
     assert needs_records(gone, seen()) == (policy == "DeleteIfEmpty")
     assert retire(gone, seen(records=records)).actions == ((DeleteTopic("orders", "id-1"),) if goes else ())

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.domain.plan import RestartNode, StartNode
-from kavka_operator.platform.kubernetes.api import ApiError
 from tests.unit.operator.pods import RUNS, SIZED, Scene, main
 
 KEY = "topology.kubernetes.io/zone"

@@ -1,1 +1,1 @@
-"""The resources of clusters as an API server keeps them."""
+"""What is drawn for Kubernetes and what is seen there; what a command asks of an API server. No library is needed."""

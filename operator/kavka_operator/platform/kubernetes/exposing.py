@@ -5,11 +5,12 @@ so the Services are made first, and a node is started when they have what it wil
 once, and which machine it is the pod learns from Kubernetes.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.api.stored import part
+from kavka_operator.platform.kubernetes import seeing
 from kavka_operator.platform.kubernetes.manifests import service
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER,
@@ -45,15 +46,22 @@ def services(cluster: KafkaCluster, nodes: Iterable[Node]) -> Iterator[Document]
         yield _service(cluster, _name(bootstrap_service(name), listener), listener, any_broker, "bootstrap")
 
 
-def stale(known: Known, wanted: Sequence[Document], nodes: Collection[int]) -> list[Document]:
-    """The Services of listeners that nobody wants any more. A node that leaves keeps its own until it has gone.
+def stale(known: Known, wanted: Sequence[Document], layouts: Mapping[int, Layout]) -> list[Document]:
+    """The Services of listeners that nobody wants any more. `layouts` are the nodes that are wanted, by id.
 
-    `nodes` are the ids of those that are wanted.
+    A node keeps its own until it has gone, or was restarted with other listeners: clients still come by them. The
+    Service to begin with goes with the last of those.
     """
     names = {name_of(document) for document in wanted}
-    leaving = {str(number) for number in known.sets if number not in nodes}
+    behind = {str(number) for number, layout in layouts.items() if not seeing.is_level(known, layout)}
+    started = {str(number) for number in known.sets}
+    kept = started & (behind | (started - {str(number) for number in layouts}))
     of_listeners = (found for (kind, _), found in known.shared.items() if kind == "Service" and label(found, LISTENER))
-    return [found for found in of_listeners if name_of(found) not in names and label(found, NODE_ID) not in leaving]
+    return [
+        found
+        for found in of_listeners
+        if name_of(found) not in names and not kept & ({label(found, NODE_ID)} if label(found, NODE_ID) else behind)
+    ]
 
 
 def outside(cluster: KafkaCluster, known: Known, node: Node) -> dict[str, Outside]:

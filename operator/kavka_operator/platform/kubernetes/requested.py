@@ -14,6 +14,7 @@ from typing import Any
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.settings import dynamic
+from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.names import ASKED, SETTINGS, annotation
 from kavka_operator.platform.kubernetes.settings import Layout, of_pod, of_services
 from kavka_operator.platform.nodes import REPLICAS_MAX
@@ -23,6 +24,10 @@ NONE_YET: Collection[str] = frozenset()
 
 def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
     """A hash of what the resource asks of a node. `started_with` are the settings that it runs with, by name."""
+    return _hashed(layout, started_with, plain(layout.node.pool.resources))
+
+
+def _hashed(layout: Layout, started_with: Collection[str], resources: Mapping[str, Any]) -> str:
     spec, node = layout.cluster.spec, layout.node
     brokers = sum(other.is_broker for other in layout.nodes)
     asks = {
@@ -36,7 +41,7 @@ def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
         "metrics": spec.metrics.port if spec.metrics.enabled else None,
         "volumes": sorted(layout.volumes),
         "image": spec.image,
-        "resources": node.pool.resources,
+        "resources": resources,
         "pod": of_pod(layout),
         "services": of_services(layout),
     }
@@ -46,5 +51,6 @@ def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
 
 def is_as_asked(layout: Layout, started: Mapping[str, Any]) -> bool:
     """Whether a node was started with all that the resource asks of it now. `started` is its pod, or the template."""
-    mark = annotation(started, ASKED)
-    return bool(mark) and mark == mark_of(layout, parse_properties(annotation(started, SETTINGS)).keys())
+    mark, settings = annotation(started, ASKED), parse_properties(annotation(started, SETTINGS)).keys()
+    by_spelling = _hashed(layout, settings, layout.node.pool.resources)  # of versions that knew amounts so
+    return mark in {mark_of(layout, settings), by_spelling}

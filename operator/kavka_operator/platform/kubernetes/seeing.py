@@ -31,7 +31,7 @@ from kavka_operator.platform.kubernetes.names import (
     number_of,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.settings import directory
+from kavka_operator.platform.kubernetes.settings import Layout, directory, fingerprint, fingerprint_by_spelling
 from kavka_operator.platform.kubernetes.template import BROKER, DIRECTORY_OPTION, claims_of
 
 ROLES = ("broker", "controller")
@@ -126,16 +126,27 @@ def _broker_of(known: Known, number: int) -> Mapping[str, Any]:
     return next((container for container in containers if container.get("name") == BROKER), {})
 
 
+def is_level(known: Known, layout: Layout) -> bool:
+    """Whether a node was started with what is wanted of it now."""
+    mark = annotation(template_of(known, layout.node.id), FINGERPRINT)
+    return mark in {fingerprint(layout), fingerprint_by_spelling(layout)}
+
+
 def lost_volumes(known: Known, number: int) -> list[str]:
     """The volumes that a node's template mounts and that are gone."""
     spec = part(part(part(known.sets.get(number, {}), "spec"), "template"), "spec")
     return [volume for volume, claim in claims_of(spec).items() if claim not in known.claims]
 
 
+def going_volumes(known: Known, number: int) -> tuple[str, ...]:
+    """The claims of a node that were deleted and last as long as its pod."""
+    return tuple(name_of(claim) for claim in known.claims_of(number).values() if _is_going(claim))
+
+
 def _lost_directories(known: Known, number: int) -> tuple[str, ...]:
     """The ids that the lost volumes of a node were formatted with."""
     lost = {f"{DIRECTORY_OPTION}{directory(name)}" for name in lost_volumes(known, number)}
-    spec = part(part(part(known.sets[number], "spec"), "template"), "spec")
+    spec = part(part(part(known.sets.get(number, {}), "spec"), "template"), "spec")
     words = [word for container in spec.get("initContainers") or () for word in container.get("args") or ()]
     return tuple(word.rpartition("=")[2] for word in words if word.rpartition("=")[0] in lost)
 
@@ -145,15 +156,17 @@ def _seen(number: int, known: Known, changed: tuple[str, ...]) -> SeenNode:
     mark = annotation(template_of(known, number), FINGERPRINT)
     status = _broker_status(known.pods.get(number, {}))
     lost = _lost_directories(known, number) if state == "Stopped" else ()
-    return SeenNode(number, state, mark, int(status.get("restartCount", 0)), message, changed, lost=lost)
+    restarts, going = int(status.get("restartCount", 0)), going_volumes(known, number)
+    return SeenNode(number, state, mark, restarts, message, changed, lost=lost, going=going)
 
 
 def _state(known: Known, number: int) -> tuple[NodeState, str]:
     pod = known.pods.get(number)
-    if pod is not None and part(pod, "metadata").get("deletionTimestamp"):
+    if pod is not None and _is_going(pod):
         return "Stopping", ""
     if number not in known.sets:
-        return "Stopping", "its StatefulSet is gone"
+        is_left = pod is not None and not part(pod, "metadata").get("ownerReferences")
+        return ("Stopped" if is_left else "Stopping"), "its StatefulSet is gone"  # deleted without its pod, or with it
     if pod is not None and _broker_status(pod).get("started"):
         return "Running", ""
     if lost := lost_volumes(known, number):
@@ -162,6 +175,11 @@ def _state(known: Known, number: int) -> tuple[NodeState, str]:
         why = known.podless.get(number)
         return "Starting", f"has no pod yet: {why}" if why else "has no pod yet"
     return _on_its_way(pod)
+
+
+def _is_going(document: Mapping[str, Any]) -> bool:
+    """Whether an object was deleted and is still there: a claim goes when no pod has it any more."""
+    return bool(part(document, "metadata").get("deletionTimestamp"))
 
 
 def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:

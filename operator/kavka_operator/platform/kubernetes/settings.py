@@ -13,6 +13,7 @@ from typing import Any
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
+from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.names import host_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties
 
@@ -181,10 +182,19 @@ def directory(volume: str) -> str:
 
 def fingerprint(layout: Layout) -> str:
     """A hash of what the resource asks for of the node's process and pod, however this version renders it."""
-    spec, pool = layout.cluster.spec, layout.node.pool
+    return _hashed(layout, plain(layout.node.pool.resources))
+
+
+def fingerprint_by_spelling(layout: Layout) -> str:
+    """The hash that versions took which knew an amount by its spelling; their nodes are not restarted for it."""
+    return _hashed(layout, layout.node.pool.resources)
+
+
+def _hashed(layout: Layout, resources: Mapping[str, Any]) -> str:
+    spec = layout.cluster.spec
     ports = [controller_port(layout.cluster), spec.metrics.port if spec.metrics.enabled else 0]
     told_of = [(listener.name, listener.port, listener.advertised) for listener in layout.clients]
-    asks: list[Any] = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, pool.resources]
+    asks: list[Any] = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, resources]
     asks += [outside] if (outside := of_services(layout)) else []
     asks += [asked_of_pod] if (asked_of_pod := of_pod(layout)) else []  # so that without any the hash stays as it was
     return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]

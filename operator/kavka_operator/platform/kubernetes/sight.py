@@ -3,21 +3,17 @@
 The operator looks at its pods with it, and so does a command that asks what another resource would do to them.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from typing import Any
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.quantity import SUFFIXES
-from kavka_operator.api.stored import part
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes import seeing
+from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.exposing import outside
-from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, FINGERPRINT, annotation
+from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
 from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import (
@@ -31,10 +27,6 @@ from kavka_operator.platform.kubernetes.settings import (
 from kavka_operator.platform.kubernetes.template import overrides
 from kavka_operator.platform.kubernetes.zones import Machine, racked
 from kavka_operator.platform.nodes import CONTROLLER, nodes_of
-
-RESOURCES = ("limits", "requests")
-AMOUNT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)$")
-FACTORS = {"m": Decimal("0.001"), **{suffix: Decimal(factor) for suffix, factor in SUFFIXES.items()}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,7 @@ class Sight:
             return
         layout = self.layouts[number]
         yield from (found := [*self._changes_of_broker(layout)])
-        if not found and fingerprint(layout) != annotation(seeing.template_of(self.known, number), FINGERPRINT):
+        if not found and not seeing.is_level(self.known, layout):
             yield from self._other_changes(layout)
 
     def _changes_of_broker(self, layout: Layout) -> Iterator[str]:
@@ -95,7 +87,7 @@ class Sight:
         yield from changed(seeing.settings_of(self.known, number), properties(layout))
         if image is not None and image != seeing.image_of(self.known, number):
             yield "spec.image"
-        if _amounts(layout.node.pool.resources) != _amounts(seeing.resources_of(self.known, number)):
+        if plain(layout.node.pool.resources) != plain(seeing.resources_of(self.known, number)):
             yield f"resources of spec.nodePools[{layout.node.pool.name}]"
 
     def _other_changes(self, layout: Layout) -> Iterator[str]:
@@ -107,13 +99,14 @@ class Sight:
             yield "listeners"
         elif advertised[0] != advertised[1] or not {*overrides(layout)} <= {*seeing.arguments_of(self.known, number)}:
             yield ADVERTISED
-        elif pool.resources == seeing.resources_of(self.known, number):  # not just another spelling of an amount
+        else:
             yield f"pod of spec.nodePools[{pool.name}]"
 
     def _judged(self, node: SeenNode) -> SeenNode:
         """The node, with whether it has all that the resource asks of it."""
-        started = seeing.template_of(self.known, node.id)
-        return replace(node, is_as_asked=is_as_asked(self.layouts[node.id], started))
+        layout, started = self.layouts[node.id], seeing.template_of(self.known, node.id)
+        mark = fingerprint(layout) if seeing.is_level(self.known, layout) else node.fingerprint
+        return replace(node, fingerprint=mark, is_as_asked=is_as_asked(layout, started))
 
     def _volumes(self, layout: Layout) -> tuple[SeenVolume, ...]:
         sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}
@@ -128,17 +121,3 @@ class Sight:
             port = controller_port(layout.cluster)
             place = ControllerPlace(annotation(claim, DIRECTORY_ID), layout.host, port, CONTROLLER)
         return WantedNode(node.id, mark, node.rack, node.roles, layout.volumes, node.pool.name, place)
-
-
-def _amounts(resources: Mapping[str, Any]) -> dict[tuple[str, str], object]:
-    """Requests and limits, so that one amount in two spellings is the same."""
-    asked = {(kind, name): value for kind in RESOURCES for name, value in part(dict(resources), kind).items()}
-    return {key: _amount(value) for key, value in asked.items()}
-
-
-def _amount(value: object) -> object:
-    """An amount as a number; as it is written where it is none."""
-    found = AMOUNT.match(str(value))
-    if found is None or found[2] not in FACTORS:
-        return str(value)
-    return Decimal(found[1]) * FACTORS[found[2]]

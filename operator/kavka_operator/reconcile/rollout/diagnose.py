@@ -36,6 +36,15 @@ class Diagnosis:
     words: str = ""
     is_alive: bool = True  # there is a process
     is_as_asked: bool = False  # the operator's version alone gives it other settings
+    going: tuple[str, ...] = ()  # volumes that it would come back without
+
+    @property
+    def emptied(self) -> str:
+        """What a restart would take from the node, in words; empty where it takes nothing."""
+        if not self.going:
+            return ""
+        are = "is" if len(self.going) == 1 else "are"
+        return f"{self.name} would come back empty: {some(self.going)} {are} marked for deletion"
 
     @property
     def id(self) -> int:
@@ -61,10 +70,10 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
         serves = seen.state == "Running" and _has_joined(node, cluster)
         standing = Standing.STALE if serves else Standing.UNREADY
         is_alive = seen.state in {"Running", "Starting"}
-        return Diagnosis(node, standing, have_changed(seen.changed), is_alive, seen.is_as_asked)
+        return Diagnosis(node, standing, have_changed(seen.changed), is_alive, seen.is_as_asked, seen.going)
     if seen.state == "Failed":
-        return Diagnosis(node, Standing.LOST, seen.message or "does not run")
-    return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing)
+        return Diagnosis(node, Standing.LOST, seen.message or "does not run", going=seen.going)
+    return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing, going=seen.going)
 
 
 def have_changed(settings: Sequence[str]) -> str:

@@ -6,7 +6,8 @@ they may all be used at once; by default that is one (`spec.rollout.maxConcurren
 
 One whose machine is to be emptied is chosen first, otherwise the first in order, the active controller last. While a
 node is away or on its way, all others stay; the node itself may go where nothing counts on it any more, so that a
-broker that crashes keeps no machine from being emptied.
+broker that crashes keeps no machine from being emptied. One whose volume was deleted stays: the volume lasts as long
+as its pod, and whoever deletes both means it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -64,6 +65,7 @@ def _while_away(
             continue
         alone = obstacles({diagnosis.id}, survey, serving=False)
         words = alone or obstacles(gone | {diagnosis.id}, survey, serving=False)
+        words = [diagnosis.emptied] if diagnosis.emptied else words
         reasons[diagnosis.id] = words[0] if words else ""
         gone |= set() if words else {diagnosis.id}
     return reasons
@@ -76,6 +78,9 @@ def _together(diagnoses: Sequence[Diagnosis], survey: Survey, most: int, asked: 
     chosen: set[int] = set()
     reasons = {}
     for diagnosis in order:
+        if diagnosis.emptied:
+            reasons[diagnosis.id] = diagnosis.emptied
+            continue
         words = obstacles(chosen | {diagnosis.id}, survey)
         if len(chosen) >= most or chosen & beside.get(diagnosis.id, set()):
             words = [f"{named(sorted(chosen))} may go first"]

@@ -97,6 +97,10 @@ class _Roll:
 
     @property
     def order(self) -> Sequence[Diagnosis]:
+        """The nodes that are to be restarted, are not held, and lose nothing by it."""
+        return [diagnosis for diagnosis in self._free() if not diagnosis.going]
+
+    def _free(self) -> list[Diagnosis]:
         """The nodes that are to be restarted and are not held."""
         held = self._names_held()
         return [diagnosis for diagnosis in self.asked_for if not {str(diagnosis.id), EVERY_NODE} & held]
@@ -124,6 +128,8 @@ class _Roll:
         if self.plan.order and not self.asked_for:
             words = f"this version of the operator gives them other settings: {self.plan.order[0].words}"
             return self._leave("OperatorUpgraded", [f"{listed} for the annotation {APPROVE}={self.plan.hash}; {words}"])
+        if emptied := [diagnosis.emptied for diagnosis in self._free()] if not self.order else []:
+            return self._leave("RolloutHeld", [f"{words}; delete its pod when that may be" for words in emptied])
         if self.plan.order and not self.order:
             return self._leave("RolloutHeld", [f"{listed} for the end of the annotation {HOLD_NODES}"])
         approved = self.cluster.metadata.annotations.get(APPROVE)

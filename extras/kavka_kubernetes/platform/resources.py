@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
+from kavka_kubernetes.platform.objects import ClusterKey, Objects, key_of_document, version_of
 from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
-from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
-from kavka_operator.platform.kubernetes.objects import ClusterKey, Objects, key_of_document, version_of
 from kavka_operator.reconcile.status import Status
 
 FINALIZER = f"{GROUP}/finalizer"

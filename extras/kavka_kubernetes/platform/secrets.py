@@ -1,7 +1,7 @@
 """Secrets that a KafkaCluster names, from its own namespace: asked for by name, never listed or watched."""
 
+from kavka_kubernetes.platform.api import GONE, Api, ApiError, Bridge
 from kavka_operator.platform.external import SecretError
-from kavka_operator.platform.kubernetes.api import GONE, Api, ApiError, Bridge
 
 FORBIDDEN = 403
 

@@ -19,8 +19,8 @@ from importlib.resources import files
 
 from aiohttp import web
 
-from kavka_operator.handlers.console.overview import overview
-from kavka_operator.handlers.figures import Figures
+from kavka_kubernetes.console.overview import overview
+from kavka_kubernetes.figures import Figures
 
 FRESH_SECONDS = 1.0
 MADE_APART = 10.0

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from typing import Any
 
+from kavka_kubernetes.platform.objects import ClusterKey, cluster_of, key_of_document
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.objects import ClusterKey, cluster_of, key_of_document
 
 CLUSTERS_MAX = 20
 NODES_MAX = 200

@@ -15,18 +15,18 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge
+from kavka_kubernetes.platform.disruption import Budgets
+from kavka_kubernetes.platform.objects import ClusterKey
+from kavka_kubernetes.platform.podless import Podless
+from kavka_kubernetes.platform.rehearsal import Rehearsal
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
-from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Bridge
-from kavka_operator.platform.kubernetes.disruption import Budgets
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
-from kavka_operator.platform.kubernetes.objects import ClusterKey
-from kavka_operator.platform.kubernetes.podless import Podless
-from kavka_operator.platform.kubernetes.rehearsal import Rehearsal
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, controller_port, fingerprint
 from kavka_operator.platform.kubernetes.sight import Sight
@@ -132,7 +132,8 @@ class Hosted:
                 case StartNode(node=number) if number in self._layouts:
                     self._start(self._layouts[number])
                 case RestartNode(node=number) if number in self._layouts and self._may_take(number):
-                    self._restart(self._layouts[number])
+                    if not seeing.going_volumes(self._known, number):  # one may have been deleted since the look
+                        self._restart(self._layouts[number])
                 case StopNode(node=number) if number in self._known.sets and self._may_take(number):
                     self._delete(self._known.sets[number])
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
@@ -189,7 +190,7 @@ class Hosted:
                     raise
                 return [f'{kind} "{name}" cannot be written: {error}']
             self._listed = None
-        self._withdraw(cluster, exposing.stale(self._known, services, self._layouts.keys()))
+        self._withdraw(cluster, exposing.stale(self._known, services, self._layouts))
         return []
 
     def _withdraw(self, cluster: KafkaCluster, stale: list[Document]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.platform.kubernetes.names import CLUSTER, label
-from kavka_operator.platform.kubernetes.objects import ClusterKey
 
 CLUSTERS_MAX = 10_000
 

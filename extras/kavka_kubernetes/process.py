@@ -17,11 +17,19 @@ import kopf
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
+from kavka_kubernetes import logs, watching
+from kavka_kubernetes.figures import Figures
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge
+from kavka_kubernetes.platform.events import Events, Herald
+from kavka_kubernetes.platform.hosted import Hosted
+from kavka_kubernetes.platform.lease import Lease
+from kavka_kubernetes.platform.news import News
+from kavka_kubernetes.platform.objects import OBJECTS_MAX, ClusterKey, Objects
+from kavka_kubernetes.platform.resources import KubernetesResources
+from kavka_kubernetes.platform.secrets import read_secret
+from kavka_kubernetes.port import LISTEN, Address, AddressError, opened
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.handlers import logs, watching
-from kavka_operator.handlers.figures import Figures
-from kavka_operator.handlers.port import LISTEN, Address, AddressError, opened
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.counted import CountedAdmin
@@ -30,14 +38,6 @@ from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.external import ExternalPlatform
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
-from kavka_operator.platform.kubernetes.events import Events, Herald
-from kavka_operator.platform.kubernetes.hosted import Hosted
-from kavka_operator.platform.kubernetes.lease import Lease
-from kavka_operator.platform.kubernetes.news import News
-from kavka_operator.platform.kubernetes.objects import OBJECTS_MAX, ClusterKey, Objects
-from kavka_operator.platform.kubernetes.resources import KubernetesResources
-from kavka_operator.platform.kubernetes.secrets import read_secret
 
 log = logging.getLogger("kavka.operator")
 

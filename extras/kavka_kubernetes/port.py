@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kavka_operator.handlers.console.page import Console
-from kavka_operator.handlers.figures import Figures
+from kavka_kubernetes.console.page import Console
+from kavka_kubernetes.figures import Figures
 
 LISTEN = "KAVKA_LISTEN"
 TURN_SECONDS_MAX = 1800.0

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from kavka_kubernetes.platform.api import Api, ApiError, Document
 from kavka_operator.api import API_VERSION, GROUP
 from kavka_operator.api.kinds import Key
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Document
 from kavka_operator.reconcile.notices import Notice
 
 SAME_SECONDS = 600.0

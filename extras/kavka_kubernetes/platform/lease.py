@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Document
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.api import CONFLICT, GONE, Api, ApiError, Document
 
 log = logging.getLogger("kavka.operator")
 

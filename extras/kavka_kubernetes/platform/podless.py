@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.names import Document, uid_of
 
 PATIENCE_SECONDS = 5.0

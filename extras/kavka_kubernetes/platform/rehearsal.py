@@ -7,7 +7,7 @@ one of its nodes; one that was refused is tried again after a while, as the reas
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge, Document
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge, Document
 
 REFUSALS = {400, 403, 422}
 """The codes of an answer that is about what was asked, and not about the server or the moment."""

@@ -12,9 +12,10 @@ left alone, and the condition says so: Kubernetes evicts no pod that has two.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge
+from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.manifests import covers, owner_of
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER,
@@ -28,7 +29,6 @@ from kavka_operator.platform.kubernetes.names import (
     selector_of,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.objects import ClusterKey
 
 KIND = "PodDisruptionBudget"
 KNOWN_SECONDS_MAX = 10.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kavka_kubernetes.platform.objects import key_of_document
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.objects import key_of_document
 
 NOT_READY_MAX = 200
 """Resources that are named for not being Ready, those that have been so for longest."""

@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kavka_operator.handlers import metric_table as table
-from kavka_operator.handlers.metric_table import Family
-from kavka_operator.handlers.standing import Standing, standing
+from kavka_kubernetes import metric_table as table
+from kavka_kubernetes.metric_table import Family
+from kavka_kubernetes.standing import Standing, standing
 from kavka_operator.loop.lanes import ClusterKey, Lanes
 from kavka_operator.loop.looking import LookResult
 

@@ -9,6 +9,6 @@ def main() -> None:
     """Run until a signal ends it."""
     if words := lacking("kavka-operator", "operator", "kopf", "kubernetes"):
         sys.exit(f"error: {words}")
-    from kavka_operator.handlers.process import main as run
+    from kavka_kubernetes.process import main as run
 
     run()

@@ -4,10 +4,10 @@ from typing import Any
 
 import kopf
 
+from kavka_kubernetes.platform.news import News
+from kavka_kubernetes.platform.objects import Objects, key_of_document
 from kavka_operator.api import GROUP, VERSION
 from kavka_operator.platform.kubernetes.names import CLUSTER, MANAGED_BY, OPERATOR
-from kavka_operator.platform.kubernetes.news import News
-from kavka_operator.platform.kubernetes.objects import Objects, key_of_document
 
 REGISTRY = kopf.OperatorRegistry()
 OURS: dict[str, Any] = {CLUSTER: kopf.PRESENT, MANAGED_BY: OPERATOR}
