@@ -76,6 +76,7 @@ class Walk:
         window_bytes: int = WINDOW_BYTES,
         ceiling: int = ANY_OFFSET,
     ) -> None:
+        assert window_bytes >= EXTENT_BYTES, f"a window of {window_bytes} bytes holds no batch's extent"
         self.position = position
         self.next_offset = next_offset
         self.ceiling = ceiling
@@ -95,6 +96,9 @@ class Walk:
         if position + EXTENT_BYTES > self._end:
             self._begin, self._end = position, min(position + self._window_bytes, size)
             self._view = self._file.read(position, self._end - position)
+        assert self._begin <= position <= self._end - EXTENT_BYTES, (
+            f"{self._file.path}: {position} is not in the window"
+        )
         try:
             base_offset, last_offset, size_bytes = read_extent(self._view, position - self._begin)
         except ProtocolViolation as problem:
@@ -157,6 +161,7 @@ def find_by_walk(file: File, position: int, offset: int, floor: int, ceiling: in
 
 def whole_until(file: File, position: int, limit: int, floor: int) -> tuple[int, int]:
     """Return where the last whole batch before `limit` ends, and the offset after it. Raises Damage."""
+    assert position <= limit, f"{file.path}: a walk from {position} to {limit}"
     walk = Walk(file, position, floor)
     while (place := walk.peek()) is not None:
         if place.position + place.size_bytes > limit:

@@ -325,6 +325,7 @@ class Durability:
                 raise self._not_cut(problem) from problem
         with self._recovery_lock:
             if truncations == state.truncations:
+                assert self._unsealed in (None, self._segments.active), f"{state.name} grew before its cut was synced"
                 self._producer_files.end_walk(producers)
                 self._unsealed = None
                 self.recovery_point = max(self.recovery_point, self._segments.first_base)

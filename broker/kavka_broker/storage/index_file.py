@@ -74,6 +74,7 @@ class IndexFile(EntryFile):
     def _stored_more(self, size_bytes: int) -> None:
         assert size_bytes % self.ENTRY.size == 0, f"{self.path}: {size_bytes} bytes are no entries"
         self._stored += size_bytes // self.ENTRY.size
+        assert self._stored * self.ENTRY.size <= self._file.size, f"{self.path} has no {self._stored} entries"
 
     def _floor(self, column: int, target: int) -> tuple[int, int] | None:
         """Return the last entry whose `column` is not above `target`."""

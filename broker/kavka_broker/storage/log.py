@@ -386,10 +386,8 @@ class Log:
             durability.sync_wanted_offset = end_offset
 
     def _too_large_for_segment(self, size: int) -> BrokerError:
-        return BrokerError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the batch has {size} bytes, segment.bytes is {self.segments.bytes_max}",
-        )
+        problem = f"the batch has {size} bytes, segment.bytes is {self.segments.bytes_max}"
+        return BrokerError(ErrorCode.RECORD_LIST_TOO_LARGE, problem)
 
     def roll(self, now_ms: int, base_offset: int | None = None) -> Segment:
         """Begin a new active segment at the end of the log (as a follower, at its leader's next offset)."""
@@ -483,6 +481,7 @@ class Log:
                 self.segments.active.finish()
                 self.durability.flush()
                 self.producer_files.finish()
+                assert self.recovery_point == self.state.end_offset, f"{self.name}: {self.recovery_point} is synced"
         except OSError as problem:
             raise self.state.storage_error("close", problem) from problem
         finally:

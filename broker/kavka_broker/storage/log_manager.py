@@ -161,6 +161,9 @@ class LogManager(OpenLogs):
         self._homes[opened.name] = directory
         self._changed[opened.name] = opened
         directory.logs_count += 1
+        assert len(self._homes) == len(self._logs) >= directory.logs_count, (
+            f"{opened.name} is added, and some log has no directory"
+        )
         if not opened.durability.is_secured:
             self._unsecured.append(opened)
             # The log's names may not be synced; the checkpoint says that its id is, so nothing has to wait.
@@ -322,6 +325,7 @@ class LogManager(OpenLogs):
         strays = [name for name in (*self._logs, *self._unusable) if name not in kept]
         for name in strays:
             self.set_aside(*name)
+        assert self._logs.keys() <= kept, f"{self._logs.keys() - kept} are strays, and in service"
         return [str(name) for name in strays]
 
     def _move_aside(self, name: PartitionName, suffix: str) -> None:
@@ -331,6 +335,7 @@ class LogManager(OpenLogs):
             self._changed.pop(name, None)
             home.logs_count -= 1
             assert home.logs_count >= 0
+            assert len(self._homes) == len(self._logs), f"{name} has left, and some log has no directory"
             self._put_aside(gone, home, suffix)
 
     def _put_aside(self, gone: Log, directory: LogDirectory, suffix: str) -> None:

@@ -84,6 +84,7 @@ class Reader:
             size = end - position
         if is_doubted or (position < segment.unchecked_end and position + size > segment.unchecked_start):
             size, next_offset = self._sound(segment, position, size, offset, next_offset, min(next_offset, bound))
+        assert view is None or size <= len(view), f"{self._state.name}: {size} of {len(view)} bytes"
         self._remember(next_offset, segment, position + size)
         part = segment.file.read(position, size) if view is None else view[:size]
         return Chunk([part], size, next_offset)

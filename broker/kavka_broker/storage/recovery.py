@@ -335,6 +335,7 @@ def _salvage(opening: _Opening, segment: Segment, next_base: int | None, recover
         opening.damage = f"{segment.file.path}: no sound batch at position {end_position}, offset {end_offset}"
     if end_position < size_bytes and next_base is None and end_offset >= recovery_point:
         _cut(segment, end_position)
+    assert segment.base_offset <= end_offset <= ceiling
     log.warning("index.rebuilt", path=segment.file.path, end_offset=end_offset, damage=opening.damage)
     segment.note_first_timestamp()
     segment.finish()

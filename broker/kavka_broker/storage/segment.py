@@ -173,6 +173,7 @@ class Segment:
         self.aborted.truncate(end)
         assert end >= self.base_offset
         self.file.truncate(place.position)
+        assert self.file.size == place.position, f"{self.file.path} has {self.file.size} bytes, cut at {place.position}"
         self.unchecked_end = min(self.unchecked_end, place.position)
         self.is_index_full = False
         self._drop_wrong_index()
@@ -260,6 +261,7 @@ class Segment:
         `limit` lies inside the file, and `view` is what the file holds from `position` to it and a little beyond. The
         index brings us close, so that not every batch is looked at. Raises Damage.
         """
+        assert position <= limit <= self.file.size, f"{self.file.path}: {position} to {limit} of {self.file.size}"
         near = self.offsets.batch_before(limit)
         start, floor = (near, offset) if position < near < limit else (position, self.base_offset)
         found = whole_in(view, start - position, limit - position, floor, self.file.size - position)
@@ -339,6 +341,7 @@ class Segment:
         Damage shows before it is served, and each batch is looked at once: what this process wrote it has checked.
         """
         assert size_bytes > 0
+        assert position + size_bytes <= self.file.size, f"{self.file.path} ends before {position + size_bytes}"
         at, next_offset = position, floor
         try:
             for header, batch in split_batches(self.file.read(position, size_bytes)):

@@ -199,6 +199,7 @@ class Segments:
     def discard(self, segments: Iterable[Segment], *, keeps_snapshot: int = -1) -> None:
         """Take their files out of the log, and the snapshot of producers where each begins. Raises OSError."""
         for segment in segments:
+            assert segment.directory == self._directory, f"{segment.file.path} is not of {self._directory}"
             segment.close()
             # The log last: an index without one is a sign that the disk has lost it.
             for path in reversed(segment.paths()):

@@ -35,6 +35,7 @@ class TimeIndex(IndexFile):
 
     def append_if_later(self, timestamp_ms: int, offset: int) -> None:
         if timestamp_ms > (NO_TIMESTAMP if self._last is None else self._last[0]):
+            assert offset >= self.base_offset, f"{self.path}: {offset} in a segment from {self.base_offset} on"
             self._put(timestamp_ms, offset - self.base_offset)
 
     def entry_before(self, timestamp_ms: int) -> TimestampOffset | None:

@@ -122,6 +122,7 @@ class LeaderState:
 
     def _take_over(self, isr: tuple[int, ...], partition_epoch: int) -> None:
         assert partition_epoch >= self.partition_epoch, f"{self.partition_epoch} goes back to {partition_epoch}"
+        assert self.node_id in isr, f"{self.node_id} leads and would not be in sync: {isr}"
         self.isr = self.maximal_isr = isr
         self.partition_epoch = partition_epoch
         self.pending = None

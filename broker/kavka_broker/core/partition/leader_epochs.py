@@ -72,6 +72,7 @@ class LeaderEpochs:
         above = bisect_right(self._entries, (epoch, 2**63))
         assert above < len(self._entries), f"no epoch after {epoch} in {self._entries}"
         end_offset = self._entries[above].start_offset
+        assert end_offset <= log_end_offset, f"epoch {epoch} ends at {end_offset}, in a log up to {log_end_offset}"
         if not above:
             return EpochEnd(epoch, end_offset)
         return EpochEnd(self._entries[above - 1].epoch, end_offset)

@@ -20,6 +20,7 @@ UNCHANGED: Final = 0.02
 
 def divide(budget: int, demand: Mapping[int, float]) -> dict[int, int]:
     """The share of each broker, given what its clients ask for."""
+    assert budget >= 0, budget
     if not demand:
         return {}
     kept = int(budget * KEPT) // len(demand)

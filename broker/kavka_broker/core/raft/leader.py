@@ -158,6 +158,7 @@ def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSn
     size_bytes, records = piece
     if not 0 <= asked.position < size_bytes:
         return wire.snapshot_answer(node, ErrorCode.POSITION_OUT_OF_RANGE)
+    assert asked.position + len(records) <= size_bytes, f"{len(records)} bytes at {asked.position} of {size_bytes}"
     key = (request.replica_id, asked.replica_directory_id)
     replica = role.replicas.heard(key, node.now_ms, votes=node.has_vote(*key))
     if replica is not None:
@@ -174,6 +175,7 @@ def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSn
 def move_high_watermark(node: NodeState, role: Leader) -> bool:
     """Commit the records that a majority of the voters has."""
     assert role.start_offset <= node.end_offset, f"{role.start_offset} is behind the log's end"
+    assert node.log.synced_offset <= node.end_offset, f"{node.log.synced_offset} of {node.end_offset} is synced"
     offset = role.replicas.committed(node.voters, node.node_id, node.log.synced_offset)
     if not covers_own_epoch(role, offset):
         return False

@@ -241,6 +241,7 @@ class NodeState:
         if offset <= self.high_watermark:
             return False
         assert offset <= self.end_offset, f"{offset} is committed of a log that ends at {self.end_offset}"
+        assert offset >= self.log.start_offset, f"{offset} is committed of a log from {self.log.start_offset} on"
         self.high_watermark = offset
         self.emit(Committed(offset))
         self.history.forget_below(self.log.start_offset)

@@ -103,7 +103,9 @@ class Replicas:
             replica = self.of(voter)
             if voter.node_id != node_id and replica is not None:
                 durable[voter.node_id] = max(replica.end_offset, 0)
-        return majority_offset(durable, voters)
+        offset = majority_offset(durable, voters)
+        assert offset <= max(durable.values()), f"a majority has {offset}, and each of {durable} less"
+        return offset
 
     def majority_heard_ms(self, voters: Iterable[Voter], node_id: int, now_ms: int) -> int:
         """The time since which some majority, the leader included, was heard of."""

@@ -85,4 +85,5 @@ def write_varint(value: int) -> bytes:
 
 def write_bytes(number: int, data: bytes | memoryview) -> bytes:
     """Return a field of bytes: a text, or a message within another."""
+    assert 0 < number <= FIELD_NUMBER_MAX, f"{number} is no number of a field"
     return b"".join((write_varint(number << 3 | BYTES), write_varint(len(data)), data))
