@@ -156,7 +156,7 @@ def room_of(path: str) -> str | None:
 def measured(root: Path = ROOT) -> dict[str, Measures]:
     """The measures of each room."""
     rooms = {room: Measures() for room in ROOMS}
-    for top in ("broker", "operator", "tests"):
+    for top in ("broker", "operator", "extras", "tests"):
         for path in sorted((root / top).rglob("*.py")):
             room = room_of(path.relative_to(root).as_posix())
             if room is not None:

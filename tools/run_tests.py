@@ -27,6 +27,7 @@ CODE = (
     "broker/kavka_broker",
     "operator/kavka_operator",
     "extras/kavka_demo",
+    "extras/kavka_kubernetes",
     "extras/kavka_top",
     "audit/kavka_audit",
     "tools",

@@ -47,6 +47,14 @@ def parser() -> argparse.ArgumentParser:
     formatting.add_argument(
         "--directory-id", action="append", default=[], metavar="DIRECTORY=ID", help="give a log directory this id"
     )
+    formatting.add_argument(
+        "--add-scram",
+        "-S",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[name=N,password=P]",
+        help="begin with a user that logs in by SCRAM",
+    )
     running = commands.add_parser("run", parents=[shared], help="run until SIGTERM or SIGINT")
     running.add_argument(
         "--override", action="append", default=[], metavar="KEY=VALUE", help="a setting in place of the file's"
@@ -67,6 +75,7 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> BrokerConfig:
 
 
 def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int:
+    from kavka_broker.controller.first_users import first_users
     from kavka_broker.controller.format import (
         FormatError,
         Voters,
@@ -89,6 +98,7 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
             ignore_formatted=options.ignore_formatted,
             voters=Voters(options.standalone, initial, options.no_initial_controllers),
             directory_ids=parse_directory_ids(options.directory_id),
+            credentials=first_users(options.add_scram, os.urandom),
         )
     except FormatError as error:
         fail(str(error))

@@ -77,7 +77,7 @@ def test_the_table_is_what_the_document_has() -> None:
     assert Ledger(Path("/nowhere"), HERE).table() in table
 
 
-def test_spans() -> None:
+def test_seeds_are_shown_as_spans() -> None:
     assert spans([1, 2, 3, 7, 9, 10]) == "1-3, 7, 9-10"
 
 

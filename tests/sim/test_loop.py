@@ -181,7 +181,7 @@ def test_bytes_arrive_whole_and_in_order() -> None:
     assert answer == b"done"
 
 
-def test_nobody_listens() -> None:
+def test_a_connection_to_a_port_without_a_server_is_refused() -> None:
     async def scenario(loop: SimLoop) -> None:
         await World(loop).connect()
 

@@ -59,7 +59,7 @@ def test_nothing_that_is_simulated_depends_on_the_machine() -> None:
 @pytest.mark.parametrize(
     "line", ["x = id(y)", "x = hash(y)", "Struct('ii')", "struct.pack('l', 1)", "calcsize('q' + x)", "sys.maxsize"]
 )
-def test_what_does_is_found(line: str) -> None:
+def test_a_line_that_reaches_another_machine_is_found(line: str) -> None:
     assert list(foreign(ast.parse(line)))
 
 

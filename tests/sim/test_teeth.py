@@ -18,7 +18,7 @@ def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("tooth", ALL, ids=lambda tooth: tooth.name)
-def test_it_can_be_planted(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rare_tooth_can_be_planted(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that take too many seeds for every run too: what they patch may have moved."""
     tooth.plant(monkeypatch)
 

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -169,11 +169,13 @@ def format_directory(command: list[str], directory: Path) -> None:
         raise ServerError(f"{' '.join(command)}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}")
 
 
-def start_kavka(directory: Path, settings: Mapping[str, str] | None = None) -> Server:
-    """A Kavka broker in a new directory, ready to serve."""
+def start_kavka(
+    directory: Path, settings: Mapping[str, str] | None = None, *, formatting: Sequence[str] = ()
+) -> Server:
+    """A Kavka broker in a new directory, ready to serve. `formatting` are further words for `format`."""
     config, address = properties(directory, {"kavka.admin.listener": "", **(settings or {})})
     program = [sys.executable, "-m", "kavka_broker"]
-    format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID], directory)
+    format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *formatting], directory)
     server = Server([*program, "run", "--config", str(config)], address, directory)
     server.start()
     return server

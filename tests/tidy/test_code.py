@@ -159,7 +159,7 @@ def test_a_call_is_known_by_any_of_its_names(source: str) -> None:
 
 
 @pytest.mark.parametrize(("call", "where", "allowed", "instead"), BANNED, ids=[ban[0] for ban in BANNED])
-def test_banned_calls(call: str, where: str, allowed: tuple[str, ...], instead: str) -> None:
+def test_a_banned_call_stands_nowhere(call: str, where: str, allowed: tuple[str, ...], instead: str) -> None:
     found = [
         f"{relative(path)}:{line}"
         for path in PYTHON

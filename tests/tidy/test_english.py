@@ -58,5 +58,5 @@ def test_comments_are_plain_english() -> None:
         ('x = "anew"\n', []),
     ],
 )
-def test_what_is_found(source: str, lines: list[int]) -> None:
+def test_words_that_read_translated_are_found(source: str, lines: list[int]) -> None:
     assert foreign_in(source) == lines

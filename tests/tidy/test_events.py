@@ -121,5 +121,5 @@ def test_the_rule_refuses(name: str) -> None:
         ("log.info(note.event, **note.fields)", ["note.event"]),
     ],
 )
-def test_told_in(source: str, names: list[str]) -> None:
+def test_the_names_of_log_events_are_found(source: str, names: list[str]) -> None:
     assert [name for name, _ in told_in(parsed(source), "x.py")] == names

@@ -85,7 +85,7 @@ def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
         "pydantic",
         "lz4",
     }
-    assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes"} | plain
+    assert closure("kavka", frozenset({"operator"})) >= {"kavka-extras", "kopf", "kubernetes"} | plain
     assert closure("kavka", frozenset({"demo"})) >= {"kavka-extras", "confluent-kafka", "rich"} | plain
     assert closure("kavka", frozenset({"top"})) >= {"kavka-extras", "rich", "textual"} | plain
 
@@ -113,7 +113,7 @@ main()
         (
             "kavka_operator.cli",
             ["--help"],
-            ["kopf", "kubernetes", "kavka_demo", "kavka_top", "confluent_kafka", "rich", "textual"],
+            ["kopf", "kubernetes", "kavka_demo", "kavka_kubernetes", "kavka_top", "confluent_kafka", "rich", "textual"],
             0,
             "commands:",
         ),
@@ -124,12 +124,22 @@ main()
             1,
             "kavka demo needs more than is installed: pip install",
         ),
-        ("kavka_operator.handlers", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
+        ("kavka_kubernetes", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
         ("kavka_operator.cli", ["top"], ["textual"], 1, "kavka top needs more than is installed: pip install"),
         (
             "kavka_operator.cli",
             ["get", "--state-dir", "nowhere"],
-            ["kavka_demo", "kavka_top", "confluent_kafka", "kopf", "rich", "textual", "pydantic", "lz4"],
+            [
+                "kavka_demo",
+                "kavka_kubernetes",
+                "kavka_top",
+                "confluent_kafka",
+                "kopf",
+                "rich",
+                "textual",
+                "pydantic",
+                "lz4",
+            ],
             0,
             "no resources",
         ),

@@ -15,6 +15,7 @@ MEMBERS = (
     "broker/kavka_broker",
     "operator/kavka_operator",
     "extras/kavka_demo",
+    "extras/kavka_kubernetes",
     "extras/kavka_top",
     "audit/kavka_audit",
 )
@@ -40,6 +41,7 @@ PLANTS = (
     ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
     ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
     ("extras", "kavka_operator.cli.words", "kavka_top.sheet"),
+    ("extras", "kavka_operator.cli.planning", "kavka_kubernetes.platform.hosted"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
     ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )

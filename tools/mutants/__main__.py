@@ -22,9 +22,12 @@ ROOT: Final = Path(__file__).parent.parent.parent
 CORE: Final = ROOT / "broker/kavka_broker/core"
 KNOWN: Final = Path(__file__).parent / "known.txt"
 PACKAGES: Final = (
+    "audit",
+    "authentication",
     "authorization",
     "cleaning",
     "config",
+    "fairness",
     "group",
     "metadata",
     "partition",

@@ -3,11 +3,14 @@
 - Only before the client is known: afterwards, and where a listener does not speak SASL, ILLEGAL_SASL_STATE.
 - A token that proves nothing: SASL_AUTHENTICATION_FAILED after `connection.failed.authentication.delay.ms`, so that
   guessing takes a while, and the connection closes.
+- SCRAM takes two tokens, and answers each. What is kept of passwords is that of this broker's image.
 - From then on the client is User:NAME; quotas and the fairness of the loop know it by that name.
 Versions: flexible from 2. Sessions do not end (`connections.max.reauth.ms` is refused): lifetime 0.
 """
 
 from asyncio import Future, get_running_loop
+from secrets import token_urlsafe
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, Postponed, api
@@ -17,6 +20,7 @@ from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthent
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 
 log = get("net")
+NONCE_BYTES: Final = 24
 
 
 @api(SaslAuthenticateRequest, SaslAuthenticateResponse, versions=(0, 2), on=BOTH)
@@ -27,14 +31,24 @@ def sasl_authenticate(
     if peer is None or peer.login is None:
         return SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, "this connection is not logging in")
     try:
-        user = peer.login.authenticate(bytes(request.auth_bytes))
+        proof = peer.login.authenticate(bytes(request.auth_bytes), broker.metadata.credentials.of, nonce)
     except BrokerError as error:
         log.warning("authentication.failed", listener=client.listener, client=client.address, reason=error.message)
         answer = SaslAuthenticateResponse(error.code, error.message)
+        if broker.audit is not None:
+            broker.audit.logged_in(None, client.address, client.listener)
         client.is_last = "its authentication has failed"
         return later(answer, peer.login.settings.failure_delay_ms, broker)
-    peer.know(user)
-    return SaslAuthenticateResponse()
+    if proof.user is not None:
+        peer.know(proof.user)
+        if broker.audit is not None:
+            broker.audit.logged_in(proof.user, client.address, client.listener)
+    return SaslAuthenticateResponse(auth_bytes=proof.answer)
+
+
+def nonce() -> str:
+    """A text that no login has had."""
+    return token_urlsafe(NONCE_BYTES)
 
 
 def later(answer: SaslAuthenticateResponse, delay_ms: int, broker: Broker) -> Postponed:

@@ -2,7 +2,6 @@
 
 - No user named means all of them. One that has no credentials is RESOURCE_NOT_FOUND, one named twice
   DUPLICATE_RESOURCE.
-- Kavka stores no credentials of its own yet; what Apache Kafka stored in this cluster before is shown.
 Versions: flexible from 0.
 """
 
@@ -30,16 +29,16 @@ def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, broker: Broker, client: Client
 ) -> DescribeUserScramCredentialsResponse:
     del client
-    known = broker.metadata.kept.scram_users()
-    counts = Counter(user.name for user in request.users) if request.users else Counter(known.keys())
+    credentials = broker.metadata.credentials
+    counts = Counter(user.name for user in request.users) if request.users else Counter(credentials.users)
     results = []
     for user, count in counts.items():
         result = DescribeUserScramCredentialsResult(user, error_message=None)
         if count > 1:
             result.error_code, result.error_message = ErrorCode.DUPLICATE_RESOURCE, f'"{user}" is there {count} times'
-        elif user not in known:
+        elif not (known := credentials.iterations_of(user)):
             result.error_code, result.error_message = ErrorCode.RESOURCE_NOT_FOUND, f'"{user}" has no credentials'
         else:
-            result.credential_infos = [CredentialInfo(*info) for info in sorted(known[user])]
+            result.credential_infos = [CredentialInfo(*info) for info in sorted(known.items())]
         results.append(result)
     return DescribeUserScramCredentialsResponse(error_message=None, results=results)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+    from kavka_broker.core.audit.happenings import Window
     from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
@@ -129,6 +130,7 @@ class Broker:
     peers: Peers
     quotas: ClientQuotas
     authorizer: Authorizer | None = None  # None: every client may do everything
+    audit: Window | None = None  # counts what the audit trail tells, where there is one
     leading: Leading | None = None
     serving: Serving | None = None
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers

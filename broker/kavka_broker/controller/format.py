@@ -126,10 +126,12 @@ def format_directory(
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
     directory_ids: Mapping[str, bytes] = NO_IDS,
+    credentials: Sequence[Message] = (),
 ) -> Formatted:
     """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be.
 
-    `directory_ids` are given to new directories; the others' are drawn.
+    `directory_ids` are given to new directories; the others' are drawn. `credentials` are the records of the first
+    users (`first_users`).
     """
     _check_voters(config, voters)
     directories = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
@@ -141,7 +143,7 @@ def format_directory(
     for directory in new:
         directory_id = directory_ids.get(directory) or random_uuid(random_bytes)
         disk.make_directory(directory)
-        disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms))
+        disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms, credentials))
         if directory == config.metadata_log_dir:
             directory_id = _given_directory(config, voters) or directory_id
             _write_voters(disk, directory, first_voters(config, voters, directory_id), now_ms)
@@ -150,10 +152,10 @@ def format_directory(
     return Formatted(tuple(new), tuple(taken))
 
 
-def bootstrap_snapshot(now_ms: int) -> bytes:
+def bootstrap_snapshot(now_ms: int, credentials: Sequence[Message] = ()) -> bytes:
     """The records that the first controller of a new cluster writes to its log, as a snapshot."""
-    records = [FeatureLevelRecord(name, level) for name, level in INITIAL_LEVELS.items()]
-    return build([], records, epoch=0, last_timestamp_ms=0, now_ms=now_ms)
+    levels = [FeatureLevelRecord(name, level) for name, level in INITIAL_LEVELS.items()]
+    return build([], [*levels, *credentials], epoch=0, last_timestamp_ms=0, now_ms=now_ms)
 
 
 def _check_taken(

@@ -484,6 +484,14 @@ FAMILIES = tuple(
             ("result",),
             "Pushes that were sent to kavka.telemetry.otlp.endpoint, or dropped on the way.",
         ),
+        # the audit trail
+        (
+            "kavka_audit_events_total",
+            Kind.COUNTER,
+            ("result",),
+            "Events of the audit trail that its topic has taken, or that were dropped for lack of room.",
+        ),
+        ("kavka_audit_events_waiting", Kind.GAUGE, (), "Events of the audit trail that wait to be written."),
     )
 )
 

@@ -24,6 +24,7 @@ from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
+from kavka_broker.runtime.auditing import Auditing
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.loop_use import LoopUse
@@ -154,6 +155,8 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
     if sources.client_metrics is not None:
         found += yield from telemetry_samples(sources.client_metrics)
+    if sources.auditing is not None:
+        found += audit_samples(sources.auditing)
     yield
     found += yield from controller_samples(sources.metadata, is_active=sources.is_active_controller())
     found += quorum_samples(sources.quorum)
@@ -291,6 +294,13 @@ def cleaner_samples(cleaner: LogCleaner, logs: LogManager, now_ms: int) -> Itera
     yield "kavka_cleaner_read_bytes_total", (), figures.bytes_read_total
     yield "kavka_cleaner_written_bytes_total", (), figures.bytes_written_total
     yield "kavka_cleaner_progress_ratio", (), cleaner.progress
+
+
+def audit_samples(auditing: Auditing) -> Iterator[Sample]:
+    journal = auditing.journal
+    yield "kavka_audit_events_total", ("written",), auditing.written_total
+    yield "kavka_audit_events_total", ("dropped",), 0 if journal is None else journal.dropped_total
+    yield "kavka_audit_events_waiting", (), 0 if journal is None else journal.waiting
 
 
 def quorum_samples(quorum: Quorum) -> Iterator[Sample]:

@@ -35,6 +35,7 @@ from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.addresses import Addresses, StartError, check
 from kavka_broker.runtime.admin_http import AdminHttp
+from kavka_broker.runtime.auditing import Auditing, key_of
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.quota_callback import KEY, load
 from kavka_broker.runtime.sources import Sources
@@ -83,6 +84,7 @@ class Server:
         self._timers = Timers(self._clock, asyncio.get_running_loop())
         self._addresses = Addresses(config, self._clock, self._timers, world.acceptor, Turns(world.work_ns))
         self._logs_are_loaded = False
+        self._auditing: Auditing | None = None
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -154,6 +156,9 @@ class Server:
         wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash, callback)
         self.node = node = wiring.node()
         self.broker = node.broker
+        key = key_of(config)
+        if key is not None and node.broker.serving is not None:
+            self._auditing = Auditing(node.broker, key)
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
@@ -266,6 +271,9 @@ class Server:
         self._stops.append(("leadership", lambda: self._leave(broker)))
         await broker.replicas.damage_told()
         await broker.lifecycle.unfence()
+        if self._auditing is not None:
+            self._auditing.start()
+            self._stops.append(("audit", self._auditing.stop))
         watch_fence(self.health, broker.lifecycle, broker.quorum)
         self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
 
@@ -304,6 +312,7 @@ class Server:
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,
+            auditing=self._auditing,
             dashboards=self.config["kavka.metrics.names"],
         )
 

@@ -11,6 +11,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import Throttle
+from kavka_broker.runtime.auditing import Auditing
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.health import Health
 from kavka_broker.runtime.loop_use import LoopUse
@@ -44,5 +45,6 @@ class Sources:
     client_metrics: ClientMetrics | None
     throttles: Mapping[str, Throttle]  # of replication, by kind
     failed_assertions_total: int  # before this process
+    auditing: Auditing | None = None
     dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)
     loop_use: LoopUse = field(default_factory=LoopUse)

@@ -132,6 +132,8 @@ def of_administrators(topic_id: bytes) -> dict[str, tuple[Message, int]]:
             {"entity": [{"entity_type": "user", "entity_name": "a"}], "ops": [
                 {"key": "producer_byte_rate", "value": 5.0}]}]), 1),
         "describe credentials": (of("describe_user_scram_credentials", users=[{"name": "u"}]), 0),
+        "alter credentials": (of("alter_user_scram_credentials", deletions=[], upsertions=[
+            {"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}]), 0),
         "describe quorum": (of("describe_quorum", topics=[
             {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]), 1),
         "update features": (of("update_features", timeout_ms=1000, feature_updates=[

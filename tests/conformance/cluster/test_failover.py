@@ -37,7 +37,7 @@ def test_a_killed_leader_of_partitions(tmp_path: Path, shape: str) -> None:
         survive(nodes, lambda: busiest(admin, nodes.broker_ids), is_back=lambda: is_whole(admin))
 
 
-def test_a_killed_active_controller(tmp_path: Path) -> None:
+def test_a_cluster_survives_the_death_of_its_active_controller(tmp_path: Path) -> None:
     with cluster(tmp_path) as nodes:
         admin = create_topic(nodes)
         survive(nodes, lambda: active_controller(nodes), is_back=lambda: is_whole(admin))

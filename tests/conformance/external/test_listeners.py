@@ -99,7 +99,7 @@ def test_a_certificate_of_ours_that_is_missing(secured: Secured) -> None:
     assert (error.reason, "clientSecret" in str(error)) == ("NotTrusted", True)
 
 
-def test_what_is_no_certificate(secured: Secured) -> None:
+def test_a_secret_that_is_no_certificate_is_a_bad_secret(secured: Secured) -> None:
     assert refused(secured.address("TLS"), replace(tls(secured), authority="x")).reason == "BadSecret"
     assert refused(secured.address("MUTUAL"), replace(mutual(secured), key="x")).reason == "BadSecret"
 

@@ -276,7 +276,7 @@ def test_a_follower_is_told_where_the_logs_part(facts: Facts) -> None:
     assert facts.end_offset <= partition.diverging_epoch.end_offset < 1 << 40
 
 
-def test_it_leads_as_before(facts: Facts) -> None:
+def test_the_controller_leads_as_before(facts: Facts) -> None:
     answer = answered(facts, describe(TOPIC, 0))
     (partition,) = answer.topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch) == (1, facts.epoch)

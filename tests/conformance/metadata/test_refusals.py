@@ -185,7 +185,9 @@ def test_altering_a_quota(server: Server, parts: Parts, key: str, limit: float, 
         ([], E.NONE),
     ],
 )
-def test_filtering_quotas(server: Server, components: list[tuple[str, int, str | None]], code: ErrorCode) -> None:
+def test_filters_of_quotas_are_answered_alike(
+    server: Server, components: list[tuple[str, int, str | None]], code: ErrorCode
+) -> None:
     request = DescribeClientQuotasRequest([ComponentData(*component) for component in components])
     answer = ask(server.address, request, DescribeClientQuotasResponse)
     assert ErrorCode(answer.error_code) is code
@@ -252,7 +254,7 @@ def test_altering_a_config(
         (5, "x", E.INVALID_REQUEST),
     ],
 )
-def test_describing_configs(server: Server, kind: int, name: str, code: ErrorCode) -> None:
+def test_resources_of_configs_are_answered_alike(server: Server, kind: int, name: str, code: ErrorCode) -> None:
     request = DescribeConfigsRequest([DescribeConfigsResource(kind, name, None)])
     (result,) = ask(server.address, request, DescribeConfigsResponse).results
     assert ErrorCode(result.error_code) is code
@@ -270,7 +272,7 @@ def test_describing_configs(server: Server, kind: int, name: str, code: ErrorCod
         (MetadataRequestTopic(name="__cluster_metadata"), E.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_metadata(server: Server, wanted: MetadataRequestTopic, code: ErrorCode) -> None:
+def test_names_of_topics_are_answered_alike(server: Server, wanted: MetadataRequestTopic, code: ErrorCode) -> None:
     (found,) = ask(server.address, MetadataRequest([wanted], False), MetadataResponse).topics
     assert ErrorCode(found.error_code) is code
 

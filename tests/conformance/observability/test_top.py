@@ -135,7 +135,7 @@ def test_the_screen_shows_a_real_broker(both: Both, pages: str) -> None:
     assert not any("not told" in line for line in lines if "produce" in line), lines
 
 
-def test_both_are_explained_alike(both: Both, pages: str) -> None:
+def test_the_quotas_of_kavka_and_kafka_are_explained_alike(both: Both, pages: str) -> None:
     ours, theirs = (run("explain", "quota", "--bootstrap", server.bootstrap, "--client-id", "etl") for server in both)
     assert ours[0] == theirs[0] == 0
     assert ours[1].replace(both.kavka.bootstrap, both.kafka.bootstrap) == theirs[1]

@@ -1,13 +1,14 @@
 """Logins over raw frames, in order and out of order: Kavka and Apache Kafka answer with the same codes, or close."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.security.test_plain import PASSWORDS, settings
-from tests.support.servers import free_port, start_apache_kafka, start_kavka
+from tests.support.servers import Server, free_port, start_apache_kafka, start_kavka
 from tests.support.wire import Connection
 
 pytestmark = pytest.mark.java
@@ -79,8 +80,9 @@ SEQUENCES: dict[str, Sequence[Step]] = {
 def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
     """The ports on which Kavka and Apache Kafka ask who their clients are."""
     found = [free_port(), free_port()]
+    starts: list[Callable[[Path, dict[str, str]], Server]] = [start_kavka, start_apache_kafka]
     with ExitStack() as stack:
-        for start, port in zip((start_kavka, start_apache_kafka), found, strict=True):
+        for start, port in zip(starts, found, strict=True):
             server = start(tmp_path_factory.mktemp("logins"), settings(free_port(), port, free_port()))
             stack.callback(server.kill)
         yield found
@@ -112,6 +114,6 @@ def code_of(step: Step, answer: bytes) -> object:
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
-def test_both_say_the_same(ports: list[int], sequence: str) -> None:
+def test_a_sequence_of_frames_gets_the_same_answers_from_both(ports: list[int], sequence: str) -> None:
     kavka, kafka = (played(port, SEQUENCES[sequence]) for port in ports)
     assert kavka == kafka

@@ -116,7 +116,7 @@ def test_batches_and_records(written: tuple[Path, int]) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_indexes(written: tuple[Path, int], suffix: str) -> None:
+def test_kafka_finds_no_fault_with_the_indexes(written: tuple[Path, int], suffix: str) -> None:
     text = dump("--files", files(written[0], suffix))
     assert text.count("Dumping") == len(list(written[0].glob("*.log")))
     assert "Mismatches" not in text
@@ -130,14 +130,14 @@ def test_indexes_are_sane(written: tuple[Path, int]) -> None:
     assert text.count("passed sanity check") == len(list(written[0].glob("*.index")))
 
 
-def test_transaction_index(written: tuple[Path, int]) -> None:
+def test_kafka_reads_the_transaction_index(written: tuple[Path, int]) -> None:
     text = dump("--files", files(written[0], ".txnindex"))
     first = (ABORTED_AFTER + 1) * RECORDS * 2
     entry = f"producerId: {ABORTED_ID} firstOffset: {first} lastOffset: {first + RECORDS} lastStableOffset: {RECORDS}"
     assert [line for line in text.splitlines() if "producerId" in line] == [f"version: 0 {entry}"]
 
 
-def test_producer_snapshots(written: tuple[Path, int]) -> None:
+def test_kafka_reads_the_snapshots_of_producers(written: tuple[Path, int]) -> None:
     newest = max(written[0].glob("*.snapshot"))
     text = dump("--files", str(newest))
     assert f"producerId: {PRODUCER_ID} producerEpoch: 1 coordinatorEpoch: 9" in text

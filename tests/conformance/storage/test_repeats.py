@@ -88,7 +88,7 @@ def trimmed(server: Server, topic: str, named: tuple[int, ...]) -> list[Told]:
 
 
 @pytest.mark.parametrize(("topic", "named"), [("t", TOGETHER), ("u", APART)])
-def test_what_is_named_twice(both: Both, topic: str, named: tuple[int, ...]) -> None:
+def test_a_partition_named_twice_is_answered_alike(both: Both, topic: str, named: tuple[int, ...]) -> None:
     for verb in (produced, listed, trimmed):
         ours, theirs = (verb(server, topic, named) for server in both)
         assert ours == theirs, verb.__name__

@@ -81,7 +81,7 @@ def kafka(tmp_path: Path) -> Server:
 
 
 @pytest.mark.parametrize("stop", [Server.stop, Server.kill], ids=["stopped", "killed"])
-def test_back_and_forth(kafka: Server, stop: Callable[[Server], int]) -> None:
+def test_one_directory_serves_kafka_and_kavka_in_turn(kafka: Server, stop: Callable[[Server], int]) -> None:
     try:
         count = 0
         for codec in CODECS:

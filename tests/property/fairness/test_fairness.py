@@ -148,3 +148,24 @@ def test_who_waits_no_more_gets_no_turn() -> None:
     assert queue.take() == (flow, ("one", 1))
     assert queue.take() is None
     assert len(queue) == 0
+
+
+def test_a_flow_stays_as_long_as_one_of_its_connections() -> None:
+    queue: FairQueue[Waiter] = FairQueue()
+    flow = queue.join("alice", "one")
+    assert queue.join("alice", "one") is flow
+    queue.charge(queue.join("alice", "greedy"), 100 * CREDIT_NS)
+    queue.leave(flow)
+    assert queue.find("alice", "one") is flow
+    queue.leave(flow)
+    assert queue.find("alice", "one") is None
+
+
+def test_who_has_had_as_little_as_the_first_that_waits_goes_before_it() -> None:
+    queue: FairQueue[Waiter] = FairQueue()
+    first, second, greedy = (queue.join("alice", name) for name in ("first", "second", "greedy"))
+    queue.wait(first, ("first", 0))
+    queue.charge(greedy, 5 * QUANTUM_NS)
+    assert queue.goes_first(second)
+    assert not queue.goes_first(greedy)
+    assert not queue.goes_first(first), "it waits already"

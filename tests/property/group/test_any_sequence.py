@@ -96,7 +96,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, min_size=20, max_size=40))
-def test_any_sequence(steps: list[Step]) -> None:
+def test_any_sequence_of_requests_keeps_the_rules_of_groups(steps: list[Step]) -> None:
     world, told = World(SETTINGS), Told()
     for step in steps:
         if step is restart:

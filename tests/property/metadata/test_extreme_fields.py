@@ -215,7 +215,7 @@ async def until_it_leads(inside: InProcess) -> None:
     await until(lambda: leads_again(inside))
 
 
-def test_extreme_fields(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_with_extreme_fields_is_answered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     settings = {"controller.quorum.election.timeout.ms": "20", "controller.quorum.fetch.timeout.ms": "40"}
     unforeseen: list[Any] = []
     asked: dict[str, int] = {}

@@ -7,7 +7,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from kavka_broker.controller.snapshots import build, read
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide import acls
+from kavka_broker.core.metadata.decide import acls, credentials
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
 from kavka_broker.core.metadata.decide.producer_ids import allocate
@@ -27,6 +27,10 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.alter_user_scram_credentials_request import (
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.metadata_records import frame, unframe
 from tests.support.cluster import START_MS, introduction, uuid
@@ -147,6 +151,15 @@ class LiveRun(RuleBasedStateMachine):
     @rule(name=NAMES)
     def access_rules_are_deleted(self, name: str) -> None:
         self._decide(acls.delete(self.live.acls, [RuleFilter(1, name, 2, None, None, 1, 1)]))
+
+    @rule(user=NAMES, mechanism=st.sampled_from([1, 2, 3]), iterations=st.sampled_from([4096, 8192, 1]))
+    def passwords_are_given(self, user: str, mechanism: int, iterations: int) -> None:
+        given = ScramCredentialUpsertion(user, mechanism, iterations, b"salt", b"password of %d" % self._next())
+        self._decide(credentials.alter(self.live.credentials, [], [given]))
+
+    @rule(user=NAMES, mechanism=st.sampled_from([1, 2]))
+    def passwords_are_taken_away(self, user: str, mechanism: int) -> None:
+        self._decide(credentials.alter(self.live.credentials, [ScramCredentialDeletion(user, mechanism)], []))
 
     @rule()
     def image_is_copied(self) -> None:

@@ -25,12 +25,12 @@ plans = st.builds(
 
 @given(plan=plans)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_any_history(plan: Plan) -> None:
+def test_any_history_keeps_the_promises_of_the_quorum(plan: Plan) -> None:
     live(plan)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_end_of_elections(seed: int) -> None:
+def test_elections_without_end_keep_the_promises_of_the_quorum(seed: int) -> None:
     live(restless(seed))
 
 

@@ -26,7 +26,7 @@ CODECS = st.sampled_from(Compression)
 
 
 @given(RECORDS, CODECS, st.integers(0, 2**60))
-def test_there_and_back(records: list[Record], codec: Compression, base_offset: int) -> None:
+def test_records_are_read_as_they_were_written(records: list[Record], codec: Compression, base_offset: int) -> None:
     batch = build_batch(records, base_offset=base_offset, compression=codec)
     assert crc_is_valid(batch)
     found = read_records(batch)

@@ -188,7 +188,7 @@ def draw(random: Random, _: LogMachine) -> Step:
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_many_crashes(block: int) -> None:
+def test_a_log_survives_many_crashes(block: int) -> None:
     play_by_chance(block, LogMachine, range(3, 26), draw)
 
 

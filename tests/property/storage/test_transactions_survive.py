@@ -302,7 +302,7 @@ def draw(random: Random, machine: TransactionMachine) -> Step:
 
 
 @pytest.mark.parametrize("block", range(5))
-def test_many_transactions(block: int) -> None:
+def test_many_transactions_survive_crashes(block: int) -> None:
     play_by_chance(block, TransactionMachine, range(5, 41), draw)
 
 

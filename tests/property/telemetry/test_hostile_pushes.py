@@ -23,7 +23,7 @@ def read(data: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data: bytes) -> None:
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     read(data)
 
 

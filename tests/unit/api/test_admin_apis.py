@@ -189,7 +189,7 @@ def test_metadata_says_why_a_topic_could_not_be_created(tmp_path: Path) -> None:
     play(tmp_path, scenario, default_replication_factor="3")
 
 
-def test_metadata_by_id(tmp_path: Path) -> None:
+def test_metadata_is_found_by_the_id_of_a_topic(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         topic_id = await inside.create("t")
         request = MetadataRequest([MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"\7" * 16, None)])

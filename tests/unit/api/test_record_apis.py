@@ -96,7 +96,7 @@ def test_produced_records_are_fetched_in_every_version(tmp_path: Path, version: 
     play(tmp_path, scenario)
 
 
-def test_topics_by_id(tmp_path: Path) -> None:
+def test_records_are_produced_to_the_id_of_a_topic(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         topic_id = await inside.create("t")
         for known, code in ((topic_id, 0), (b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID)):
@@ -238,7 +238,7 @@ def test_a_restart_is_a_new_leader_epoch_and_the_old_one_is_fenced(tmp_path: Pat
     play(tmp_path, second)
 
 
-def test_offsets_by_time(tmp_path: Path) -> None:
+def test_offsets_are_found_by_time(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         for second in (10, 30, 20):
@@ -281,7 +281,7 @@ def test_partitions_named_twice_are_answered_once(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_delete_records(tmp_path: Path) -> None:
+def test_records_are_deleted_below_an_offset(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await inside.create("compacted", cleanup_policy="compact")

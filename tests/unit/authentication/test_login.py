@@ -9,18 +9,25 @@ from kavka_broker.core.authentication.login import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Login,
+    Proof,
     SaslSettings,
     plain_user,
 )
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from tests.unit.authentication import scripted
 
 METADATA = 3
+KEPT = scripted.kept(scripted.MECHANISM)
 USERS = {"alice": "alice-secret", "bob": "x"}
 INVALID = "Authentication failed: Invalid username or password"
 
 
-def login() -> Login:
-    return Login(SaslSettings(("PLAIN",), USERS))
+def login(*mechanisms: str) -> Login:
+    return Login(SaslSettings(mechanisms or ("PLAIN",), USERS))
+
+
+def proved(found: Login, token: bytes) -> Proof:
+    return found.authenticate(token, lambda user, number: KEPT if user == "user" else None, lambda: scripted.NONCE)
 
 
 def test_a_client_is_known_after_versions_a_handshake_and_a_token() -> None:
@@ -29,7 +36,7 @@ def test_a_client_is_known_after_versions_a_handshake_and_a_token() -> None:
     found.check(SASL_HANDSHAKE)
     found.choose("PLAIN", 1)
     found.check(SASL_AUTHENTICATE)
-    assert found.authenticate(b"\0alice\0alice-secret") == "alice"
+    assert proved(found, b"\0alice\0alice-secret") == Proof(b"", "alice")
 
 
 @pytest.mark.parametrize("api_key", [METADATA, SASL_AUTHENTICATE, 0, 1, 36, -1])
@@ -57,7 +64,7 @@ def test_tokens_come_bare_after_the_oldest_handshake() -> None:
         found.check(SASL_AUTHENTICATE)
 
 
-@pytest.mark.parametrize("mechanism", ["", "GSSAPI", "plain", "SCRAM-SHA-256"])
+@pytest.mark.parametrize("mechanism", ["", "GSSAPI", "plain", "SCRAM-SHA-256", "OAUTHBEARER"])
 def test_a_mechanism_that_is_not_served_ends_the_login(mechanism: str) -> None:
     found = login()
     with pytest.raises(BrokerError) as refused:
@@ -71,7 +78,7 @@ def test_a_token_is_tried_once_a_connection() -> None:
     found = login()
     found.choose("PLAIN", 1)
     with pytest.raises(BrokerError):
-        found.authenticate(b"\0alice\0guess")
+        proved(found, b"\0alice\0guess")
     with pytest.raises(ProtocolViolation):
         found.check(SASL_AUTHENTICATE)
 
@@ -113,6 +120,27 @@ def test_no_bytes_but_a_users_own_prove_a_user(token: bytes) -> None:
         assert token not in proofs
     else:
         assert token in proofs
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_scram_takes_two_tokens(version: int) -> None:
+    found = login("SCRAM-SHA-256")
+    found.choose("SCRAM-SHA-256", version)
+    first = proved(found, scripted.FIRST)
+    assert first == Proof(scripted.FIRST_ANSWER, None)
+    assert found.takes_bare_tokens is not version
+    assert proved(found, scripted.LAST) == Proof(scripted.LAST_ANSWER, "user")
+    with pytest.raises(ProtocolViolation, match="nothing more is expected"):
+        found.check(SASL_AUTHENTICATE)
+
+
+def test_scram_ends_with_the_first_token_that_is_wrong() -> None:
+    found = login("SCRAM-SHA-256")
+    found.choose("SCRAM-SHA-256", 1)
+    with pytest.raises(BrokerError):
+        proved(found, scripted.LAST)
+    with pytest.raises(ProtocolViolation, match="nothing more is expected"):
+        found.check(SASL_AUTHENTICATE)
 
 
 def test_settings_do_not_show_passwords() -> None:

@@ -13,6 +13,7 @@ from kavka_broker.runtime.addresses import StartError, check
 
 JAAS = f'{PLAIN_MODULE} required username="admin" password="s1" user_admin="s1" user_alice="a;= \\"b\\"";'
 KEY = "listener.name.clients.plain.sasl.jaas.config"
+SCRAM_KEY = "listener.name.clients.scram-sha-512.sasl.jaas.config"
 LISTENERS = {
     "node.id": "1",
     "process.roles": "broker,controller",
@@ -58,6 +59,16 @@ def test_a_listener_asks_as_its_keys_say_and_the_others_do_not() -> None:
     check(found)
 
 
+def test_scram_needs_no_users_in_the_configuration() -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    found = config(
+        sasl__enabled__mechanisms="SCRAM-SHA-256,SCRAM-SHA-512", **{KEY: None, SCRAM_KEY: f"{module} required;"}
+    )
+    check(found)
+    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    assert (asked.mechanisms, asked.plain_users) == (("SCRAM-SHA-256", "SCRAM-SHA-512"), {})
+
+
 def test_the_mechanisms_of_one_listener_win() -> None:
     found = config(sasl__enabled__mechanisms=None, listener__name__clients__sasl__enabled__mechanisms="PLAIN")
     check(found)
@@ -68,13 +79,14 @@ def test_the_mechanisms_of_one_listener_win() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"sasl__enabled__mechanisms": None}, 'sasl.enabled.mechanisms: "GSSAPI" is not served; write PLAIN'),
-        ({"sasl__enabled__mechanisms": "SCRAM-SHA-256"}, '"SCRAM-SHA-256" is not served'),
+        ({"sasl__enabled__mechanisms": None}, 'sasl.enabled.mechanisms: "GSSAPI" is not served; write PLAIN, SCRAM'),
+        ({"sasl__enabled__mechanisms": "SCRAM-SHA-1"}, '"SCRAM-SHA-1" is not served'),
+        ({SCRAM_KEY: 'some.Other required password="hidden";'}, "some.Other is not served; write org.apache"),
         ({KEY: None}, f"{KEY}: is missing"),
         ({KEY: 'some.Other required user_a="hidden";'}, "some.Other is not served"),
         ({KEY: f'{PLAIN_MODULE} required user_a="hidden"'}, "semicolon"),
         ({KEY: f'{PLAIN_MODULE} required username="a" password="hidden";'}, "names no user"),
-        ({"sasl.jaas.config": JAAS}, "is read from listener.name.X.plain.sasl.jaas.config"),
+        ({"sasl.jaas.config": JAAS}, "is read from listener.name.X.MECHANISM.sasl.jaas.config"),
         (
             {"listener.name.clients.plain.sasl.server.callback.handler.class": "a.B"},
             "does not do that of TLS or SASL",
@@ -98,6 +110,7 @@ def test_what_is_not_served_stops_the_start_and_shows_no_password(changed: dict[
 
 
 TLS: dict[str, str | None] = {
+    KEY: None,
     "sasl.enabled.mechanisms": None,
     "listener.security.protocol.map": "CLIENTS:SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "ssl.keystore.type": "PEM",

@@ -33,7 +33,7 @@ def test_the_first_rule_that_is_about_a_subject_gives_the_user(rules: str, user:
 
 
 @pytest.mark.parametrize("text", ["NONE", "RULE:a/b", "RULE:(/x/", "RULE:a/$1/", "DEFAULT DEFAULT", "RULE:a/b/X"])
-def test_what_is_no_rule(text: str) -> None:
+def test_a_text_that_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(RuleError):
         parse_rules(text)
 

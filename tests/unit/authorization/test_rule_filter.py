@@ -31,7 +31,7 @@ ANY = RuleFilter(ResourceType.ANY, None, PatternType.ANY, None, None, Operation.
     ],
     ids=str,
 )
-def test_selected_rules(changed: dict[str, object], selected: str) -> None:
+def test_a_filter_selects_the_rules_that_match_it(changed: dict[str, object], selected: str) -> None:
     values = {name: getattr(ANY, name) for name in RuleFilter.__slots__}
     chosen = RuleFilter(**{**values, **changed})
 

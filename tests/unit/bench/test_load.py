@@ -21,7 +21,7 @@ JAVA_CONSUMED = (
 )
 
 
-def test_rdkafka_produced() -> None:
+def test_the_line_of_what_rdkafka_produced_is_read() -> None:
     assert load.parse_rdkafka_produced(RDKAFKA_PRODUCED, 600_000) == Outcome(600_000, 1_200_000.0)
 
 
@@ -32,7 +32,7 @@ def test_rdkafka_that_lost_a_record_is_no_measure() -> None:
         load.parse_rdkafka_produced(RDKAFKA_PRODUCED.replace("0 failed", "2 failed"), 600_000)
 
 
-def test_rdkafka_consumed() -> None:
+def test_the_line_of_what_rdkafka_consumed_is_read() -> None:
     assert load.parse_rdkafka_consumed(RDKAFKA_CONSUMED, 600_000) == Outcome(600_000, 3_000_000.0)
     with pytest.raises(ClientError, match="600000 of 600001 consumed"):
         load.parse_rdkafka_consumed(RDKAFKA_CONSUMED, 600_001)

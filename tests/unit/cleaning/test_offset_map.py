@@ -8,7 +8,7 @@ import pytest
 from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, SLOTS_MIN, OffsetMap, prime_below
 
 
-def test_it_is_a_dict() -> None:
+def test_an_offset_map_keeps_what_a_dict_keeps() -> None:
     random, model = Random(1), dict[bytes, int]()
     found = OffsetMap(1 << 20, 0.9, 5_000)
     for offset in range(5_000):
@@ -42,7 +42,7 @@ def test_offset_zero_is_an_offset() -> None:
     assert (found.get(b"a"), found.get(b"b")) == (0, -1)
 
 
-def test_primes() -> None:
+def test_the_prime_below_a_number_is_found() -> None:
     assert [prime_below(number) for number in (2, 4, 11, 100, 5_592_405)] == [2, 3, 11, 97, 5_592_373]
 
 

@@ -128,7 +128,7 @@ def test_what_cannot_stand_is_refused_with_the_fix(settings: dict[str, str], wor
     assert words in refusal(**settings)
 
 
-def test_later_words_win() -> None:
+def test_a_setting_of_one_broker_wins_over_that_of_all() -> None:
     config = parse(log_retention_ms="1000")
     altered = config.altered({"log.retention.ms": "2000", "message.max.bytes": "10"}, {"log.retention.ms": "3000"})
     assert altered.log_config.retention_ms == 3000

@@ -42,13 +42,15 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("name", "value", "before", "words"), REFUSED)
-def test_refused(name: str, value: str, before: dict[str, str], words: str) -> None:
+def test_an_alteration_that_cannot_take_effect_is_refused(
+    name: str, value: str, before: dict[str, str], words: str
+) -> None:
     with pytest.raises(ConfigError, match=words):
         check_altered(name, value, {**before, name: value}, before)
 
 
 @pytest.mark.parametrize(("name", "value", "before"), ALLOWED)
-def test_allowed(name: str, value: str, before: dict[str, str]) -> None:
+def test_an_alteration_that_takes_effect_is_allowed(name: str, value: str, before: dict[str, str]) -> None:
     check_altered(name, value, {**before, name: value}, before)
 
 

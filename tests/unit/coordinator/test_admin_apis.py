@@ -33,7 +33,7 @@ from tests.unit.coordinator.calls import (
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_describe(tmp_path: Path, version: int) -> None:
+def test_a_group_is_described_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         member_id = await stable(client)
         group = await describe(client, "g", version, operations=True)
@@ -62,7 +62,7 @@ def test_describe_tells_no_assignment_while_the_group_changes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_list(tmp_path: Path, version: int) -> None:
+def test_groups_are_listed_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await stable(client, "running")
@@ -87,7 +87,7 @@ def test_list(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_delete(tmp_path: Path, version: int) -> None:
+def test_groups_are_deleted_and_their_offsets_with_them(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await stable(client, "running")
@@ -105,7 +105,7 @@ def test_delete(tmp_path: Path, version: int) -> None:
     play(tmp_path, scenario)
 
 
-def test_delete_offsets(tmp_path: Path) -> None:
+def test_offsets_of_unsubscribed_topics_are_deleted(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         await inside.create("u")

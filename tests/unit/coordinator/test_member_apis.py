@@ -82,7 +82,7 @@ def test_too_few_brokers_for_the_offsets_topic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_join(tmp_path: Path, version: int) -> None:
+def test_a_member_joins_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         await find(client, "g")
         joined = await join(client, "g", version)
@@ -96,7 +96,7 @@ def test_join(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_sync(tmp_path: Path, version: int) -> None:
+def test_a_member_gets_its_assignment_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         member_id = await stable(client)
         request = SyncGroupRequest("g", 1, member_id)
@@ -111,7 +111,7 @@ def test_sync(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_heartbeat(tmp_path: Path, version: int) -> None:
+def test_a_heartbeat_is_answered_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         member_id = await stable(client)
         for group, generation, member, error in (
@@ -128,7 +128,7 @@ def test_heartbeat(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_leave(tmp_path: Path, version: int) -> None:
+def test_a_member_leaves_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         member_id = await stable(client)
         if version < 3:

@@ -19,7 +19,7 @@ from tests.unit.coordinator.calls import commit, commit_request, committed, find
 
 
 @pytest.mark.parametrize("version", range(2, 11))
-def test_commit(tmp_path: Path, version: int) -> None:
+def test_offsets_are_committed_in_every_version(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         topic_id = await inside.create("t", 2)
         await find(client, "g")

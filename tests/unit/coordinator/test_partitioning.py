@@ -17,7 +17,7 @@ from kavka_broker.coordinator.partitioning import java_hash, partition_of
         ("\U0001f426", 1772425),  # two UTF-16 units
     ],
 )
-def test_java_hash(text: str, expected: int) -> None:
+def test_the_hash_of_a_text_is_javas(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 

@@ -20,7 +20,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 
 @pytest.mark.parametrize(("kind", "damage"), CELLS)
-def test_a_cell(kind: str, damage: str, written: Written, tmp_path: Path) -> None:
+def test_each_damage_of_each_file_ends_as_the_table_says(
+    kind: str, damage: str, written: Written, tmp_path: Path
+) -> None:
     expected = TABLE[kind][DAMAGES.index(damage)]
     home = tmp_path / "node"
     outcomes = []

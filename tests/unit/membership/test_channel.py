@@ -103,7 +103,7 @@ def test_no_leader_is_known_until_one_is_elected() -> None:
     ("node", "words"),
     [(refuse, "refused"), (says(1, ErrorCode.NOT_CONTROLLER), "does not lead")],
 )
-def test_the_time_is_over(node: Answer, words: str) -> None:
+def test_a_request_without_an_answer_in_time_is_unreachable(node: Answer, words: str) -> None:
     with pytest.raises(Unreachable, match=f"AllocateProducerIdsRequest: no controller.*{words}"):
         asyncio.run(ask(channel(FakeQuorum(), FakePeers({("one", 1): node})), timeout_ms=120))
 

@@ -110,7 +110,7 @@ def test_one_that_gives_up_does_not_end_the_doubt() -> None:
     play(scenario)
 
 
-def test_not_for_ever() -> None:
+def test_a_doubt_about_a_broker_ends() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost("b", 2)
         assert DOUBT_MS_MAX <= await asks_for_ms(suspected) <= DOUBT_MS_MAX + 2 * TICK_MS

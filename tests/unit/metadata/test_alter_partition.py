@@ -60,7 +60,9 @@ def test_a_stale_leader_broker_is_refused_altogether() -> None:
         ((1,), {"recovery_state": 7}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_refusals(isr: tuple[int, ...], wrong: dict[str, int], code: ErrorCode) -> None:
+def test_a_change_of_the_isr_that_may_not_be_is_refused(
+    isr: tuple[int, ...], wrong: dict[str, int], code: ErrorCode
+) -> None:
     metadata = replicated(1, 2, 3, others=(4,))
     # Epochs above zero, so that there are older ones: 2 leads for a while, then 1 again.
     enact(metadata, leave(metadata, 1))

@@ -13,9 +13,15 @@ from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
+from kavka_broker.protocol.messages.metadata.register_controller_record import RegisterControllerRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 
 TOPIC = 2
 A, B = b"a" * 16, b"b" * 16
@@ -146,3 +152,18 @@ def test_to_copy_more_topics_takes_no_more_calls() -> None:
         return calls_of(image.copy)
 
     assert copying(100) == copying(10)
+
+
+def test_a_copy_has_the_controllers_credentials_and_tokens_too() -> None:
+    controller = RegisterControllerRecord(controller_id=7, incarnation_id=b"i" * 16)
+    token = DelegationTokenRecord(token_id="t", owner="User:a")
+    image = image_of(controller, UserScramCredentialRecord("alice", 1, b"salt", b"stored", b"server", 4096), token)
+    copy = image.copy()
+    assert list(copy.records()) == list(image.records())
+    assert copy == image
+    assert {RegisterControllerRecord, UserScramCredentialRecord, DelegationTokenRecord} <= set(
+        map(type, copy.records())
+    )
+    copy.replay(RemoveUserScramCredentialRecord("alice", 1))
+    assert copy != image
+    assert (copy.credentials == image.credentials, image.credentials == object()) == (False, False)

@@ -160,7 +160,7 @@ def test_a_level_is_raised_and_lowered() -> None:
         (UpdateFeature("transaction.version", 2), "broker 3 supports 0 to 1"),
     ],
 )
-def test_levels_that_cannot_be(command: UpdateFeature, problem: str) -> None:
+def test_a_feature_level_that_cannot_be_is_refused(command: UpdateFeature, problem: str) -> None:
     metadata = cluster(1, 3)
     metadata.replay(FeatureLevelRecord("share.version", 1))
     metadata.replay(FeatureLevelRecord(METADATA_VERSION, 30))

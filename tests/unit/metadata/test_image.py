@@ -162,7 +162,7 @@ def test_records_that_no_broker_acts_on_are_kept_whole() -> None:
     credential = UserScramCredentialRecord("bob", 1, b"salt", b"stored", b"server", 4096)
     metadata.replay(credential)
     assert list(metadata.records()) == [credential]
-    assert metadata.kept.scram_users() == {"bob": [(1, 4096)]}
+    assert metadata.credentials.iterations() == {"bob": {1: 4096}}
     metadata.replay(RemoveUserScramCredentialRecord("bob", 1))
     assert not list(metadata.records())
 

@@ -88,7 +88,7 @@ def test_another_reassignment_takes_the_place_of_one_under_way() -> None:
     assert (after.replicas, after.adding, after.removing) == ((4, 1, 2), (4,), (2,))
 
 
-def test_to_cancel_goes_back() -> None:
+def test_a_cancelled_reassignment_goes_back_to_the_former_replicas() -> None:
     metadata = replicated(1, 2, others=(3, 4))
     before = state(metadata)
     moved(metadata, 3, 4)
@@ -200,7 +200,7 @@ def test_to_cancel_loses_records_where_the_topic_allows_it() -> None:
 
 
 @pytest.mark.parametrize("replicas", [(), (1, 1), (1, 9)])
-def test_assignments_that_cannot_be(replicas: tuple[int, ...]) -> None:
+def test_replicas_that_cannot_be_are_refused(replicas: tuple[int, ...]) -> None:
     metadata = replicated(1, 2)
     assert moved(metadata, *replicas) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 

@@ -271,7 +271,7 @@ def test_a_question_that_nobody_waits_for_any_more_ends_no_connection() -> None:
     asyncio.run(scenario())
 
 
-def test_nobody_listens() -> None:
+def test_a_node_that_nobody_answers_for_is_unreachable() -> None:
     async def scenario() -> None:
         peer = Outbound().to("127.0.0.1", closed_port(), client_id="n")
         with pytest.raises(Unreachable) as raised:

@@ -28,7 +28,7 @@ def code_of(states: ProducerStates, epoch: int, sequence: int, producer_id: int 
 
 
 @pytest.mark.parametrize(("count", "then"), [(1, 0), (2, 1), (SEQUENCE_MAX, SEQUENCE_MAX - 1)])
-def test_sequences_wrap(count: int, then: int) -> None:
+def test_the_sequence_after_the_largest_is_0(count: int, then: int) -> None:
     assert next_sequence(SEQUENCE_MAX, count) == then
 
 

@@ -36,7 +36,7 @@ COLUMN = 40
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.txt")), ids=lambda path: path.stem)
-def test_scenario(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_scenario_of_partitions_goes_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
     written = path.read_text()
     happened = asyncio.run(play(written))
     if request.config.getoption("--rewrite"):

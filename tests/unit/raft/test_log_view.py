@@ -43,7 +43,9 @@ EMPTIED = log(snapshot=SnapshotId(5, 1))
         (EMPTIED, 6, 1, Diverges(1, 5)),
     ],
 )
-def test_standing(leader: MemoryLog, offset: int, epoch: int, expected: Standing) -> None:
+def test_an_offset_and_epoch_stand_or_diverge_in_the_log(
+    leader: MemoryLog, offset: int, epoch: int, expected: Standing
+) -> None:
     assert standing(leader, offset, epoch) == expected
 
 
@@ -95,6 +97,18 @@ def test_a_majority_has_the_records_of_the_leader_and_enough_voters() -> None:
     assert replicas.committed(three, 1, 10) == 10
     # A leader that was removed has no vote.
     assert replicas.committed(voters(2, 3), 1, 99) == 7
+
+
+def test_a_voter_named_without_a_directory_is_known_by_its_id_and_its_last_fetch() -> None:
+    replicas = Replicas(start_ms=0)
+    nameless = Voter(2, bytes(16), ())
+    assert replicas.of(nameless) is None
+    replicas.fetched((2, b"a" * 16), 3, 9, 5)
+    replicas.fetched((2, b"b" * 16), 7, 9, 8)
+    replicas.fetched((3, b"c" * 16), 9, 9, 9)
+    found = replicas.of(nameless)
+    assert found is not None
+    assert (found.directory_id, found.end_offset) == (b"b" * 16, 7)
 
 
 def test_a_majority_that_was_heard() -> None:

@@ -48,7 +48,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts" / "raft"
 
 
 @pytest.mark.parametrize("path", sorted(SCRIPTS.glob("*.txt")), ids=lambda path: path.stem)
-def test_scenario(path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_scenario_of_the_quorum_goes_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
     written = path.read_text()
     happened = play(written)
     if request.config.getoption("--rewrite"):

@@ -56,7 +56,7 @@ def test_all_fields_of_a_header() -> None:
     assert read_extent(batch) == (5, 7, len(batch))
 
 
-def test_sequences_wrap() -> None:
+def test_the_last_sequence_of_a_batch_wraps_to_0() -> None:
     batch = build_batch([(None, b"")] * 3, producer_id=1, producer_epoch=0, base_sequence=2**31 - 2)
     assert read_header(batch).last_sequence == 0
 

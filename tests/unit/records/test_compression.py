@@ -14,7 +14,7 @@ CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 
 @pytest.mark.parametrize("codec", Compression)
 @pytest.mark.parametrize("data", [b"", b"x", DATA], ids=["empty", "one", "many"])
-def test_round_trip(codec: Compression, data: bytes) -> None:
+def test_each_codec_gives_back_what_it_compressed(codec: Compression, data: bytes) -> None:
     assert bytes(decompress(codec, compress(codec, data))) == data
 
 
@@ -38,7 +38,7 @@ def test_a_cut_stream_is_a_violation(codec: Compression) -> None:
         decompress(codec, compress(codec, DATA)[:-5])
 
 
-def test_unknown_codec() -> None:
+def test_an_unknown_codec_is_a_violation() -> None:
     with pytest.raises(ProtocolViolation, match="codec 5"):
         decompress(5, b"")
 

@@ -187,7 +187,7 @@ def test_steps_do_not_run_out_where_they_have_no_bound() -> None:
 
 @given(st.binary(max_size=60), st.integers(1, 6))
 @settings(max_examples=500)
-def test_any_bytes(data: bytes, count: int) -> None:
+def test_any_bytes_are_judged_as_the_slow_way_judges_them(data: bytes, count: int) -> None:
     assert verdict(data, count) == slow_verdict(data, count)
 
 
@@ -197,7 +197,7 @@ def test_a_varint_that_never_ends_is_none() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(100, 100), (50, 150)], ids=["one size", "many sizes"])
-def test_many_records(sizes: tuple[int, int]) -> None:
+def test_a_batch_of_many_records_is_judged_whole(sizes: tuple[int, int]) -> None:
     draw = random.Random(1)
     records = [Record(i, BASE_MS + i // 7, b"k%d" % i, bytes(draw.randint(*sizes))) for i in range(9000)]
     assert verdict(body_of(records), 9000) == (0, 8999 // 7)

@@ -103,7 +103,7 @@ def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions)
         (1, 1, False, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
     ],
 )
-def test_disagreement_is_told(
+def test_a_session_that_the_client_knows_otherwise_is_refused(
     sessions: FetchSessions, session_id: int, epoch: int, uses_ids: bool, code: ErrorCode
 ) -> None:
     entered(sessions, request(0, 0, 0), True, 0)

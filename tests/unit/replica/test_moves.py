@@ -165,7 +165,7 @@ def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(t
     asyncio.run(scenario())
 
 
-def test_what_cannot_be_moved(tmp_path: Path) -> None:
+def test_a_replica_that_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             client = await inside.connect()

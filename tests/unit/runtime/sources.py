@@ -134,6 +134,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "turns": turns(),
         "cleaner": cleaner_over(logs),
         "client_metrics": pushed(),
+        "auditing": SimpleNamespace(written_total=9, journal=SimpleNamespace(dropped_total=2, waiting=4)),
         "throttles": throttles(),
         "failed_assertions_total": 2,
     }

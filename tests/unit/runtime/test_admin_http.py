@@ -157,7 +157,7 @@ def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyP
     ("address", "parsed"),
     [("127.0.0.1:9644", ("127.0.0.1", 9644)), ("[::1]:9644", ("::1", 9644)), (":9644", ("", 9644))],
 )
-def test_addresses(address: str, parsed: tuple[str, int]) -> None:
+def test_an_address_of_the_admin_listener_is_read(address: str, parsed: tuple[str, int]) -> None:
     assert parse_address(address) == parsed
 
 

@@ -38,7 +38,7 @@ def test_a_controller_alone_has_no_sets() -> None:
     assert (counts.isr_shrinks, counts.elections) == (0, 1)
 
 
-def test_elections() -> None:
+def test_elections_are_counted_clean_and_unclean() -> None:
     clean, unclean = PartitionChangeRecord(0, TOPIC, leader=2), PartitionChangeRecord(0, TOPIC, leader=2)
     unclean.leader_recovery_state = 1
     nobody = PartitionChangeRecord(0, TOPIC, leader=-1)

@@ -23,7 +23,7 @@ def stream() -> Iterator[io.StringIO]:
     logging.getLogger("kavka").setLevel(logging.NOTSET)
 
 
-def test_a_line_for_people(stream: io.StringIO) -> None:
+def test_a_log_line_for_people_says_what_when_and_of_what(stream: io.StringIO) -> None:
     install(stream, "text", "info")
 
     get("replica").info("partition.truncated", topic="orders", partition=3, reason="epoch 4 ended")

@@ -228,6 +228,14 @@ def test_what_clients_have_pushed_is_shown() -> None:
     assert value(found, "kavka_telemetry_forwarded_total", result="dropped") == 0
 
 
+def test_the_audit_trail_tells_what_it_has_written_and_dropped() -> None:
+    found = scrape(sources())
+
+    assert value(found, "kavka_audit_events_total", result="written") == 9
+    assert value(found, "kavka_audit_events_total", result="dropped") == 2
+    assert value(found, "kavka_audit_events_waiting") == 4
+
+
 def test_the_log_cleaner_tells_what_it_has_done() -> None:
     found = scrape(sources())
 

@@ -77,11 +77,11 @@ def test_offset_and_epoch_are_written_into_the_buffer_that_was_handed_in() -> No
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_refused_from_clients(what: str, batch: bytearray, code: ErrorCode) -> None:
+def test_a_batch_that_no_client_may_send_is_refused(what: str, batch: bytearray, code: ErrorCode) -> None:
     assert refusal(open_log(), batch) == code
 
 
-def test_size_limits() -> None:
+def test_a_batch_above_max_message_bytes_is_refused() -> None:
     batch = build_batch([(None, bytes(500))], timestamp_ms=NOW_MS)
     size = len(batch)
     assert refusal(open_log(config=config(max_message_bytes=size)), batch) == ErrorCode.NONE

@@ -147,7 +147,9 @@ def test_a_log_that_cannot_be_read_takes_no_other_along(harm: Callable[[SimDisk]
 @pytest.mark.parametrize(
     "problem", [ValueError("no such position"), BrokerError(ErrorCode.CORRUPT_MESSAGE), ProtocolViolation("torn")]
 )
-def test_whatever_its_bytes_say(problem: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_be_read_is_left_out_whatever_the_error_is(
+    problem: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     disk = formatted()
     manager = start(disk)
     for topic in ("bad", "good"):

@@ -108,7 +108,7 @@ def test_another_log_of_the_same_layout_is_found_by_its_snapshot(other_count: in
     assert opened(disk).is_foreign
 
 
-def test_an_older_segment_too() -> None:
+def test_an_older_segment_of_another_log_is_found() -> None:
     disk = two_topics(ids=(7, 7))
     name = sorted(name for name in disk.names("/data/t-0") if name.endswith(LOG))[1]
     put(disk, f"/data/u-0/{name}", f"/data/t-0/{name}")

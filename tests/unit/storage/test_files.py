@@ -51,7 +51,7 @@ def test_directories_of_partitions(directory: str, name: tuple[str, int] | None)
     assert parse_partition(directory) == name
 
 
-def test_offset_files() -> None:
+def test_files_are_named_by_their_base_offset() -> None:
     assert offset_file(368769, ".log") == "00000000000000368769.log"
     assert parse_offset_file("00000000000000368769.timeindex") == (368769, ".timeindex")
     for other in (
@@ -120,7 +120,7 @@ def test_a_file_whose_epochs_begin_in_another_order_is_not_believed(start_offset
         checkpoints.read_epochs(disk, FILE)
 
 
-def test_partition_metadata() -> None:
+def test_partition_metadata_is_written_as_kafka_writes_it() -> None:
     disk = new_disk()
     partition_metadata.write(disk, "/data", META.directory_id)
     assert disk.read_file("/data/partition.metadata") == b"version: 0\ntopic_id: 8pQhXzKfQ0mZJ6m3oY3c1A\n"
@@ -153,7 +153,7 @@ def test_partition_metadata_that_is_no_such_file_names_nobody(text: bytes) -> No
     assert partition_metadata.read(disk, "/data") == ZERO
 
 
-def test_meta_properties() -> None:
+def test_meta_properties_are_written_as_kafka_writes_them() -> None:
     disk = new_disk()
     write_meta_properties(disk, "/data", META)
     assert disk.read_file("/data/meta.properties").decode().splitlines() == [

@@ -150,7 +150,7 @@ def test_a_log_is_cut_on_a_real_full_disk_while_somebody_is_sent_its_end(small_d
 
 
 @pytest.mark.root
-def test_a_real_full_disk(small_disk: Path) -> None:
+def test_a_log_on_a_real_full_disk_refuses_and_recovers(small_disk: Path) -> None:
     directory = small_disk / "t-0"
     log = recovery.open_log(RealDisk(), str(directory), LogConfig(), now_ms=NOW_MS)
     ballast = small_disk / "ballast"

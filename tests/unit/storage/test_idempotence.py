@@ -74,7 +74,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
     assert refused(log, 0, epoch=1) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_sequences_wrap() -> None:
+def test_a_producer_goes_on_at_sequence_0_after_the_largest() -> None:
     log = open_log()
     send(log, SEQUENCE_MAX - 1, 2)
     send(log, 0)

@@ -21,7 +21,7 @@ ENTRIES = [(2, 10), (3, 20), (7, 30)]
         (8, (-1, -1)),
     ],
 )
-def test_end_offset(epoch: int, end: tuple[int, int]) -> None:
+def test_the_end_offset_of_an_epoch_is_where_the_next_begins(epoch: int, end: tuple[int, int]) -> None:
     assert LeaderEpochs(ENTRIES).end_offset(epoch, 44) == end
 
 
@@ -31,7 +31,7 @@ def test_nothing_is_known_of_an_empty_log() -> None:
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(9, -1), (10, 2), (19, 2), (20, 3), (29, 3), (30, 7), (99, 7)])
-def test_epoch_at(offset: int, epoch: int) -> None:
+def test_the_epoch_at_an_offset_is_found(offset: int, epoch: int) -> None:
     assert LeaderEpochs(ENTRIES).epoch_at(offset) == epoch
 
 

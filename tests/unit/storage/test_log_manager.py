@@ -37,7 +37,7 @@ def names(manager: LogManager) -> list[str]:
     return sorted(str(one.name) for one in manager)
 
 
-def test_create_get_and_load() -> None:
+def test_a_created_log_is_found_and_loaded_by_the_next_start() -> None:
     disk = formatted()
     manager = start(disk)
     log = manager.create("orders", 0, ID, SMALL)
@@ -54,7 +54,7 @@ def test_create_get_and_load() -> None:
     assert manager.cluster_id == "cluster"
 
 
-def test_progress_is_told() -> None:
+def test_the_progress_of_loading_is_told() -> None:
     disk = formatted()
     manager = start(disk)
     for partition in range(5):
@@ -229,7 +229,7 @@ def test_rolled_segments_are_flushed_and_what_is_older_than_flush_ms() -> None:
     assert [one.recovery_point for one in (rolled, late, idle)] == [6, 1, 0]
 
 
-def test_retain() -> None:
+def test_retention_deletes_segments_and_forgets_silent_producers() -> None:
     manager = start(formatted())
     old = manager.create("old", 0, ID, config(retention_ms=10))
     fill(old, 6)

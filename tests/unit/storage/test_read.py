@@ -77,7 +77,7 @@ def test_a_reader_at_the_end_goes_on_after_a_roll() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 11])
-def test_out_of_range(offset: int) -> None:
+def test_a_read_outside_the_log_is_out_of_range(offset: int) -> None:
     with pytest.raises(BrokerError) as caught:
         filled().read(offset, 100)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -117,7 +117,7 @@ def test_a_hole_at_the_end_of_a_segment() -> None:
     assert offsets(log.read(2, 9999)) == [5]
 
 
-def test_by_time() -> None:
+def test_an_offset_is_found_by_time() -> None:
     log = filled(20)
     assert found_at(log, NOW_MS) == (0, NOW_MS, 0)
     assert found_at(log, 0) == (0, NOW_MS, 0)

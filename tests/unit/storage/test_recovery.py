@@ -176,7 +176,7 @@ def test_a_log_that_ends_below_its_start_starts_anew() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)
 
 
-def test_the_start_is_kept() -> None:
+def test_the_log_start_offset_is_kept_over_a_restart() -> None:
     disk, found = written()
     log = open_log(disk, log_start_offset=7)
     assert values(log) == found[7:]

@@ -16,7 +16,7 @@ def bases(log: Log) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
-def test_by_size() -> None:
+def test_a_segment_is_rolled_by_its_size() -> None:
     log = open_log()
     fill(log, 11)
     assert bases(log) == [0, 5, 10]

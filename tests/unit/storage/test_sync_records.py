@@ -26,7 +26,7 @@ def test_an_append_wants_a_sync_and_does_none() -> None:
     assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (5, False, 5)
 
 
-def test_without_it_nothing_waits() -> None:
+def test_nothing_waits_for_a_sync_without_flush_messages() -> None:
     log = open_log()
     fill(log, 3)
     assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (0, False, 3)

@@ -6,7 +6,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.unit.storage.support import NOW_MS, append, fill, new_disk, open_log, values, youngest
 
 
-def test_inside_the_active_segment() -> None:
+def test_a_cut_inside_the_active_segment_keeps_the_others() -> None:
     log = open_log()
     fill(log, 12)
     assert log.truncate_to(11)
@@ -15,7 +15,7 @@ def test_inside_the_active_segment() -> None:
     assert values(log)[10:] == [b"10" + b"x" * 100, b"new"]
 
 
-def test_across_segments() -> None:
+def test_a_cut_across_segments_drops_those_behind_it() -> None:
     log = open_log()
     fill(log, 12)
     assert log.truncate_to(7)
@@ -42,7 +42,7 @@ def test_below_the_start_within_its_batch() -> None:
     assert values(log) == [b"new"]
 
 
-def test_nothing_to_do() -> None:
+def test_a_cut_at_the_end_or_beyond_changes_nothing() -> None:
     log = open_log()
     fill(log, 3)
     assert not log.truncate_to(3)
@@ -50,7 +50,7 @@ def test_nothing_to_do() -> None:
     assert log.log_end_offset == 3
 
 
-def test_everything() -> None:
+def test_a_cut_at_0_leaves_an_empty_log() -> None:
     log = open_log()
     fill(log, 12)
     assert log.truncate_to(0)
@@ -127,7 +127,7 @@ def test_a_flush_that_began_before_a_truncation_promises_nothing() -> None:
     assert log.recovery_point <= 2
 
 
-def test_advance_start() -> None:
+def test_the_start_of_a_log_moves_forward_only() -> None:
     log = open_log()
     fill(log, 12)
     assert log.advance_start(6)

@@ -33,6 +33,12 @@ def test_histograms_are_two_flows() -> None:
     assert read(histogram("h", 7, 2.5)) == [("h.count", Kind.DELTA, 7.0), ("h.sum", Kind.DELTA, 2.5)]
 
 
+def test_a_flow_of_nothing_counts_and_one_that_falls_does_not() -> None:
+    pushed = decode(metrics(flow("none", 0), flow("some", 0.5), flow("falls", -0.5)))
+    assert [point[:3] for point in pushed.points] == [("none", Kind.DELTA, 0.0), ("some", Kind.DELTA, 0.5)]
+    assert pushed.omitted == 1
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_left_out(value: float) -> None:
     pushed = decode(metrics(gauge("g", value), flow("f", value)))
@@ -53,7 +59,7 @@ def test_attributes_tell_points_apart() -> None:
     assert first.identity != second.identity
 
 
-def test_nothing_is_nothing() -> None:
+def test_an_empty_push_has_no_points() -> None:
     assert decode(b"").points == []
     assert decode(metrics()).points == []
 

@@ -67,7 +67,7 @@ def test_an_id_says_what_is_asked_and_of_whom() -> None:
         ({"match": "client_id=(?=a)"}, ErrorCode.INVALID_CONFIG),
     ],
 )
-def test_what_is_refused(values: dict[str, str], code: ErrorCode) -> None:
+def test_a_subscription_that_cannot_be_is_refused(values: dict[str, str], code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refusal:
         subscription("one", values)
     assert refusal.value.code is code

@@ -42,7 +42,7 @@ def test_who_raises_without_a_word() -> None:
     assert not list(silent(ast.parse(said)))
 
 
-def test_what_is_counted() -> None:
+def test_files_functions_and_assertions_are_counted() -> None:
     measures = Measures()
     measures.add(SOURCE)
     assert measures.files == [25]
@@ -76,7 +76,7 @@ def test_what_has_no_body_is_no_function() -> None:
         ),
     ],
 )
-def test_raised(body: str, errors: list[str]) -> None:
+def test_errors_that_leave_a_function_are_found(body: str, errors: list[str]) -> None:
     function = ast.parse(f"def outer(x, problem):\n    {body}").body[0]
     assert isinstance(function, ast.FunctionDef)
     assert list(raised(function)) == errors
@@ -93,11 +93,11 @@ def test_raised(body: str, errors: list[str]) -> None:
         ("bench/large.py", None),
     ],
 )
-def test_rooms(path: str, room: str | None) -> None:
+def test_a_file_has_the_room_of_its_folder(path: str, room: str | None) -> None:
     assert room_of(path) == room
 
 
-def test_spread() -> None:
+def test_the_spread_is_median_ninetieth_and_longest() -> None:
     assert spread(range(1, 101)) == "50 / 91 / 100"
     assert spread([]) == "-"
 

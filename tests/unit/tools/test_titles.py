@@ -21,12 +21,12 @@ def commit(root: Path, *titles: str) -> None:
 
 
 @pytest.mark.parametrize("title", [GOOD, "x y " + "z" * (TITLE_MAX - 4), "Docs: what a stop leaves behind"])
-def test_good_titles(title: str) -> None:
+def test_a_good_title_has_no_problems(title: str) -> None:
     assert list(problems(title)) == []
 
 
 @pytest.mark.parametrize("title", ["Fix", "More tests", "x y " + "z" * (TITLE_MAX - 3), f"fixup! {GOOD}", f"{GOOD}."])
-def test_bad_titles(title: str) -> None:
+def test_a_bad_title_has_one_problem(title: str) -> None:
     assert len(list(problems(title))) == 1
 
 

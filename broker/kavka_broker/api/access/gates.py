@@ -15,6 +15,7 @@ from typing import Any, Final
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import with_items
 from kavka_broker.api.registry import Answer, Api
+from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -40,6 +41,7 @@ class Access:
     authorizer: Authorizer
     principal: str
     address: str
+    audit: Window | None = None
 
     def may(self, operation: Operation, resource_type: ResourceType, name: str) -> bool:
         return self.authorizer.allows(self.principal, self.address, operation, resource_type, name)
@@ -55,8 +57,10 @@ class Access:
         return self.authorizer.operations(self.principal, self.address, resource_type, name)
 
     def refusal(self, operation: Operation, resource_type: ResourceType, name: str) -> BrokerError:
-        """Return the error that says what the client lacks."""
+        """Return the error that says what the client lacks; the audit trail tells of it."""
         kind = resource_type.name.lower().replace("_", " ")
+        if self.audit is not None:
+            self.audit.denied(self.principal, self.address, operation.name, resource_type.name.lower(), name)
         words = f"{self.principal} at {self.address} may not {operation.name} the {kind} {name}"
         return BrokerError(CODES[resource_type], words)
 
@@ -72,7 +76,7 @@ def guarded(api: Api, gate: Gate | None, authorizer: Authorizer) -> Api:
     def handle(request: Message, broker: Broker, client: Client) -> Outcome:
         if client.peer is None:
             return api.handle(request, broker, client)
-        return gate(request, api, broker, client, Access(authorizer, client.principal, client.address))
+        return gate(request, api, broker, client, Access(authorizer, client.principal, client.address, broker.audit))
 
     return replace(api, handle=handle)
 

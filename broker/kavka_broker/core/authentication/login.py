@@ -3,22 +3,23 @@
 As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first (there once, here until a version is found
 that both know); then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
 or bare where the handshake was of version 0. Anything else closes the connection. PLAIN is RFC 4616, and its refusals
-are in the words of PlainSaslServer.
+are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from hmac import compare_digest
-from typing import Final
+from typing import Final, NamedTuple
 
+from kavka_broker.core.authentication import scram
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 
 API_VERSIONS: Final = 18
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
 PLAIN: Final = "PLAIN"
-SERVED_MECHANISMS: Final = (PLAIN,)
+SERVED_MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,23 @@ ALLOWED: Final = {
 }
 
 
+class Proof(NamedTuple):
+    """What has become of a token: the mechanism's answer, and the user once it is proved."""
+
+    answer: bytes
+    user: str | None
+
+
 class Login:
     """The login of a connection that is not authenticated yet."""
 
-    __slots__ = ("_stage", "settings")
+    __slots__ = ("_exchange", "_mechanism", "_stage", "settings")
 
     def __init__(self, settings: SaslSettings) -> None:
         self.settings = settings
         self._stage = Stage.HANDSHAKE
+        self._mechanism = ""
+        self._exchange: scram.Exchange | None = None  # of SCRAM, once it has begun
 
     @property
     def takes_bare_tokens(self) -> bool:
@@ -79,12 +89,22 @@ class Login:
         if mechanism not in self.settings.mechanisms:
             self._stage = Stage.FAILED
             raise BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{mechanism!r} is not served here")
-        self._stage = Stage.PROOF if version else Stage.BARE_PROOF
+        self._stage, self._mechanism = Stage.PROOF if version else Stage.BARE_PROOF, mechanism
 
-    def authenticate(self, token: bytes) -> str:
-        """The user whom a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed."""
-        self._stage = Stage.FAILED
-        return plain_user(token, self.settings.plain_users)
+    def authenticate(self, token: bytes, find: scram.Find, draw: Callable[[], str]) -> Proof:
+        """What a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed.
+
+        `find` gives what is kept of a user's password for SCRAM, `draw` a nonce.
+        """
+        stage, self._stage = self._stage, Stage.FAILED
+        if self._mechanism == PLAIN:
+            return Proof(b"", plain_user(token, self.settings.plain_users))
+        if self._exchange is None:
+            self._exchange = scram.Exchange(scram.MECHANISMS[self._mechanism], find, draw())
+        proof = Proof(*self._exchange.take(token))
+        if proof.user is None:
+            self._stage = stage  # one more is to come
+        return proof
 
 
 def plain_user(token: bytes, users: Mapping[str, str]) -> str:

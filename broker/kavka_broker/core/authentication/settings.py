@@ -2,6 +2,7 @@
 
 `listener.name.X.sasl.enabled.mechanisms` or `sasl.enabled.mechanisms`, and for PLAIN the users with their passwords in
 `listener.name.X.plain.sasl.jaas.config` (PlainLoginModule, one option `user_NAME` each). They are read at the start.
+SCRAM needs no key: its users are in the metadata. A key that Kafka's configuration has for it names ScramLoginModule.
 """
 
 import re
@@ -9,6 +10,7 @@ from typing import Final
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
 from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS, SaslSettings
+from kavka_broker.core.authentication.scram import MECHANISMS as SCRAM
 from kavka_broker.core.config.broker import OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
@@ -16,14 +18,16 @@ from kavka_broker.core.config.unserved import SECURED
 
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER: Final = "user_"
+JAAS: Final = ".sasl.jaas.config"
 _OF_ONE: Final = re.compile(r"listener\.name\.[^.]+\.(.+)")
 
 
 def is_read(name: str) -> bool:
     """Whether a key of one listener says how its clients are known or what is encrypted, and is read at the start."""
     found = _OF_ONE.fullmatch(name)
-    return found is not None and found[1] in {*SECURED, "plain.sasl.jaas.config"}
+    return found is not None and found[1] in {*SECURED, *(f"{name.lower()}{JAAS}" for name in SERVED_MECHANISMS)}
 
 
 def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
@@ -38,9 +42,13 @@ def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
         if name not in SERVED_MECHANISMS:
             words = f'"{name}" is not served; write {", ".join(SERVED_MECHANISMS)}'
             raise ConfigError(key if key in given else MECHANISMS, words)
+    own = f"{OF_A_LISTENER}{listener.name.lower()}."
+    for name in SCRAM:
+        if (jaas := f"{own}{name.lower()}{JAAS}") in given:
+            _options(jaas, given, SCRAM_MODULE)
     return SaslSettings(
         mechanisms,
-        _plain_users(f"{OF_A_LISTENER}{listener.name.lower()}.{PLAIN.lower()}.sasl.jaas.config", given),
+        _plain_users(f"{own}{PLAIN.lower()}{JAAS}", given) if PLAIN in mechanisms else {},
         config["sasl.server.max.receive.size"],
         config["connection.failed.authentication.delay.ms"],
     )
@@ -50,13 +58,19 @@ def _plain_users(key: str, given: dict[str, str]) -> dict[str, str]:
     """The passwords by user. Raises ConfigError, without any of them in its words."""
     if key not in given:
         raise ConfigError(key, f'is missing; write {PLAIN_MODULE} required user_NAME="PASSWORD" ...;')
+    options = _options(key, given, PLAIN_MODULE)
+    users = {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
+    if not users:
+        raise ConfigError(key, 'names no user, so nobody could log in; add user_NAME="PASSWORD"')
+    return users
+
+
+def _options(key: str, given: dict[str, str], name: str) -> dict[str, str]:
+    """The options of the login module of a key. Raises ConfigError where it is not the one that is served."""
     try:
         module = parse_jaas(given[key])
     except JaasError as error:
         raise ConfigError(key, str(error)) from None
-    if module.name != PLAIN_MODULE:
-        raise ConfigError(key, f"{module.name} is not served; write {PLAIN_MODULE}")
-    users = {name.removeprefix(USER): value for name, value in module.options.items() if name.startswith(USER)}
-    if not users:
-        raise ConfigError(key, 'names no user, so nobody could log in; add user_NAME="PASSWORD"')
-    return users
+    if module.name != name:
+        raise ConfigError(key, f"{module.name} is not served; write {name}")
+    return module.options

@@ -133,6 +133,7 @@ Text = Literal[
     "group.consumer.migration.policy",
     "group.share.persister.class.name",
     "kavka.admin.listener",
+    "kavka.audit.key.file",
     "kavka.log.format",
     "kavka.log.level",
     "kavka.telemetry.otlp.endpoint",

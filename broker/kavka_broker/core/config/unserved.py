@@ -29,7 +29,9 @@ SECURED: Final = (
 )
 _UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
 _PLAIN: Final = "this version does not do that of TLS or SASL; remove it"
-_JAAS: Final = "is read from listener.name.X.plain.sasl.jaas.config alone, at the start; move it there, or remove it"
+_JAAS: Final = (
+    "is read from listener.name.X.MECHANISM.sasl.jaas.config alone, at the start; move it there, or remove it"
+)
 _POLICY: Final = "this version asks no policy, so everything would be allowed; remove it"
 
 #: Keys that promise what users rely on, each with what holds instead and what to do.
@@ -42,7 +44,7 @@ PROMISES: Final[Mapping[str, str]] = {
     "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; remove it",
     "create.topic.policy.class.name": _POLICY,
     "delegation.token.secret.key": "this version knows no delegation tokens; remove it",
-    "principal.builder.class": "no principal is built, every client is User:ANONYMOUS; remove it",
+    "principal.builder.class": "no class is asked who a client is: its login or certificate says so; remove it",
     "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; remove it",
     "security.providers": _PLAIN,
     SUPER_USERS_KEY: _UNUSED,
@@ -88,7 +90,8 @@ def check_secured(given: Mapping[str, str], protocols: Iterable[str]) -> None:
     for name, text in given.items():
         plain = plain_name(name)
         kind = "SASL" if plain.startswith("sasl.") else "SSL"
-        if plain in SECURED and _asks(plain, text) and not has[kind]:
+        is_asked = plain == "sasl.jaas.config" or (plain in SECURED and _asks(plain, text))
+        if is_asked and not has[kind]:
             raise ConfigError(name, f"no listener speaks {kind}; give one such a protocol, or remove it")
 
 

@@ -214,6 +214,7 @@ class Brokers:
 
 def _registration(record: RegisterBrokerRecord) -> Registration:
     assert record.broker_epoch >= 0, f"broker {record.broker_id} registers at offset {record.broker_epoch}"
+    assert record.broker_id >= 0, f"a broker of id {record.broker_id} registers"
     return Registration(
         broker_id=record.broker_id,
         epoch=record.broker_epoch,

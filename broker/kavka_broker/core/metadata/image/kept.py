@@ -1,4 +1,4 @@
-"""What Apache Kafka may have written that no part of Kavka acts on yet: credentials, delegation tokens.
+"""What Apache Kafka may have written that no part of Kavka acts on yet: delegation tokens.
 
 They are kept whole, so that a snapshot taken here loses nothing of a cluster that was begun there.
 """
@@ -9,17 +9,8 @@ from typing import Final
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
-from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
-    RemoveUserScramCredentialRecord,
-)
-from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 
-KINDS: Final = (
-    UserScramCredentialRecord,
-    RemoveUserScramCredentialRecord,
-    DelegationTokenRecord,
-    RemoveDelegationTokenRecord,
-)
+KINDS: Final = (DelegationTokenRecord, RemoveDelegationTokenRecord)
 
 
 class Kept:
@@ -33,14 +24,6 @@ class Kept:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def scram_users(self) -> dict[str, list[tuple[int, int]]]:
-        """SCRAM mechanisms and their iterations, by user with credentials."""
-        users: dict[str, list[tuple[int, int]]] = {}
-        for record in self._by_subject.values():
-            if isinstance(record, UserScramCredentialRecord):
-                users.setdefault(record.name, []).append((record.mechanism, record.iterations))
-        return users
-
     def copy(self) -> "Kept":
         copy = Kept()
         copy._by_subject = dict(self._by_subject)
@@ -48,11 +31,6 @@ class Kept:
 
     def replay(self, record: Message) -> None:
         match record:
-            case UserScramCredentialRecord(name=name, mechanism=mechanism):
-                self._by_subject["scram", name, mechanism] = record
-            case RemoveUserScramCredentialRecord(name=name, mechanism=mechanism):
-                assert ("scram", name, mechanism) in self._by_subject, f"{name} has no such credential to take away"
-                del self._by_subject["scram", name, mechanism]
             case DelegationTokenRecord(token_id=token_id):
                 self._by_subject["token", token_id] = record
             case RemoveDelegationTokenRecord(token_id=token_id):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.core.metadata.image.features import Features
 from kavka_broker.core.metadata.image.kept import KINDS, Kept
 from kavka_broker.core.metadata.image.producer_ids import ProducerIds
@@ -45,9 +46,13 @@ from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record 
     RemoveAccessControlEntryRecord,
 )
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
+from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
+    RemoveUserScramCredentialRecord,
+)
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
+from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 from kavka_broker.protocol.messages.metadata.zk_migration_state_record import ZkMigrationStateRecord
 from kavka_broker.protocol.messages.voters_record import VotersRecord
 
@@ -74,6 +79,7 @@ class Metadata:
         self.configs = Configs()
         self.quotas = Quotas()
         self.acls = Acls()
+        self.credentials = Credentials()
         self.features = Features()
         self.producer_ids = ProducerIds()
         self.kept = Kept()
@@ -92,6 +98,8 @@ class Metadata:
             ClientQuotaRecord: self.quotas.replay,
             AccessControlEntryRecord: self.acls.replay,
             RemoveAccessControlEntryRecord: self.acls.replay,
+            UserScramCredentialRecord: self.credentials.replay,
+            RemoveUserScramCredentialRecord: self.credentials.replay,
             FeatureLevelRecord: self._replay_feature,
             KRaftVersionRecord: self._replay_feature,
             ProducerIdsRecord: self.producer_ids.replay,
@@ -167,6 +175,7 @@ class Metadata:
         copy.brokers, copy.topics, copy.configs = self.brokers.copy(), self.topics.copy(), self.configs.copy()
         copy.quotas, copy.acls, copy.features = self.quotas.copy(), self.acls.copy(), self.features.copy()
         copy.producer_ids, copy.kept = self.producer_ids.copy(), self.kept.copy()
+        copy.credentials = self.credentials.copy()
         copy.offset = self.offset
         copy.transaction = None if self.transaction is None else [*self.transaction]
         copy._replays = copy._dispatch()
@@ -180,6 +189,7 @@ class Metadata:
         yield from self.topics.records()
         yield from self.quotas.records()
         yield from self.acls.records()
+        yield from self.credentials.records()
         yield from self.producer_ids.records()
         yield from self.kept.records()
 

@@ -9,8 +9,9 @@ LENGTH_MAX: Final = 249  # with "-" and a partition number it is still a file na
 LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 METADATA_TOPIC: Final = "__cluster_metadata"
+AUDIT_TOPIC: Final = "__audit_events"
 #: Topics that the broker keeps for itself; clients see them marked as internal.
-INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", AUDIT_TOPIC})
 assert all(map(LEGAL.issuperset, INTERNAL)), "a topic of the broker's own has no name that a topic may have"
 
 

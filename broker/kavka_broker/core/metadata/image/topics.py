@@ -183,7 +183,8 @@ class Topics:
                 assert record.partition_id in topic.partitions, (
                     f"{topic}: {record.partition_id} changes and is not there"
                 )
-                topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
+                state = topic.partitions[record.partition_id] = changed(topic.partitions[record.partition_id], record)
+                assert has_replicas(state), f"{topic}: {record.partition_id} becomes {state}"
                 topic.changes += 1
             case RemoveTopicRecord(topic_id):
                 self._remove(self._topic(topic_id))
@@ -198,6 +199,7 @@ class Topics:
         added = [index for index in states if index not in topic.partitions]
         if not all(map(lt, [topic.last_index, *added], added)):
             self._unordered[topic_id] = None
+        assert min(added, default=0) >= 0, f"{topic} has no partition {min(added)}"
         topic.partitions.update(states)
         topic.changes += len(states)
         self.partition_count += len(added)
@@ -269,9 +271,15 @@ class Topics:
                 yield topic.partitions[partition].record(topic.topic_id, partition)
 
 
+def has_replicas(state: PartitionState) -> bool:
+    """Whether the leader and all that are in sync are replicas."""
+    replicas = state.replicas
+    return (state.leader == NO_LEADER or state.leader in replicas) and all(map(replicas.__contains__, state.isr))
+
+
 def state_of(record: PartitionRecord) -> PartitionState:
     """The partition that the record makes."""
-    return PartitionState(
+    state = PartitionState(
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),
         leader=record.leader,
@@ -284,6 +292,8 @@ def state_of(record: PartitionRecord) -> PartitionState:
         directories=tuple(record.directories),
         recovery_state=record.leader_recovery_state,
     )
+    assert has_replicas(state), f"partition {record.partition_id} begins as {state}"
+    return state
 
 
 def without_elr(state: PartitionState) -> PartitionState:
