@@ -1,0 +1,114 @@
+"""A chain of audit entries: each one names the hash of the entry before it.
+
+A node begins a chain when it starts; `source` names the node and that start. The entries of a chain are numbered from 0
+without gaps, so that a missing entry is seen, and a changed one no longer has its hash.
+
+Hashes alone stop nobody who can write all of them again. So a head is added from time to time and at the end: an entry
+whose hash is signed by a key (HMAC with SHA-256, as the standard library has no signature of two keys). Whoever has the
+key can verify a chain and could forge it too; whoever has not can do neither.
+
+An event that could not be kept has no number. A loss says how many there were, where they would have been.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import sha256
+from hmac import digest
+from struct import Struct
+from typing import Final
+
+HASH_BYTES: Final = 32
+NO_HASH: Final = bytes(HASH_BYTES)
+"""What the first entry of a chain names as the hash before it."""
+KEY_BYTES_MIN: Final = 32
+"""The least length of a key: that of the hash."""
+SEQUENCE_MAX: Final = 2**63 - 1
+FIELDS: Final = Struct(">qqqI")  # the sequence, the time, the losses, the length of the source
+
+
+class Kind(StrEnum):
+    """What an entry is: an event, a number of lost events, a head, or the head after which none comes."""
+
+    EVENT = "event"
+    LOSS = "loss"
+    HEAD = "head"
+    END = "end"
+
+
+SIGNED: Final = frozenset({Kind.HEAD, Kind.END})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a chain. `hash` covers every other field except `signature`, which signs the hash."""
+
+    source: str
+    sequence: int
+    kind: Kind
+    time_ms: int
+    value: bytes = b""
+    lost: int = 0  # how many events a LOSS stands for
+    previous: bytes = NO_HASH
+    hash: bytes = b""
+    signature: bytes = b""
+
+    def expected_hash(self) -> bytes:
+        """Return the hash that the fields of this entry have: SHA-256, 32 bytes."""
+        source, kind = self.source.encode(), self.kind.encode()
+        fields = FIELDS.pack(self.sequence, self.time_ms, self.lost, len(source))
+        # The value comes last, and only it and the source vary in length once the kind is padded: no two entries
+        # have the same bytes.
+        return sha256(b"".join((self.previous, fields, source, kind.ljust(8), self.value))).digest()
+
+    def is_signed_by(self, key: bytes) -> bool:
+        """Return whether the signature is that of this key."""
+        return self.signature == sign(self.hash, key)
+
+
+def sign(hash_: bytes, key: bytes) -> bytes:
+    """Return the signature of a hash: HMAC with SHA-256, 32 bytes."""
+    return digest(key, hash_, "sha256")
+
+
+class Chain:
+    """The end of a chain that this node writes. `key` signs its heads; without one they have no signature."""
+
+    __slots__ = ("_key", "_previous", "is_ended", "sequence", "source")
+
+    def __init__(self, source: str, key: bytes | None = None) -> None:
+        assert source, "a chain has a name"
+        assert key is None or len(key) >= KEY_BYTES_MIN, "a key is at least as long as the hash"
+        self.source = source
+        self.sequence = 0  # of the next entry
+        self.is_ended = False
+        self._key = key
+        self._previous = NO_HASH
+
+    def event(self, value: bytes, time_ms: int) -> Entry:
+        """Add an event."""
+        return self._add(Entry(self.source, self.sequence, Kind.EVENT, time_ms, value))
+
+    def loss(self, lost: int, time_ms: int) -> Entry:
+        """Add the number of events that were lost here."""
+        assert lost > 0, lost
+        return self._add(Entry(self.source, self.sequence, Kind.LOSS, time_ms, lost=lost))
+
+    def head(self, time_ms: int) -> Entry:
+        """Add a head, which vouches for all entries before it."""
+        return self._add(Entry(self.source, self.sequence, Kind.HEAD, time_ms))
+
+    def end(self, time_ms: int) -> Entry:
+        """Add the last head. The chain takes no entry after it."""
+        entry = self._add(Entry(self.source, self.sequence, Kind.END, time_ms))
+        self.is_ended = True
+        return entry
+
+    def _add(self, entry: Entry) -> Entry:
+        assert not self.is_ended, "an ended chain takes no entry"
+        assert entry.sequence < SEQUENCE_MAX, entry.sequence
+        entry = replace(entry, previous=self._previous)
+        entry = replace(entry, hash=entry.expected_hash())
+        if self._key is not None and entry.kind in SIGNED:
+            entry = replace(entry, signature=sign(entry.hash, self._key))
+        self.sequence, self._previous = self.sequence + 1, entry.hash
+        return entry

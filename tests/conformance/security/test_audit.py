@@ -1,0 +1,126 @@
+"""The audit trail of a broker, read by a real client: refusals and logins are told, and a tampered copy is found."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from kavka_broker.core.audit.chain import Entry, Kind
+from kavka_broker.core.audit.cloud_events import entry_of
+from kavka_broker.core.audit.verification import Fault, verify
+from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka, settings
+from tests.conformance.security.test_users_and_rules import AUTHORIZER, produced
+from tests.support.servers import Server, free_port, start_kavka
+from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
+from tests.unit.operator.person import run
+
+TOPIC = "__audit_events"
+KEY = b"0123456789abcdef" * 4
+POLL_SECONDS = 0.2
+
+
+@pytest.fixture
+def sasl_port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
+    key = tmp_path / "audit.key"
+    key.write_bytes(KEY + b"\n")
+    found = start_kavka(
+        tmp_path / "broker",
+        {
+            **settings(free_port(), sasl_port, free_port()),
+            **AUTHORIZER,
+            "kavka.audit.key.file": str(key),
+            "num.partitions": "1",
+        },
+    )
+    yield found
+    found.kill()
+
+
+def trail(server: Server) -> list[Entry]:
+    """What stands in the audit topic now."""
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "audit", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(TOPIC, 0, 0)])
+    entries = []
+    while (message := consumer.poll(10.0)) is not None:
+        if (error := message.error()) is not None:
+            assert error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART), error
+            break
+        headers: Any = message.headers()
+        entries.append(entry_of(headers, message.value()))
+    consumer.close()
+    return entries
+
+
+def events(server: Server, class_uid: int) -> list[dict[str, Any]]:
+    found = [json.loads(entry.value) for entry in trail(server) if entry.kind is Kind.EVENT]
+    return [event for event in found if event["class_uid"] == class_uid]
+
+
+def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
+    server: Server, sasl_port: int, tmp_path: Path
+) -> None:
+    create_topic(server, "orders")
+    refused = produced(sasl_port, "orders", "bob")
+    assert refused is not None
+    assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    until_outside(lambda: bool(events(server, 6003)))
+    denied = events(server, 6003)[0]
+    assert denied["actor"]["user"]["name"] == "bob"
+    assert denied["resources"] == [{"type": "topic", "name": "orders"}]
+    assert next(event["user"]["name"] for event in events(server, 3002)) == "bob"
+    assert not any(password in str(trail(server)) for password in PASSWORDS.values())
+
+    server.stop()
+    server.start()
+    until_outside(lambda: any(entry.kind is Kind.END for entry in trail(server)))
+    first = trail(server)[0].source
+    entries = [entry for entry in trail(server) if entry.source == first]
+    verdict = verify(entries, KEY)
+    assert verdict.damage is None
+    assert verdict.is_ended
+    assert verdict.signed == len(entries)
+
+    key_file = str(tmp_path / "audit.key")
+    code, said = run("audit", "verify", "--bootstrap", server.bootstrap, "--key-file", key_file)
+    assert code == 0, said
+    assert f"{first}: sound: {len(entries)} entries, {verdict.events} events, 0 lost" in said
+    other = tmp_path / "other.key"
+    other.write_bytes(b"x" * 32)
+    code, said = run("audit", "verify", "--bootstrap", server.bootstrap, "--key-file", str(other))
+    assert code == 1, said
+    assert f"{first}: DAMAGED: unsigned at sequence" in said
+
+    place = next(index for index, entry in enumerate(entries) if entry.kind is Kind.EVENT)
+    flipped = replace(entries[place], value=entries[place].value.replace(b"bob", b"eve"))
+    damage = verify([*entries[:place], flipped, *entries[place + 1 :]], KEY).damage
+    assert damage is not None
+    assert (damage.fault, damage.sequence) == (Fault.FLIPPED, place)
+    damage = verify(entries[:place] + entries[place + 1 :], KEY).damage
+    assert damage is not None
+    assert (damage.fault, damage.sequence) == (Fault.DROPPED, place)
+
+
+def test_a_failed_login_is_told_without_a_name(server: Server, sasl_port: int) -> None:
+    consumer = Consumer(of_librdkafka(sasl_port, "alice", "a wrong guess", **{"group.id": "g"}))
+    consumer.subscribe(["orders"])
+    consumer.poll(POLL_SECONDS)
+
+    def told() -> bool:
+        consumer.poll(POLL_SECONDS)
+        return any(event["status_id"] == 2 for event in events(server, 3002))
+
+    until_outside(told)
+    consumer.close()
+    failed = next(event for event in events(server, 3002) if event["status_id"] == 2)
+    assert failed["user"] == {"name": "unknown", "type_id": 0}
+    assert "a wrong guess" not in str(trail(server))
