@@ -61,7 +61,7 @@ generate: $(DEV) ## 3 rewrite what is generated: messages, resource definitions,
 compat: $(DEV) ## rewrite COMPAT.md from the registered handlers
 	@$(BIN)/python -m tools.compat_table
 
-requirements: $(DEV) ## compile requirements/*.in anew, with hashes
+requirements: $(DEV) ## compile requirements/*.in again, with hashes
 	@for name in build run dev audit broker operator; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
 	    --no-header --no-annotate --allow-unsafe --universal --python-version 3.11 \
 	    requirements/$$name.in --output-file requirements/$$name.txt; done

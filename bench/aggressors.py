@@ -177,7 +177,7 @@ def side_by_side(plays: Sequence[Callable[[], None]]) -> None:
 
 
 def flood(port: int, frames: Sequence[bytes], in_flight: int) -> None:
-    """One connection a frame, each asking the same for ever."""
+    """One connection a frame, each asking the same forever."""
     side_by_side([partial(ask_on, port, itertools.repeat(frame), in_flight) for frame in frames])
 
 

@@ -3,7 +3,7 @@
 librdkafka's own load generator is the fastest client there is, so it is the one that finds the broker's ceiling. No
 package ships the program. The library's sources are inside the npm package of Confluent's JavaScript client; its
 examples, which that copy leaves out, are inside the crate `rdkafka-sys`. Both are pinned, and the directory in the
-cache is named after them, so a new pin builds anew.
+cache is named after them, so that a new pin builds another.
 """
 
 import shutil

@@ -3,7 +3,7 @@
     python -m tools.placement_table            rewrites the table; needs a JDK
     python -m tools.placement_table --check    says whether it has drifted
 
-Kafka's placer begins at a place that is drawn anew for each topic, so it is asked with several seeds; the table shows
+Kafka's placer begins at a place that is drawn again for each topic, so it is asked with several seeds; the table shows
 the median and the worst. Kavka's draws nothing: one answer.
 """
 

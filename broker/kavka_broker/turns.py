@@ -8,7 +8,7 @@ work is such a turn, too. Where the loop has done something else for longer, as 
 as long as that took: clients have at least half of the loop.
 
 A connection takes its first turn among the newcomers of its address and listener, unless its client has others. That
-turn is charged to both: who connects anew for each request gets a share of what newcomers get, and no turns besides.
+turn is charged to both: a client that connects for each request has a share of what newcomers get, and no more.
 Connections are taken from the kernel in turns as well.
 
 Time is measured: reading, the handler, sending the answer, the steps of a handler that waits. What goes on behind that

@@ -83,7 +83,7 @@ class Figures(Collector):
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What is read when the page is asked for."""
+        """Figures that are read when the page is asked for."""
         python = platform.python_version()
         yield _gauge(table.BUILD, {(version("kavka-operator"), python): 1.0})
         yield _gauge(table.ACTIVE, {(): float(self.is_active)})

@@ -27,7 +27,7 @@ class AddressError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the port is opened."""
+    """The address at which the port is opened."""
 
     host: str
     port: int

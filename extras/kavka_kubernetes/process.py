@@ -56,7 +56,7 @@ class LeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the process is told by its environment: namespaces to watch (none: all), where the lease lies, its port.
+    """Options of the process in its environment: namespaces to watch (none: all), where the lease lies, its port.
 
     `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned;
     `has_console` whether the port has the page for people.
@@ -87,7 +87,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a place where nodes run needs of the process: the API server, and what was heard of their objects."""
+    """The parts that a place where nodes run needs: the API server, and what was heard of their objects."""
 
     api: Api
     bridge: Bridge

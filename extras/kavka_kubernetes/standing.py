@@ -1,4 +1,4 @@
-"""How the resources stand, as figures: read from the statuses that were last written, at each scrape anew. Pure."""
+"""How the resources stand, as figures: read from the statuses that were last written, at each scrape again. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -61,7 +61,7 @@ def details(sheet: Sheet, row: Row) -> list[Line]:
 
 
 def nothing(sheet: Sheet, order: Order) -> Line:
-    """What stands in place of rows where there are none."""
+    """The line in place of rows where there are none."""
     return [(f"{EDGE}no {sheet.name}" + (f" with {order.filter}" if order.filter else ""), Tone.FAINT)]
 
 

@@ -77,7 +77,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How rows are chosen and sorted."""
+    """The rule by which rows are chosen and sorted."""
 
     column: int
     is_reversed: bool = False

@@ -16,7 +16,7 @@ PARTITIONS_MAX = 20_000
 
 
 class Source(Protocol):
-    """Where looks come from."""
+    """A source of looks."""
 
     def take(self) -> Look:
         """The cluster now. Raises AdminError where no broker answers."""
@@ -86,7 +86,7 @@ class ClusterSource:
         return {broker: told for broker, told in asked.items() if told is not None}
 
     def _told(self, ask: Callable[[], T]) -> T | None:
-        """What an answer holds; None where it is refused, with the words for that noted."""
+        """The value in an answer; None where it is refused, with the words for that noted."""
         try:
             return ask()
         except AdminError as error:

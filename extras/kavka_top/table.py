@@ -36,7 +36,7 @@ class Table(Widget):
 
     @property
     def page_rows(self) -> int:
-        """How many rows fit."""
+        """The number of rows that fit."""
         return max(1, self.size.height - HEAD_LINES)
 
     def show(self, sheet: Sheet, order: Order) -> None:

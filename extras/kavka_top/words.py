@@ -88,7 +88,7 @@ def notes(sheet: Sheet | None, history: History | None) -> Line:
 
 
 def help_lines() -> list[Line]:
-    """What the keys do, and what the words mean."""
+    """Lines that say what the keys do, and what the words mean."""
     pairs: Mapping[str, str] = dict((*HELP, ("", ""), *MEANINGS))
     return [[(f"{key:>12}  ", Tone.KEY), (words, Tone.PLAIN)] for key, words in pairs.items()]
 

@@ -1,4 +1,4 @@
-"""A topic that comes and goes while things break: created, written, read to its end, deleted, created anew at once.
+"""A topic that comes and goes while things break: created, written, read to its end, deleted, created again at once.
 
 A topic is its id, so nobody may ever read a record of a former topic of the name, and each of them has what it has
 acknowledged. It is deleted by its id: a request that a paused controller takes late must not hit the next one.

@@ -1,6 +1,6 @@
 """Greedy clients: more requests at once than a turn of a broker's loop has time for.
 
-One sends hundreds of requests ahead on few connections, one asks once on each of many, and one connects anew for each
+One sends hundreds of requests ahead on few connections, one asks once on each of many, and one connects for each
 turn that it takes; all at the same moment, and the same broker. Whether the others still have their turns, `turns`
 judges in every seed; here is whether each of them gets all its answers in the order of its requests.
 """

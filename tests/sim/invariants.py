@@ -62,7 +62,7 @@ class Invariant:
     name: str
     check: Callable[["Invariants", Seen], Iterator[str]]
     why: str
-    is_of_damaged: bool  # it holds even where a broker has found its replica damaged, and has to begin it anew
+    is_of_damaged: bool  # it holds even where a broker has found its replica damaged, and has to begin it again
 
 
 METADATA: Final[Place] = ("__cluster_metadata", 0)
@@ -142,7 +142,7 @@ def commit_needs_min_isr(invariants: "Invariants", seen: Seen) -> Iterator[str]:
 
 @invariant("ConsistentRead")
 def consistent_read(_: "Invariants", seen: Seen) -> Iterator[str]:
-    """What one replica shows below its high watermark, every other shows too, and for ever."""
+    """What one replica shows below its high watermark, every other shows too, and forever."""
     start = 0 if seen.before is None or seen.before.life != seen.life else seen.before.high_watermark
     start = max(min(start, seen.high_watermark), seen.log_start_offset)  # nobody is shown what is before the start
     committed = seen.truth.committed
@@ -428,7 +428,7 @@ class Invariants:
             )
 
     def was_read(self, place: Place, data: memoryview) -> None:
-        """A reader was given this batch: it has to be committed by now, and then it is for ever."""
+        """A reader was given this batch: it has to be committed by now, and then it is forever."""
         truth = self.truths.setdefault(place, Truth(place))
         batch = written_at(data, 0)
         assert batch is not None, "what the reader took for a batch is none"

@@ -17,8 +17,8 @@ ANEW: Final = ("replica.restarted", "directory.lost", "directory.failed", "stray
 def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, Any]) -> None:
     """JoinsComplete: of what a leader says as it proposes followers.
 
-    Left out is what the controller refuses: a proposal from a state that is over, or of one that begins anew. Of that
-    not every step shows, so it is judged in runs in which nobody has begun anew or lost anything yet.
+    Left out is what the controller refuses: a proposal from a state that is over, or of one that begins again. Of that
+    not every step shows, so it is judged in runs in which nobody has begun again or lost anything yet.
     """
     if "added" not in fields:
         return

@@ -1,6 +1,6 @@
 """Where logs may begin: what is trimmed stays trimmed, and nothing else goes.
 
-A topic that nobody trims begins at 0 for ever. Of the others a `Trim` says what may go; each move of a start has to be
+A topic that nobody trims begins at 0 forever. Of the others a `Trim` says what may go; each move of a start has to be
 due on the replica that makes it, or on another one before.
 """
 
@@ -61,7 +61,7 @@ def is_due(invariants: Invariants, seen: Seen, trim: Trim, bytes_kept: int, ms_k
 @invariant("LogStartMonotone")
 def log_start_monotone(invariants: Invariants, seen: Seen) -> Iterator[str]:
     """A replica that has moved the start of its log never moves it back, and remembers it over a clean stop. One that
-    begins anew takes its leader's.
+    begins again takes its leader's.
     """
     before = seen.before
     if before is None or seen.log_start_offset >= before.log_start_offset or seen.place == METADATA:

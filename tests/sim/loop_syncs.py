@@ -19,7 +19,7 @@ ON_LOOP: Final[dict[CodeType, str]] = {
     MetadataLog.truncate.__code__: "nothing of the quorum goes on before its log is cut",
     MetadataLog.start_behind.__code__: "or begins behind a snapshot",
     Moves._finish.__code__: "a copy takes the place of its log, with what came since a thread has synced it",
-    Log.append_as_follower.__code__: "an empty log begins anew within its append, in front of where its leader begins",
+    Log.append_as_follower.__code__: "an empty log begins again within its append, in front of where its leader begins",
     Durability.secure.__code__: "the first record of a log has come sooner than the thread that syncs its topic's id",
 }
 FRAMES_TOLD: Final = 5

@@ -1,7 +1,7 @@
 """One simulated machine with a Kavka node on it: start, kill, power off, pause, stop.
 
 The machine stays when its process dies, and so does its disk; a process gets its memory, its clock's view and its share
-of chance anew. Chance has a stream of its own for each node, so that a new draw in one place moves no other.
+of chance once more. Chance has a stream of its own for each node, so that a new draw in one place moves no other.
 """
 
 import asyncio

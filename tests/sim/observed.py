@@ -6,7 +6,7 @@ checksum of our own over its attributes and records, whatever the CRC in its hea
 has forgotten is read as it was written: damage is what a broker makes of it, by serving it or copying it.
 
 A view of a log is the list of its batches; those below the log's start are nobody's concern. It grows by what was
-appended since it was last looked at; a file that was cut, or is another one, is read anew. Views of processes that died
+appended since it was last looked at; a file that was cut, or is another one, is read once more. Views of dead processes
 stay as their disks were.
 
 `Truth` is what one partition has promised to keep: the batches below the highest high watermark that a leader of it

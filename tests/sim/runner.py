@@ -64,7 +64,7 @@ MUST_BE_REACHED: Final = {
     "played.rushed": "connections of an address under a rate",
     "played.sieges": "a node that is out for good, and others that go on",
     "played.strangers_refused": "a connection too many of one address",
-    "played.topics_recreated": "a topic made anew under the name of one that was deleted just now",
+    "played.topics_recreated": "a topic made again under the name of one that was deleted just now",
     "played.transactions_aborted": "values of an aborted transaction",
     "played.transactions_committed": "values of a committed transaction",
     "played.turns_waited_for": "a client that waits for its turn on a loop",

@@ -1,7 +1,7 @@
 """An address that connects as fast as it can under a connection_creation_rate, one that is free, and clients that push
 their metrics more often than they were told.
 
-Brokers count for themselves, and begin anew with each life. Over any window a broker serves an address under a rate no
+Brokers count for themselves, and begin again with each life. Over any window a broker serves an address under a rate no
 more than its limit and one burst; the other address is never turned away; and both are served after healing. Of two
 pushes of an instance that are taken the later comes no sooner than its interval, and whose connection has ended is
 forgotten.
@@ -94,7 +94,7 @@ class Line(asyncio.Protocol):
 
 
 class Comer(Client):
-    """Connects anew for each question, to a node that is drawn."""
+    """Connects again for each question, to a node that is drawn."""
 
     loop: SimLoop
     is_stopping = False

@@ -45,7 +45,7 @@ def epochs_outlive_their_records(patch: Patch) -> None:
     patch.setattr(LeaderEpochs, "truncate_from_end", lambda self, end_offset: False)
 
 
-@tooth("producers are not worked out anew where a log is cut", "kill isolate", 15)
+@tooth("producers are not worked out again where a log is cut", "kill isolate", 15)
 def producers_outlive_their_records(patch: Patch) -> None:
     patch.setattr(ProducerFiles, "walked", lambda self: self.states)
 

@@ -3,7 +3,7 @@
 Beside them, two producers share a topic that has such a limit.
 
 The quota is one of bytes and one of the loop's time, so requests are delayed by either. A broker counts for itself and
-begins anew with each life, so what passes is bounded by the limit and a window's worth for each broker's life.
+begins again with each life, so what passes is bounded by the limit and a window's worth for each broker's life.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

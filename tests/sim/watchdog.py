@@ -1,4 +1,4 @@
-"""Ends a run that would never end by itself: a step that goes on for ever, a process that takes all memory.
+"""Ends a run that would never end by itself: a step that goes on forever, a process that takes all memory.
 
 The loop counts steps; a circle within one step it cannot see. So a timer of the real world looks several times a second
 whether the step is still the same one, and how much memory the process has taken. The bounds are far from what a
@@ -41,7 +41,7 @@ class Watchdog:
         self._ticks += 1
         taken_bytes = peak_bytes() - self._memory_at_start
         if self._ticks > STEP_TICKS_MAX:
-            self._end("one step goes on for ever", frame)
+            self._end("one step goes on forever", frame)
         if taken_bytes > MEMORY_BYTES_MAX:
             self._end(f"the run has taken {taken_bytes >> 20} MiB of memory", frame)
 

@@ -4,7 +4,7 @@ import ast
 import re
 
 from kavka_operator.reconcile.notices import OF_ACTION
-from tests.tidy.tree import ROOT, parsed
+from tests.tidy.tree import ROOT, nodes, parsed
 
 SOURCE = ROOT / "operator/kavka_operator/reconcile/notices.py"
 PAGE = ROOT / "docs/reference/events.md"
@@ -37,7 +37,7 @@ def test_the_page_has_every_reason_and_no_other() -> None:
 
 def test_a_reason_is_a_name_a_table_s_or_that_of_the_condition() -> None:
     """A reason from elsewhere would be missed above."""
-    calls = [node for node in ast.walk(parsed(SOURCE.read_text())) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes(parsed(SOURCE.read_text())) if isinstance(node, ast.Call)]
     given = {ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == "Notice"}
     assert given == {
         "reason", "now.reason", "INVALID", "DRIFT_CORRECTED", "QUOTA_REMOVED", "ROLL_BEGUN", "NODE_RESTARTED",

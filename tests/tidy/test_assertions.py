@@ -7,7 +7,7 @@ back is an error and never an assertion; what this process is about to write has
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.tree import PYTHON, parsed, relative
+from tests.tidy.tree import PYTHON, nodes, parsed, relative
 
 STORAGE = "broker/kavka_broker/storage/"
 #: What carries it out, and knows nothing of what it is for.
@@ -48,7 +48,7 @@ def silent() -> Iterator[str]:
     for path in PYTHON:
         where = relative(path)
         if where.startswith(STORAGE) and where != MECHANISM:
-            for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
+            for node in nodes(parsed(path.read_text(encoding="utf-8"))):
                 if isinstance(node, Function) and changes_files(node) and not asserts(node):
                     yield f"{where.removeprefix(STORAGE)}::{node.name}"
 

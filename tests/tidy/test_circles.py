@@ -6,14 +6,14 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
-from tests.tidy.tree import ROOT, parsed
+from tests.tidy.tree import ROOT, nodes, parsed
 
 PACKAGE = "kavka_broker"
 
 
 def imported(source: str) -> Iterator[str]:
     """The names of modules of the broker that may be imported by this text; of some only their package is there."""
-    for node in ast.walk(parsed(source)):
+    for node in nodes(parsed(source)):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith(f"{PACKAGE}."):
             module = node.module.removeprefix(f"{PACKAGE}.")
             yield module

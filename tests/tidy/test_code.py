@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tidy.tree import PYTHON, files, parsed, relative
+from tests.tidy.tree import PYTHON, files, nodes, parsed, relative
 from tools.measures import silent
 
 FUNCTION_LINES_MAX = 70
@@ -27,8 +27,8 @@ LONG_FUNCTIONS: dict[str, int] = {}
 MARKERS = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
@@ -127,7 +127,7 @@ def whole_name(name: str, imports: Mapping[str, str]) -> str:
 def imports_of(tree: ast.Module) -> dict[str, str]:
     """Which name of a file stands for what: `from time import monotonic as now` makes `now` time.monotonic."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         match node:
             case ast.Import(names):
                 found |= {one.asname: one.name for one in names if one.asname}
@@ -140,7 +140,7 @@ def calls_in(source: str) -> list[tuple[str, int]]:
     """Each plain call with its whole name, and its line."""
     tree = parsed(source)
     imports = imports_of(tree)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes(tree) if isinstance(node, ast.Call)]
     return [(whole_name(dotted(node.func), imports), node.lineno) for node in calls]
 
 
@@ -175,7 +175,7 @@ def test_every_task_is_kept() -> None:
     dropped = [
         f"{relative(path)}:{node.lineno}"
         for path in PYTHON
-        for node in ast.walk(parsed(path.read_text()))
+        for node in nodes(parsed(path.read_text()))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)
         and dotted(node.value.func).endswith("create_task")
@@ -222,7 +222,7 @@ def test_public_functions_say_what_they_raise() -> None:
 
 def nameless(source: str) -> list[int]:
     """The lines with a variable that is called `each` or `one`, and not as the thing that it holds."""
-    names = [node for node in ast.walk(parsed(source)) if isinstance(node, ast.Name | ast.arg)]
+    names = [node for node in nodes(parsed(source)) if isinstance(node, ast.Name | ast.arg)]
     return sorted(
         node.lineno for node in names if (node.id if isinstance(node, ast.Name) else node.arg) in {"each", "one"}
     )

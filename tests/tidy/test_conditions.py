@@ -10,7 +10,7 @@ import pytest
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.crd import NOT_SEEN
-from tests.tidy.tree import ROOT, parsed, relative
+from tests.tidy.tree import ROOT, nodes, parsed, relative
 
 OPERATOR = ROOT / "operator/kavka_operator"
 PAGE = ROOT / "docs/reference/conditions.md"
@@ -84,8 +84,9 @@ def said_by(call: ast.Call, known: dict[str, str], *, in_roll: bool = False) -> 
 @cache
 def calls(path: Path) -> list[tuple[ast.Call, list[Said]]]:
     """Each call that says a reason, with what it says."""
-    known, nodes = constants(path), ast.walk(parsed(path.read_text()))
-    found = [(node, said_by(node, known, in_roll=path == ROLL)) for node in nodes if isinstance(node, ast.Call)]
+    known = constants(path)
+    asked = [node for node in nodes(parsed(path.read_text())) if isinstance(node, ast.Call)]
+    found = [(node, said_by(node, known, in_roll=path == ROLL)) for node in asked]
     return [(call, said) for call, said in found if said is not None]
 
 
@@ -136,7 +137,7 @@ def test_every_reason_can_be_told_from_the_code() -> None:
 
 def is_handed_on(path: Path, call: ast.Call) -> bool:
     """Whether a call stands in a method that hands its reason on, so that its callers are looked at."""
-    methods = [node for node in ast.walk(parsed(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    methods = [node for node in nodes(parsed(path.read_text())) if isinstance(node, ast.FunctionDef)]
     return any(path == ROLL and method.name in HANDED_ON and call in list(ast.walk(method)) for method in methods)
 
 
@@ -164,7 +165,7 @@ def test_the_annotations_that_are_read_are_on_the_page_and_no_other() -> None:
     read = {
         node.value
         for path in sorted((OPERATOR / "reconcile").rglob("*.py"))
-        for node in ast.walk(parsed(path.read_text()))
+        for node in nodes(parsed(path.read_text()))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and ANNOTATION.fullmatch(node.value)
     }
     assert {cells[0].strip("`") for cells in rows("Annotations")} == read

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.tidy.tree import PYTHON, parsed, relative
+from tests.tidy.tree import PYTHON, nodes, parsed, relative
 
 #: What these words should have been: again, forever, its own, those that are, except, without success; and the noun.
 FOREIGN = re.compile(
@@ -28,7 +28,7 @@ def said_in(source: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in ast.walk(parsed(source)):
+    for node in nodes(parsed(source)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             if docstring is not None:

@@ -89,7 +89,7 @@ def test_the_events_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ["log.truncated", "isr.not_altered", "config.unknown", "raft.own.vote.refused"])
-def test_the_rule_takes(name: str) -> None:
+def test_a_noun_and_a_participle_are_taken(name: str) -> None:
     assert is_event(name)
 
 
@@ -106,7 +106,7 @@ def test_the_rule_takes(name: str) -> None:
         "f'raft.{kind}'",
     ],
 )
-def test_the_rule_refuses(name: str) -> None:
+def test_other_names_of_events_are_refused(name: str) -> None:
     assert not is_event(name)
 
 

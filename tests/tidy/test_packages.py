@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tidy.tree import ROOT, parsed
+from tests.tidy.tree import ROOT, nodes, parsed
 
 PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
 """Members that need nothing else; what the extras import is declared by their own extras."""
@@ -36,7 +36,7 @@ def imported(member: str, package: str) -> set[str]:
     """The distributions that its modules import, at their heads or in functions."""
     modules: set[str] = set()
     for path in (ROOT / member / package).rglob("*.py"):
-        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
+        for node in nodes(parsed(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -64,12 +64,12 @@ def test_no_unit_test_depends_on_timing() -> None:
         "asyncio.wait_for(task, 1)",
     ],
 )
-def test_the_rule_refuses(line: str) -> None:
+def test_what_depends_on_timing_is_refused(line: str) -> None:
     assert [number for number, _ in timed(f"import asyncio, time\n{line}")] == [2]
 
 
 @pytest.mark.parametrize(
     "line", ["asyncio.sleep(0)", "asyncio.timeout(20)", "asyncio.wait_for(task, 30)", "until(holds)"]
 )
-def test_the_rule_takes(line: str) -> None:
+def test_what_waits_for_a_condition_is_taken(line: str) -> None:
     assert list(timed(f"import asyncio, time\n{line}")) == []

@@ -28,5 +28,11 @@ def parsed(source: str) -> ast.Module:
     return ast.parse(source)
 
 
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All nodes of a file's tree, as `ast.walk` finds them: each tree is walked once for all tests."""
+    return tuple(ast.walk(tree))
+
+
 PYTHON = tuple(path for path in files() if path.suffix == ".py" and not relative(path).startswith(GENERATED))
 MARKDOWN = tuple(path for path in files() if path.suffix == ".md")

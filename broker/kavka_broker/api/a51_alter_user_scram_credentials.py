@@ -52,7 +52,7 @@ async def alter_user_scram_credentials(
 
 
 def result(user: str, refusal: BrokerError | None) -> AlterUserScramCredentialsResult:
-    """What has become of one user's alterations."""
+    """The outcome of one user's alterations."""
     if refusal is None:
         return AlterUserScramCredentialsResult(user, error_message=None)
     return AlterUserScramCredentialsResult(user, refusal.code, refusal.message)

@@ -62,7 +62,7 @@ def _is_ready(status: Document) -> bool:
 
 
 def _percent(status: Document) -> int:
-    """How much of its limit a quota uses; -1 where that was not seen."""
+    """Per cent of its limit that a quota uses; -1 where that was not seen."""
     used = _text(status, "used")[:-1]
     return int(used) if used.isdecimal() else -1
 
@@ -111,7 +111,7 @@ def _racks(nodes: Iterable[Row]) -> list[Row]:
 
 
 def _roll(rollout: Document) -> Row | None:
-    """How far a roll is; None without one."""
+    """The row that shows the progress of a roll; None without one."""
     total = _number(rollout, "total")
     if not total:
         return None

@@ -316,13 +316,13 @@ class Hosted:
         self._put(layout.cluster, manifests.claim(layout, volume, kept, size), seen)
 
     def _kept(self, number: int, name: str) -> dict[str, str]:
-        """What was drawn for a volume."""
+        """The ids that were drawn for a volume."""
         claim = self._known.claims_of(number)[name]
         (cluster_id,) = self._known.cluster_ids
         return manifests.kept_of(cluster_id, annotation(claim, DIRECTORY_ID), self._known.initial)
 
     def _identity(self, layout: Layout) -> Identity:
-        """What volumes are formatted with: as a first controller only where its directory is still the same."""
+        """The ids with which volumes are formatted: a first controller's only where its directory is still the same."""
         claims = self._known.claims_of(layout.node.id)
         ids = {name: annotation(claim, DIRECTORY_ID) for name, claim in claims.items() if name in layout.volumes}
         own = ids.get(layout.metadata, "")
@@ -353,7 +353,7 @@ class Hosted:
         return is_same
 
     def _others(self, known: Known) -> tuple[object, ...]:
-        """How the nodes stand that were not taken since the last look."""
+        """The state of the nodes that were not taken since the last look."""
         nodes = seeing.seen_nodes(known, {})
         return seeing.stamp(known, {number: node for number, node in nodes.items() if number not in self._taken})
 

@@ -16,7 +16,7 @@ CLUSTERS_MAX = 10_000
 
 @dataclass(slots=True)
 class News:
-    """How much was heard of each cluster's objects; `hurry` is told which cluster has news."""
+    """Counts of what was heard of each cluster's objects; `hurry` is told which cluster has news."""
 
     hurry: Callable[[ClusterKey], None]
     _counts: dict[ClusterKey, int] = field(default_factory=dict)

@@ -31,7 +31,7 @@ class Podless:
     _words: dict[int, str] = field(default_factory=dict)
 
     def words(self, sets: Mapping[int, Document], pods: Collection[int]) -> dict[int, str]:
-        """Why nodes that have had no pod for a while have none, by their ids, where it was told."""
+        """Reasons why nodes have had no pod for a while, by their ids, where they were told."""
         now = self.clock()
         lacking = [number for number in sets if number not in pods]
         self._since = {number: self._since.get(number, now) for number in lacking}
@@ -63,7 +63,7 @@ def _regards(event: Mapping[str, Any], uid: str) -> bool:
 
 
 def _moment(event: Mapping[str, Any]) -> str:
-    """When an Event was last repeated, to the second."""
+    """The moment at which an Event was last repeated, to the second."""
     repeated = part(event, "series").get("lastObservedTime")
     found = repeated or next((event[name] for name in TIMES if event.get(name)), "")
     return f"{str(found)[:19]}Z"

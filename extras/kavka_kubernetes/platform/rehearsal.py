@@ -26,7 +26,7 @@ class Rehearsal:
     """By pool: the fingerprint, why it was refused or nothing, and when."""
 
     def refusals(self, wanted: Iterable[tuple[str, str, Document]]) -> list[str]:
-        """Why templates are refused. Each is a pool, a fingerprint, and a StatefulSet. Raises ApiError."""
+        """Words in which templates are refused. Each is a pool, a fingerprint, and a StatefulSet. Raises ApiError."""
         return [words for pool, mark, manifest in wanted if (words := self._refusal(pool, mark, manifest))]
 
     def _refusal(self, pool: str, mark: str, manifest: Document) -> str:

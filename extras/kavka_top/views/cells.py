@@ -29,7 +29,7 @@ def alarming(value: int) -> Cell:
 
 
 def usage(part: float | None, *, is_limited: bool) -> Cell:
-    """How much of a limit is used, as a bar and in per cent."""
+    """The cell that shows the use of a limit, as a bar and in per cent."""
     if part is None:
         return UNTOLD if is_limited else Cell("", None)
     tone = Tone.BAD if part >= AT else Tone.NEAR if part >= NEAR else Tone.GOOD

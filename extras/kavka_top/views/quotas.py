@@ -100,7 +100,7 @@ def _has_a_row(key: str, values: Mapping[str, float]) -> bool:
 
 
 def _kind(key: str) -> str:
-    """What the key counts; keys of Kavka's own end with the one of Kafka's that they are about."""
+    """The kind of what the key counts; keys of Kavka's own end with the one of Kafka's that they are about."""
     return next((kind for known, kind in QUOTA_TYPES.items() if key.endswith(known)), key)
 
 

@@ -60,7 +60,7 @@ OPERATOR_KEYS = (
 
 
 class Listener(Model):
-    """Where clients connect."""
+    """An address at which clients connect."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -137,7 +137,7 @@ class Window(Model):
 
 
 class Rollout(Model):
-    """How nodes are restarted."""
+    """The rules by which nodes are restarted."""
 
     approval: Literal["Auto", "Manual"] = field(
         default="Auto", description="Manual: a plan waits until its hash is approved."
@@ -228,7 +228,7 @@ LISTENERS = (Listener(name="PLAINTEXT", port=9092),)
 
 
 class KafkaClusterSpec(Model):
-    """What is wanted of a cluster."""
+    """The wanted state of a cluster."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

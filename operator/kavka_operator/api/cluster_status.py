@@ -16,7 +16,7 @@ LISTENER_LENGTH_MAX = 65536
 
 
 class NodeStatus(Model):
-    """What is seen of one node."""
+    """The seen state of one node."""
 
     id: int = field(ge=0, description="The node's id.")
     rack: str | None = field(default=None, max_length=63, description="Its rack.")
@@ -34,7 +34,7 @@ class NodeStatus(Model):
 
 
 class RolloutStatus(Model):
-    """How far a restart of the nodes is."""
+    """The progress of a restart of the nodes."""
 
     plan: str | None = field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
     progress: str | None = field(default=None, max_length=16, description="Nodes restarted, of nodes to restart: 2/3.")
@@ -74,7 +74,7 @@ class PoolStatus(Model):
 
 
 class ListenerStatus(Model):
-    """Where clients outside begin."""
+    """The addresses with which clients outside begin."""
 
     name: str = field(max_length=32, description="The name of the listener.")
     bootstrap_servers: str = field(
@@ -83,7 +83,7 @@ class ListenerStatus(Model):
 
 
 class KafkaClusterStatus(Status):
-    """What is seen of a cluster."""
+    """The seen state of a cluster."""
 
     bootstrap_servers: str | None = field(
         default=None, max_length=BOOTSTRAP_LENGTH_MAX, description="Where clients begin."

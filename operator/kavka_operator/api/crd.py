@@ -92,7 +92,7 @@ def structural(schema: Schema) -> Schema:
 
 
 def _name_schema(metadata: Schema) -> Schema:
-    """What the name may be: all that a CRD may say of metadata, beside generateName."""
+    """The schema of the name: all that a CRD may say of metadata, beside generateName."""
     schema: Schema = metadata["properties"]["name"]
     return schema
 

@@ -36,7 +36,7 @@ class SecretRef(Model):
 
 
 class ExternalTls(Model):
-    """How the brokers are known, and the operator to them. Names of hosts are always compared."""
+    """The certificates by which the brokers are known, and the operator to them. Names of hosts are always compared."""
 
     ca_secret: CaSecret | None = field(
         default=None, description="Who has signed the brokers' certificates. Left out: whom the machine trusts."

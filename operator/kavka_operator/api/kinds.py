@@ -30,7 +30,7 @@ def cluster_key(resource: AnyResource) -> Key:
 
 
 def names_of(kind: type[Resource]) -> tuple[str, ...]:
-    """What `kavka get` accepts for this kind."""
+    """Names that `kavka get` accepts for this kind."""
     return kind.kind_name.lower(), kind.plural, kind.short_name
 
 

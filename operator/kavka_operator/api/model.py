@@ -51,7 +51,7 @@ from kavka_operator.api.yaml_lines import Where
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extra:
-    """What the schema of a field says beyond its shape; annotations are hashed, and a schema is not."""
+    """Words of a field's schema beyond its shape; annotations are hashed, and a schema is not."""
 
     schema: Schema
 
@@ -299,7 +299,7 @@ def _camel(name: str) -> str:
 
 
 def _shape(hint: Any) -> Shape:
-    """What an annotation allows."""
+    """The shape that an annotation allows."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _marked(_shape(arguments[0]), hint.__metadata__)

@@ -33,7 +33,7 @@ def _holds(names: dict[str, str]) -> bool:
 
 
 class Pod(Model):
-    """What the pods of a pool have beside what the operator gives them."""
+    """Fields of a pool's pods, beside those that the operator sets."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -69,7 +69,7 @@ class Pod(Model):
     )
 
     def spec(self) -> dict[str, Any]:
-        """What of it stands in the spec of a pod; nothing where nothing was asked for."""
+        """Its fields for the spec of a pod; nothing where nothing was asked for."""
         found = {
             "nodeSelector": self.node_selector,
             "tolerations": list(self.tolerations),

@@ -30,7 +30,7 @@ class Volume(Model):
 
 
 class Storage(Model):
-    """Where nodes keep their logs."""
+    """The volumes in which nodes keep their logs."""
 
     volumes: tuple[Volume, ...] = field(
         default=(Volume(name="data"),),

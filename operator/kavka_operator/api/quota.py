@@ -227,7 +227,7 @@ def _only_connections(limits: str) -> str:
 
 
 class ClientQuotaSpec(Model):
-    """What is wanted of a quota."""
+    """The wanted state of a quota."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -283,7 +283,7 @@ class RelatedQuota(Model):
 
 
 class BrokerUsage(Model):
-    """What the entity's clients used of one broker, rounded so that the status rests when they do."""
+    """The use that the entity's clients made of one broker, rounded so that the status rests when they do."""
 
     broker: int = field(ge=0, description="The broker's id.")
     producer_byte_rate: int | None = field(default=None, ge=0, description="Bytes a second produced.")
@@ -302,7 +302,7 @@ class BrokerUsage(Model):
 
 
 class ClientQuotaStatus(Status):
-    """What is seen of a quota."""
+    """The seen state of a quota."""
 
     entity: str | None = field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
     level: int | None = field(

@@ -101,7 +101,7 @@ Conditions = Annotated[
 
 
 class Status(Model):
-    """What every status begins with."""
+    """Fields with which every status begins."""
 
     observed_generation: int | None = field(
         default=None,

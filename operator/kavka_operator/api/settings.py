@@ -19,12 +19,12 @@ OPEN_PREFIXES = ("listener.name.",)
 
 
 def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the settings of a topic, as (name, words)."""
+    """Faults in the settings of a topic, as (name, words)."""
     return _faults(config, TOPIC_KEYS, "topic")
 
 
 def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the settings of a cluster, as (name, words)."""
+    """Faults in the settings of a cluster, as (name, words)."""
     yield from _faults(config, BROKER_KEYS, "broker")
     yield from _empty_promises(config)
 

@@ -44,7 +44,7 @@ class Reading:
 
 
 class Shape(Protocol):
-    """What a value may be."""
+    """The rule for a value: its type, its bounds and its form."""
 
     def read(self, value: Any, path: Where, reading: Reading) -> Any:
         """The value as a model holds it, or UNREADABLE with a fault in `reading`."""
@@ -67,7 +67,7 @@ class Bounds:
     pattern: str | None = None
 
     def fault(self, value: Any, given: Any) -> str | None:
-        """What is wrong with a value of the right type, which was given as `given`."""
+        """The fault of a value of the right type, which was given as `given`."""
         return self._length(value) if isinstance(value, str | tuple | dict) else self._number(value, given)
 
     def _number(self, value: float, given: Any) -> str | None:
@@ -271,7 +271,7 @@ class Extended:
         return found
 
     def _twice(self, given: Any) -> Any:
-        """What stands in the list a second time, or None."""
+        """The first value that stands twice in the list, or None."""
         match self.more.get("x-kubernetes-list-type"):
             case "set":
                 keys = list(given)

@@ -54,7 +54,7 @@ class Guards(Model):
 
 
 class Placement(Model):
-    """Where replicas are to be, beyond their number, and how fast they get there."""
+    """The places of replicas, beyond their number, and how fast they get there."""
 
     racks: Literal["Keep", "Spread"] = field(
         default="Keep",
@@ -95,7 +95,7 @@ def _partitions_keep(new: "Topic", old: "Topic") -> bool:
 
 
 class TopicSpec(Model):
-    """What is wanted of a topic."""
+    """The wanted state of a topic."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
@@ -158,7 +158,7 @@ class TopicSpec(Model):
 
 
 class TopicStatus(Status):
-    """What is seen of a topic."""
+    """The seen state of a topic."""
 
     topic_name: str | None = field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
     topic_id: str | None = field(

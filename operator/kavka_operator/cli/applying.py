@@ -31,7 +31,7 @@ def apply(files: list[Path], chosen_state: Path | None, dry_run: DryRun = DryRun
 
 
 def declared_by_cluster(command: str, files: list[Path], state: Path) -> dict[Layout, list[Declared]]:
-    """What the files declare, checked, by cluster. Raises BadResourcesError and CommandError."""
+    """Resources that the files declare, checked, by cluster. Raises BadResourcesError and CommandError."""
     if not files:
         raise CommandError(f"name a resource file: kavka {command} -f FILE")
     declared = load(files, known_resources(state))

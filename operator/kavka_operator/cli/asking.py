@@ -23,7 +23,7 @@ def asking(layout: Layout, otherwise: str = "") -> Iterator[Admin]:
 
 
 def address_of(layout: Layout, otherwise: str = "") -> str:
-    """Where clients of a cluster begin. Raises CommandError where it does not run."""
+    """Bootstrap addresses of a cluster. Raises CommandError where it does not run."""
     if not is_running(layout):
         raise CommandError(f'KafkaCluster "{layout.cluster}" is not running; start it with `kavka up`{otherwise}')
     cluster = next((resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster)), None)

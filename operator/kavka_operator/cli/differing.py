@@ -44,7 +44,7 @@ def _unified(edit: Edit) -> Iterator[str]:
 
 
 def _lines(document: dict[str, Any] | None) -> list[str]:
-    """What a person can have written of a resource, in an order that does not depend on the file."""
+    """Lines of a resource that a person can have written, in an order that does not depend on the file."""
     if document is None:
         return []
     metadata = {key: value for key, value in document["metadata"].items() if key not in GIVEN_BY_THE_STORE}

@@ -27,7 +27,7 @@ NOT_TOLD = "not told"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a cluster told: its limits, its brokers, and their metrics pages, as far as they are known and answer."""
+    """The answers of a cluster: its limits, its brokers and their metrics pages, as far as these answer."""
 
     limits: Limits
     brokers: tuple[int, ...]

@@ -45,7 +45,7 @@ def of_topic(name: str, cluster: str, limits: Mapping[str, int], pages: Mapping[
 
 
 def _cells(kind: str, figures: QuotaFigures | None) -> list[str]:
-    """What is used of a limit at a broker, by the busiest partition where each has one, and for how long it held."""
+    """Cells of a limit at a broker: its use, by the busiest partition where each has one, and how long it held."""
     if figures is None:
         return ["not led here", "", ""]
     uses = amount(kind, figures.usage) if figures.usage is not None else "not told"

@@ -30,7 +30,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What exported resources have in common: the name of the KafkaCluster, and a namespace if one is to be written."""
+    """Fields that exported resources share: the KafkaCluster's name, and a namespace if one is to be written."""
 
     cluster: str
     namespace: str | None = None

@@ -47,7 +47,7 @@ SUFFIXES = {DryRun.NONE: "", DryRun.CLIENT: " (dry run)", DryRun.SERVER: " (serv
 
 @dataclass(slots=True)
 class Foreseen:
-    """What a change of one resource would do, and what would keep it from being done; `nodes` of a KafkaCluster."""
+    """The effects of a change of one resource, and what would keep it from being done; `nodes` of a KafkaCluster."""
 
     actions: list[str] = field(default_factory=list)
     obstacles: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ def tell(line: str, key: Key, foreseen: Foreseen | None) -> int:
 
 
 def words_of(nodes: Forecast, *, restarts: bool = True) -> Iterator[str]:
-    """What is done to nodes, a line each; without their `restarts`, where those are told in another way."""
+    """Actions on nodes, a line each; without their `restarts`, where those are told in another way."""
     yield from map(str, nodes.grows)
     for restart in nodes.restarts if restarts else ():
         yield str(RestartNode(restart.node, restart.reason))
@@ -125,7 +125,7 @@ def supposed(layout: Layout, changed: Mapping[Key, dict[str, Any]], deleted: Col
 
 
 def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -> dict[Key, Foreseen]:
-    """What would be done for each resource that is changed. `sizes` are the bytes of replicas, where they are known.
+    """Effects by resource, of those that are changed. `sizes` are the bytes of replicas, where they are known.
 
     Without an `admin`, as no broker can be asked, what the status tells of the nodes has to do, and nothing is said of
     topics and quotas. Raises AdminError.

@@ -27,7 +27,7 @@ STATE_VARIABLE = "KAVKA_STATE_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What a person typed of the place; a namespace of None is the place's own."""
+    """The place as a person typed it; a namespace of None is the place's own."""
 
     state: Path | None = None
     namespace: str | None = None
@@ -37,7 +37,7 @@ class Whereabouts:
 
 
 class Place(Protocol):
-    """Where resources are. Every method may raise CommandError."""
+    """A place that holds resources. Every method may raise CommandError."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ VALUE_LENGTH_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What would become of one resource.
+    """The outcome that one resource would have.
 
     `change` is created, configured, unchanged or refused. `refused` are the words of who would refuse it, `warnings`
     those of the API server; `unknown` says what cannot be known from here, and why.
@@ -35,7 +35,7 @@ class Planned:
 
     @property
     def refusals(self) -> list[str]:
-        """Why it would not be done as it is written, or not all of it."""
+        """Reasons why it would not be done as it is written, or not all of it."""
         return [*self.refused, *self.foreseen.obstacles, *self.foreseen.nodes.refused]
 
 

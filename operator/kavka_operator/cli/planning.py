@@ -76,7 +76,7 @@ def _planned_locally(files: Sequence[Path], state: Path) -> list[Planned]:
 
 
 def _told_locally(layout: Layout, changed: Mapping[Key, Document]) -> tuple[dict[Key, Foreseen], str]:
-    """What a local cluster would do, and why that is not known where it is not. Raises AdminError, CommandError."""
+    """Effects on a local cluster, and why they are not known where they are not. Raises AdminError, CommandError."""
     if not changed:
         return {}, ""
     if not is_running(layout):
@@ -118,7 +118,7 @@ class _OnKubernetes:
     namespace: str
 
     def plan(self, files: Sequence[Path]) -> list[Planned]:
-        """What would become of each resource of the files. Raises BadResourcesError and CommandError."""
+        """The outcome that each resource of the files would have. Raises BadResourcesError and CommandError."""
         found = [self._offered(document) for document in self._ours(files)]
         taken = [offered for offered in found if isinstance(offered, _Offered)]
         told: dict[Key, Planned] = {}
@@ -148,7 +148,7 @@ class _OnKubernetes:
         return list(found.values())
 
     def _offered(self, document: Document) -> "_Offered | Planned":
-        """What the API server would make of a resource, or the words in which it refuses it."""
+        """The resource as the API server would store it, or the words in which it refuses it."""
         metadata = document["metadata"]
         key = document["kind"], metadata["namespace"], metadata["name"]
         try:
@@ -168,7 +168,7 @@ class _OnKubernetes:
         return _Offered(Planned(key, change, fields, warnings=found.warnings), before, after)
 
     def _of_cluster(self, name: Key, offered: Sequence[_Offered]) -> dict[Key, Planned]:
-        """What the changes of one cluster and its resources would do, by key. Raises CommandError."""
+        """Outcomes of the changes of one cluster and its resources, by key. Raises CommandError."""
         changed = {offer.planned.key: offer.after for offer in offered if offer.planned.change != "unchanged"}
         planned = {offer.planned.key: offer.planned for offer in offered}
         if not changed:
@@ -208,7 +208,7 @@ class _OnKubernetes:
         return Supposed(after, resources, changed, view, before), doubt
 
     def _told(self, there: Supposed, before: KafkaCluster | None) -> tuple[dict[Key, Foreseen], str]:
-        """What would be done, and why not all of it is known where brokers cannot be asked."""
+        """Effects by resource, and why not all are known where brokers cannot be asked."""
         assert there.cluster is not None, "nothing is supposed without one"
         if before is None:
             return foretold(there, None), "the cluster is new: what becomes of topics and quotas shows once it runs"

@@ -35,7 +35,7 @@ FIELDS = {"user": "user", "client-id": "clientId", "ip": "ip"}
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What a person typed to say how limits are found."""
+    """Options of a person that say how limits are found."""
 
     duration: str = "60s"
     prometheus: str | None = None
@@ -67,7 +67,7 @@ def sampled(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[Observed, Samples]:
-    """What the metrics pages tell in this time. Raises CommandError where none answers."""
+    """Samples of the metrics pages in this time. Raises CommandError where none answers."""
     observed: dict[Observed, Samples] = {}
     before: tuple[float, Mapping[str, Page]] = (clock(), {})
     for number in range(1 + int(seconds / EVERY_SECONDS)):
@@ -172,7 +172,7 @@ def _seconds(how: How) -> float:
 
 
 def _observed(found: Target, how: How, seconds: float) -> dict[Observed, Samples]:
-    """What clients did, from Prometheus or from the brokers' pages. Raises CommandError and AdminError."""
+    """Samples of clients' traffic, from Prometheus or from the brokers' pages. Raises CommandError and AdminError."""
     if how.prometheus is not None:
         return kept(how.prometheus, seconds, time.time())
     if not found.urls:

@@ -26,7 +26,7 @@ from kavka_operator.platform.local.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person typed to say which cluster is meant: with `bootstrap` any Kafka, whose pages `metrics` names."""
+    """Options of a person that say which cluster is meant: with `bootstrap` any Kafka, whose pages `metrics` names."""
 
     bootstrap: str | None = None
     metrics: str = ""
@@ -96,7 +96,7 @@ def resources_of(place: KubernetesPlace, cluster: KafkaCluster) -> list[AnyResou
 
 
 def reached(place: KubernetesPlace, cluster: KafkaCluster) -> tuple[str, Security]:
-    """Where clients of a cluster begin, and what its brokers ask of them. Raises CommandError."""
+    """Bootstrap addresses of a cluster, and what its brokers ask of clients. Raises CommandError."""
     external = cluster.spec.external
     if external is None:
         if not cluster.status.bootstrap_servers:

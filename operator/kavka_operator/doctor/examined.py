@@ -15,7 +15,7 @@ PartitionKey = tuple[str, int]
 
 
 class Severity(IntEnum):
-    """How bad a finding is: what is broken now, what breaks next, what is worth a look."""
+    """The weight of a finding: what is broken now, what breaks next, what is worth a look."""
 
     NOTE = 0
     WARNING = 1

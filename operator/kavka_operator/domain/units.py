@@ -23,7 +23,7 @@ def rate(per_second: float) -> str:
 
 
 def amount(kind: str, value: float) -> str:
-    """What quotas of a kind count: bytes a second, a share of the loop's time, or things a second."""
+    """The unit that quotas of a kind count: bytes a second, a share of the loop's time, or things a second."""
     if kind in BYTE_KINDS:
         return rate(value)
     return f"{value:.3g}{OTHER_KINDS.get(kind, '')}"

@@ -43,7 +43,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True)
 class _Untold:
-    """What was not told, and until when there is time to ask."""
+    """The questions without an answer, and until when there is time to ask."""
 
     until: float
     words: list[str] = field(default_factory=list)

@@ -65,7 +65,7 @@ WANTED = (
 
 @dataclass(frozen=True, slots=True, order=True)
 class ClientKey:
-    """Who counts together on a page, and for what: produce or fetch."""
+    """Clients that count together on a page, and for what: produce or fetch."""
 
     user: str
     client_id: str

@@ -19,7 +19,7 @@ COUNTED = f"rate({BYTES}[2m])"
 
 
 def kept(url: str, seconds: float, now_s: float) -> dict[Observed, Samples]:
-    """What was observed in the last seconds. Raises AdminError where Prometheus does not tell."""
+    """Samples of the last seconds. Raises AdminError where Prometheus does not tell."""
     rates: dict[Observed, dict[float, float]] = {}
     for labels, points in _series(url, COUNTED, seconds, now_s):
         rates[_who(labels, labels.get("quota_type", ""))] = points

@@ -78,7 +78,7 @@ def teller_of(quorum: SeenQuorum, brokers: Collection[int]) -> int | None:
 
 
 def doubt_about(quorum: SeenQuorum) -> str:
-    """Why nothing that a broker tells can be believed, whichever it is; empty if it can.
+    """The reason why no broker's answer can be believed; empty if it can.
 
     An active controller that is cut off from the others leads on for a moment, and does not know that it is none.
     """

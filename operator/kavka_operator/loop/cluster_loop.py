@@ -75,7 +75,7 @@ class HopelessError(Exception):
 
 @dataclass(slots=True)
 class ClusterLoop:
-    """What is wanted of one cluster, what is seen, and one step from the one to the other.
+    """The wanted and the seen state of one cluster, and a step from the one to the other.
 
     `connect` makes an admin client for bootstrap addresses; `tell` takes words for the log; `clock` counts seconds.
     `announce` is told once what has become of a resource, by its key and uid.
@@ -119,7 +119,7 @@ class ClusterLoop:
         self._next_look_at = 0.0
 
     def due(self) -> Question | None:
-        """What to ask the cluster now; None while no look is due. Raises HopelessError."""
+        """The question to ask the cluster now; None while no look is due. Raises HopelessError."""
         return self._safely(self._due)
 
     def look(self, question: Question) -> LookResult:

@@ -144,7 +144,7 @@ def plan_once(
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
-    """What `converge` would do first; nothing is done. Raises AdminError if the cluster cannot be seen."""
+    """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
     resources = [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}

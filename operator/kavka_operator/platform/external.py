@@ -1,6 +1,6 @@
 """A `Platform` for clusters that somebody else runs: their addresses, and what stands in Secrets to be let in.
 
-Secrets are read anew every few seconds, so that a changed password is used soon; nothing of them is kept elsewhere.
+Secrets are read again every few seconds, so that a changed password is used soon; nothing of them is kept elsewhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class ExternalPlatform:
 
 
 def security_of(external: External, read_secret: ReadSecret) -> Security:
-    """What the brokers ask for, out of the Secrets that are named. Raises SecretError, which names the field."""
+    """Security that the brokers ask for, out of the Secrets that are named. Raises SecretError: it names the field."""
     found: dict[str, str] = {}
     if external.tls is not None and external.tls.ca_secret is not None:
         secret = external.tls.ca_secret

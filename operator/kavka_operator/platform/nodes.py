@@ -49,7 +49,7 @@ def nodes_of(cluster: KafkaCluster, pools: Mapping[str, int]) -> list[Node]:
 
 
 def brokers_wanted(cluster: KafkaCluster) -> int:
-    """How many of the nodes that the resource wants are brokers."""
+    """The number of brokers among the nodes that the resource wants."""
     return sum(pool.replicas for pool in cluster.spec.node_pools if "broker" in pool.roles)
 
 

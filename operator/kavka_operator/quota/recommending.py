@@ -1,6 +1,6 @@
 """A limit that fits what a client does: the 95th percentile of its demand at the busiest broker, with headroom.
 
-A throttled client shows its limit, not its demand, so usage alone would recommend each limit anew. Brokers estimate the
+A throttled client shows its limit, not its demand: usage alone would recommend each limit again. Brokers estimate the
 demand: the rate over the share of the time in which the client was not held back. The less it was free, the less that
 tells, so no more than `RAISE_MAX` times the rate reached is believed, and the limit that fits is found in steps.
 """
@@ -23,7 +23,7 @@ KEYS: Mapping[str, str] = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Observed:
-    """Who was observed, where, and in what: produce or fetch. An empty part is anybody."""
+    """The client that was observed, where, and in what: produce or fetch. An empty part is any client."""
 
     user: str
     client_id: str
@@ -33,7 +33,7 @@ class Observed:
 
 @dataclass(slots=True)
 class Samples:
-    """What was observed: rates, and the demand where it is estimated, in bytes a second."""
+    """Samples of a client: rates, and the demand where it is estimated, in bytes a second."""
 
     rates: list[float] = field(default_factory=list)
     demands: list[float] = field(default_factory=list)

@@ -58,7 +58,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What becomes of the nodes of a cluster.
+    """The future of a cluster's nodes.
 
     `waits` is what a person or a window has to let go on, `in_the_way` what stands against it now and may end by
     itself, `refused` why something of it is not done. `voting` are the controllers that get a vote, `voteless` those
@@ -173,7 +173,7 @@ def _drained(node: SeenNode, survey: Survey | None, sizes: Sizes | None) -> Drai
 
 
 def _blocked(step: ClusterPlan | None) -> tuple[str, ...]:
-    """What a roll waits for, in words."""
+    """Words for all that a roll waits for."""
     if step is None:
         return ()
     return step.rollout.blocked_by if step.rollout is not None else tuple(word.message for word in step.words[:1])
@@ -198,7 +198,7 @@ def bytes_to_copy(move: MoveReplicas, there: SeenTopic, sizes: Sizes) -> int:
 
 
 def as_told(before: KafkaCluster) -> tuple[SeenCluster, Survey]:
-    """What the status tells of a cluster whose brokers cannot be asked: who runs and decides, and of partitions
+    """The cluster as its status tells it, where its brokers cannot be asked: who runs and decides, and of partitions
     nothing.
     """
     running = [node for node in before.status.nodes if node.state == "Running"]

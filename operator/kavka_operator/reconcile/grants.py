@@ -54,7 +54,7 @@ def _partitions(resource: Topic | ClientQuota, *, is_granted: bool) -> int:
 
 
 def _fault(cluster: KafkaCluster, resource: Topic | ClientQuota, used: int) -> str | None:
-    """What no grant allows of the resource; None if one allows it."""
+    """The fault for which no grant allows the resource; None if one allows it."""
     namespace, where = resource.metadata.namespace, f"spec.grants of {cluster.identity}"
     grants = [grant for grant in cluster.spec.grants if namespace in grant.namespaces and resource.kind in grant.kinds]
     if not grants:
@@ -64,7 +64,7 @@ def _fault(cluster: KafkaCluster, resource: Topic | ClientQuota, used: int) -> s
 
 
 def _against(grant: Grant, resource: Topic | ClientQuota, used: int) -> str | None:
-    """What the grant does not allow of a resource of a kind and a namespace that it allows."""
+    """The fault for which the grant does not allow a resource of a kind and a namespace that it allows."""
     if isinstance(resource, ClientQuota):
         return _entity_fault(grant, resource)
     if not resource.topic_name.startswith(grant.prefix or ""):
@@ -79,7 +79,7 @@ def _against(grant: Grant, resource: Topic | ClientQuota, used: int) -> str | No
 
 
 def _entity_fault(grant: Grant, quota: ClientQuota) -> str | None:
-    """What the grant does not allow of the entity: with a prefix, it has to name a user or a client id that has it."""
+    """The fault of the entity: where the grant has a prefix, it has to name a user or a client id with that prefix."""
     entity = quota.spec.entity
     user, client = entity.user, entity.client_id
     names = [user.name if user else None, (client.name or client.prefix) if client else None]

@@ -85,7 +85,7 @@ def throttle_of(topic: Topic) -> int:
 
 
 def words_of(move: Move, there: SeenTopic) -> str:
-    """How far a move is."""
+    """Words for the progress of a move."""
     names = some([f"{there.name}-{index}" for index in there.moving])
     done = max(0, move.partitions - len(there.moving))
     return (

@@ -58,7 +58,7 @@ OF_ACTION: Mapping[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What has become of a resource. `is_warning` where a person has to act."""
+    """An Event to be made of a resource. `is_warning` where a person has to act."""
 
     reason: str
     words: str
@@ -66,7 +66,7 @@ class Notice:
 
 
 def notices(resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> tuple[Notice, ...]:
-    """What to say of a resource, as it was before, whose status is `status` after these actions."""
+    """Notices of a resource, as it was before, whose status is `status` after these actions."""
     match resource, status:
         case KafkaCluster(), KafkaClusterStatus():
             before = resource.status
@@ -86,7 +86,7 @@ def notices(resource: AnyResource, status: Status, done: Sequence[Action] = ()) 
 
 
 def invalid(words: str) -> Notice:
-    """What to say of a resource that cannot be understood."""
+    """The notice of a resource that cannot be understood."""
     return Notice(INVALID, words, is_warning=True)
 
 
@@ -99,7 +99,7 @@ def _of_actions(done: Sequence[Action]) -> Iterator[Notice]:
 def _of_settings(
     resource: Topic | ClientQuota, status: TopicStatus | ClientQuotaStatus, done: Sequence[Action]
 ) -> Iterator[Notice]:
-    """What was done about a topic or quota. What others had changed is said as that."""
+    """Notices of what was done about a topic or quota. What others had changed is said as that."""
     last, is_new = status.last_correction, status.last_correction != resource.status.last_correction
     if last is not None and is_new:
         yield Notice(DRIFT_CORRECTED, f"changed by somebody else and put back: {last.message}")
@@ -118,7 +118,7 @@ def _is_dividing(quota: ClientQuota) -> bool:
 
 
 def _refused(before: Status, after: Status) -> Iterator[Notice]:
-    """Why a resource now waits for a person, where it did not for this reason or in this form."""
+    """The notice of a resource that now waits for a person, where it did not for this reason or in this form."""
     was, now = before.condition(STALLED), after.condition(STALLED)
     if now is None or (
         was is not None and (was.reason, was.observed_generation) == (now.reason, now.observed_generation)
@@ -155,7 +155,7 @@ def _nodes_back(before: KafkaClusterStatus, after: KafkaClusterStatus) -> Iterat
 
 
 def _roll_waits(before: RolloutStatus | None, after: KafkaClusterStatus) -> Iterator[Notice]:
-    """What a roll has begun to wait for: a person or a window, or something that is in the way of the next node.
+    """The notice of a roll that has begun to wait: for a person, a window, or something in the next node's way.
 
     That a node is on its way, and the pause after it, are no obstacles; a roll that has stopped says so itself.
     """

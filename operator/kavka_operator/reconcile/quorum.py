@@ -41,7 +41,7 @@ def follow(
 
 
 def places_of(nodes: Sequence[WantedNode]) -> dict[int, ControllerPlace] | None:
-    """Where the wanted controllers vote; None where their voters never change, or one is not known."""
+    """Places at which the wanted controllers vote; None where voters never change, or one is not known."""
     controllers = [node for node in nodes if CONTROLLER in node.roles]
     places = {node.id: node.controller for node in controllers if node.controller is not None}
     return places if places and len(places) == len(controllers) else None
@@ -112,7 +112,7 @@ class _Change:
         return RemoveVoter(voter, self.quorum.directories[voter])
 
     def _without_majority(self, voters: Sequence[int]) -> str:
-        """Why these voters would be no quorum; empty if they would. One that is new among them has caught up."""
+        """The reason why these voters would be no quorum; empty if they would. A new voter among them has caught up."""
         behind = [voter for voter in voters if voter in self.quorum.voters and not self._is_level(voter)]
         needed = len(voters) // 2 + 1
         if len(voters) - len(behind) >= needed:
@@ -120,7 +120,7 @@ class _Change:
         return f"of controllers {_listed(voters)} {needed} must keep up with the active one (behind: {_listed(behind)})"
 
     def _lacks(self, number: int) -> str:
-        """Why a controller cannot be given a vote yet; empty if it can."""
+        """The reason why a controller cannot be given a vote yet; empty if it can."""
         observer = self.quorum.observer(number, self.places[number].directory_id)
         if observer is None:
             return f"controller {number} does not fetch the metadata log yet"

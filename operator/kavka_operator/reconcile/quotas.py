@@ -49,7 +49,7 @@ def reconcile(
 
 
 def retire(gone: ClientQuota, seen: Mapping[str, float], inherited: Mapping[str, float] | None = None) -> KafkaPlan:
-    """What is left to do for a quota whose resource is deleted: take back what it has set.
+    """The plan for a quota whose resource is deleted: take back what it has set.
 
     `inherited` are the limits that another resource wants for the entity; those are never away in between.
     """

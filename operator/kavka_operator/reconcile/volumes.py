@@ -27,7 +27,7 @@ def refusals(
 
 
 def refusal(node: WantedNode, seen: Sequence[SeenVolume], given_up: Sequence[str] = ()) -> str | None:
-    """Why the node may not be started as it is wanted; None if it may."""
+    """The reason why the node may not be started as it is wanted; None if it may."""
     vanished = [words for volume in seen if (words := _vanished(node, volume, given_up))]
     return "; ".join([*removals(node, seen), *vanished]) or None
 
@@ -110,7 +110,7 @@ def _vanished(node: WantedNode, volume: SeenVolume, given_up: Sequence[str]) -> 
 
 
 def _held(volume: SeenVolume) -> str:
-    """What a volume that is to go holds, and what to do."""
+    """Words for what a volume that is to go holds, and what to do."""
     if volume.logs is None:
         return "cannot be read, so that nobody knows what it holds; put it back into spec.nodePools"
     if not volume.was_used:

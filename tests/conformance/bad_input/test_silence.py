@@ -1,4 +1,4 @@
-"""Peers that stop in the middle: they cost a connection, not the broker, and not for ever."""
+"""Peers that stop in the middle: they cost a connection, not the broker, and not forever."""
 
 import struct
 from collections.abc import Callable

@@ -50,7 +50,7 @@ def stops(nodes: Nodes, node_id: int) -> None:
     assert time.monotonic() - began < STOP_SECONDS_MAX
 
 
-def test_without_a_majority(tmp_path: Path) -> None:
+def test_a_node_without_a_majority_says_so_and_stops(tmp_path: Path) -> None:
     port = free_port()
     with cluster(tmp_path, combined(3), {"kavka.admin.listener": f"127.0.0.1:{port}"}, started=False) as nodes:
         nodes[1].launch()

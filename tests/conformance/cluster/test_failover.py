@@ -43,7 +43,7 @@ def test_a_cluster_survives_the_death_of_its_active_controller(tmp_path: Path) -
         survive(nodes, lambda: active_controller(nodes), is_back=lambda: is_whole(admin))
 
 
-def test_each_killed_in_turn(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_each_is_killed_in_turn(tmp_path: Path) -> None:
     with cluster(tmp_path) as nodes:
         admin = create_topic(nodes)
         for node_id in nodes.broker_ids:
@@ -68,7 +68,7 @@ def survive(nodes: Nodes, choose: Callable[[], int], *, is_back: Callable[[], bo
         assert back_seconds < BACK_SECONDS_MAX
 
 
-def test_all_killed_at_once(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_all_are_killed_at_once(tmp_path: Path) -> None:
     """What was acknowledged is in every page cache, and a kill takes nothing from it."""
     with cluster(tmp_path) as nodes:
         admin = create_topic(nodes)

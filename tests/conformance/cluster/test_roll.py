@@ -19,7 +19,7 @@ GAP_SECONDS_MAX = 5.0
 STOP_SECONDS_MAX = 20.0
 
 
-def test_every_node_in_turn(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_every_node_stops_in_turn(tmp_path: Path) -> None:
     with cluster(tmp_path) as nodes:
         admin = create_topic(nodes)
         for node_id in nodes.broker_ids:

@@ -89,7 +89,7 @@ def survey(client: KafkaClient) -> Survey | None:
 
 
 def lose_the_volume(nodes: Nodes, number: int) -> None:
-    """Kill a controller, and start it with an empty directory that is formatted anew."""
+    """Kill a controller, and start it with an empty directory that is formatted again."""
     place: Place = next(place for place in nodes.places if place.node_id == number)
     nodes.kill(number)
     home: Path = nodes[number].directory

@@ -58,11 +58,11 @@ def used(address: str, security: Security, name: str) -> None:
         client.close()
 
 
-def test_tls_with_an_authority(secured: Secured, name: str) -> None:
+def test_a_listener_is_known_by_its_authority(secured: Secured, name: str) -> None:
     used(secured.address("TLS"), tls(secured), name)
 
 
-def test_tls_with_a_certificate_of_our_own(secured: Secured, name: str) -> None:
+def test_the_operator_is_known_by_its_certificate(secured: Secured, name: str) -> None:
     used(secured.address("MUTUAL"), mutual(secured), name)
 
 

@@ -254,7 +254,7 @@ UNSAID_BY_KAFKA = {case for case in CASES if "snapshot:" in case and "cluster" n
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_controller_refuses(facts: Facts, case: str) -> None:
+def test_a_controller_refuses_with_kafkas_code(facts: Facts, case: str) -> None:
     request, code = CASES[case]
     if is_apache_kafka() and case in UNSAID_BY_KAFKA:
         code = E.UNKNOWN_SERVER_ERROR

@@ -86,7 +86,7 @@ def known(server: Server) -> None:
 
 
 @pytest.mark.parametrize("case", CREATIONS)
-def test_creating_a_topic(server: Server, case: str) -> None:
+def test_the_creation_of_a_topic_is_judged(server: Server, case: str) -> None:
     wanted, code = CREATIONS[case]
     answer = ask(server.address, topics.CreateTopicsRequest([wanted], 5000, True), CreateTopicsResponse)
     (result,) = answer.topics
@@ -103,12 +103,12 @@ def test_creating_a_topic(server: Server, case: str) -> None:
         (DeleteTopicState(None), E.INVALID_REQUEST),
     ],
 )
-def test_deleting_a_topic(server: Server, wanted: DeleteTopicState, code: ErrorCode) -> None:
+def test_the_deletion_of_a_topic_is_judged(server: Server, wanted: DeleteTopicState, code: ErrorCode) -> None:
     (result,) = ask(server.address, DeleteTopicsRequest([wanted], [], 5000), DeleteTopicsResponse).responses
     assert ErrorCode(result.error_code) is code
 
 
-def test_deleting_a_topic_twice(server: Server) -> None:
+def test_a_topic_may_not_be_named_twice_for_deletion(server: Server) -> None:
     request = DeleteTopicsRequest([DeleteTopicState("known"), DeleteTopicState("known")], [], 5000)
     (result,) = ask(server.address, request, DeleteTopicsResponse).responses
     assert ErrorCode(result.error_code) is E.INVALID_REQUEST
@@ -127,7 +127,7 @@ def test_deleting_a_topic_twice(server: Server) -> None:
         ("known", 2, None, E.NONE),
     ],
 )
-def test_growing_a_topic(
+def test_the_growth_of_a_topic_is_judged(
     server: Server, name: str, count: int, brokers: list[list[int]] | None, code: ErrorCode
 ) -> None:
     assignments = None if brokers is None else [CreatePartitionsAssignment(broker) for broker in brokers]
@@ -164,7 +164,9 @@ ADDRESS: Parts = [("ip", "192.0.2.7")]
         ([("user", "a"), ("ip", "192.0.2.7")], "connection_creation_rate", 1.0, E.INVALID_REQUEST),
     ],
 )
-def test_altering_a_quota(server: Server, parts: Parts, key: str, limit: float, code: ErrorCode) -> None:
+def test_an_alteration_of_a_quota_is_judged(
+    server: Server, parts: Parts, key: str, limit: float, code: ErrorCode
+) -> None:
     entry = quotas.EntryData([quotas.EntityData(*part) for part in parts], [quotas.OpData(key, limit)])
     request = quotas.AlterClientQuotasRequest([entry], True)
     (result,) = ask(server.address, request, AlterClientQuotasResponse).entries
@@ -228,7 +230,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
         (5, "x", ("retention.ms", SET, "1"), E.INVALID_REQUEST),
     ],
 )
-def test_altering_a_config(
+def test_an_alteration_of_a_config_is_judged(
     server: Server, kind: int, name: str, change: tuple[str, int, str | None], code: ErrorCode
 ) -> None:
     resource = configs.AlterConfigsResource(kind, name, [configs.AlterableConfig(*change)])
@@ -306,5 +308,5 @@ def not_a_number(server: Server) -> ErrorCode:
 
 @pytest.mark.skipif(KAFKA, reason="Kavka is stricter here")
 @pytest.mark.parametrize("case", [bad_operation, a_user_twice, not_a_number])
-def test_where_kavka_is_stricter(server: Server, case: Stricter) -> None:
+def test_kavka_is_stricter_here(server: Server, case: Stricter) -> None:
     assert case(server) is E.INVALID_REQUEST

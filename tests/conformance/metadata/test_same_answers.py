@@ -160,7 +160,7 @@ def test_librdkafka_alters_configs_as_it_always_did(both: Both) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_acls_without_an_authorizer(both: Both, version: int) -> None:
+def test_acls_are_refused_alike_without_an_authorizer(both: Both, version: int) -> None:
     rule = AclCreation(2, "t", 3, "User:a", "*", 3, 3)
     ours, theirs = both.ask(DescribeAclsRequest(1, None, 1, None, None, 1, 1), DescribeAclsResponse, version)
     assert (ours.error_code, ours.error_message) == (theirs.error_code, theirs.error_message)

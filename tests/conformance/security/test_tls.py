@@ -90,7 +90,7 @@ def test_librdkafka_produces_and_consumes_what_takes_many_frames(secured: Secure
     assert read == records
 
 
-def test_a_password_over_tls(secured: Secured, name: str, tmp_path: Path) -> None:
+def test_a_password_logs_in_over_tls(secured: Secured, name: str, tmp_path: Path) -> None:
     """librdkafka, kafka-python and Kafka's own tools."""
     create_topic(secured.server, name)
     login = {"sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": PASSWORDS["alice"]}

@@ -81,7 +81,7 @@ def produce_by_java(nodes: Nodes) -> None:
     )  # fmt: skip
 
 
-def test_one_cluster_of_both(nodes: Nodes) -> None:
+def test_kavka_and_apache_kafka_serve_one_cluster(nodes: Nodes) -> None:
     cluster = Cluster(nodes)
     nodes.wait("three brokers", lambda: has_three_brokers(nodes))
     cluster.create(LOAD, [[1, 2, 3], [2, 3, 1], [3, 1, 2]][:PARTITIONS])

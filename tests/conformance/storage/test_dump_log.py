@@ -100,7 +100,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return directory, count
 
 
-def test_batches_and_records(written: tuple[Path, int]) -> None:
+def test_dump_log_reads_all_batches_and_records(written: tuple[Path, int]) -> None:
     directory, count = written
     text = dump("--deep-iteration", "--print-data-log", "--files", files(directory, ".log"))
     assert "isvalid: false" not in text

@@ -148,7 +148,7 @@ def test_a_roll_can_be_held(cluster: Kavka) -> None:
     wait_until(lambda: "rollout" not in cluster.status(), "the roll is over")
 
 
-def test_another_number_of_replicas(kavka: Kavka) -> None:
+def test_the_number_of_replicas_can_be_changed_under_load(kavka: Kavka) -> None:
     kavka.up(kavka.file(brokers=3, replicas=1))
     assert all(len(replicas) == 1 for _, replicas, _ in partitions(kavka).values())
     with writing(kavka):

@@ -1,4 +1,4 @@
-"""Volumes of nodes that run: none is taken away, renamed or begun anew while it holds anything."""
+"""Volumes of nodes that run: none is taken away, renamed or begun again while it holds anything."""
 
 import os
 import shutil
@@ -81,7 +81,7 @@ def test_an_empty_volume_may_go(kavka: Kavka) -> None:
     wait_until(lambda: kavka.status().get("emptyVolumes") == ["nodes/data2"], "it is known to be empty")
     code, said = kavka.run("apply", "-f", str(file(kavka, "data", partitions=1)))
     assert code == 0, said
-    wait_until(lambda: kavka.broker_pid != pid and reason(kavka) == "Ready", "it has started anew")
+    wait_until(lambda: kavka.broker_pid != pid and reason(kavka) == "Ready", "it has started again")
     assert "data2" not in (kavka.cluster / "config" / "node-0.properties").read_text()
     assert sorted(read_all(kavka, "flights", 1)) == values
 

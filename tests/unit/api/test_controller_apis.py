@@ -135,7 +135,7 @@ def test_a_broker_joins_lives_and_stops(version: int) -> None:
         ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION),
     ],
 )
-def test_registrations_that_are_refused(wrong: dict[str, Any], code: ErrorCode) -> None:
+def test_registrations_are_refused_with_kafkas_code(wrong: dict[str, Any], code: ErrorCode) -> None:
     with pytest.raises(BrokerError) as refusal:
         Node(replicated(1, 2)).ask(registration(**wrong), 4)
     assert refusal.value.code is code

@@ -105,17 +105,18 @@ def test_every_partition_of_a_refused_election_gets_the_error(
         async with running(tmp_path) as inside:
             await inside.create("t")
             client = await inside.connect()
-            monkeypatch.setattr(inside.broker.controller, "submit", refuse)
-            asked = ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0])])
-            answer = await client.call(asked, ElectLeadersResponse, version)
-            assert answer.error_code == at_the_top
-            (topic,) = answer.replica_election_results
-            assert [partition.error_code for partition in topic.partition_result] == [ErrorCode.KAFKA_STORAGE_ERROR]
-            everything = ElectLeadersRequest(topic_partitions=None)
-            if at_the_top:
-                assert (await client.call(everything, ElectLeadersResponse, version)).error_code == at_the_top
-            else:
-                with pytest.raises(asyncio.IncompleteReadError):
-                    await client.call(everything, ElectLeadersResponse, version)
+            with monkeypatch.context() as patch:
+                patch.setattr(inside.broker.controller, "submit", refuse)
+                asked = ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0])])
+                answer = await client.call(asked, ElectLeadersResponse, version)
+                assert answer.error_code == at_the_top
+                (topic,) = answer.replica_election_results
+                assert [partition.error_code for partition in topic.partition_result] == [ErrorCode.KAFKA_STORAGE_ERROR]
+                everything = ElectLeadersRequest(topic_partitions=None)
+                if at_the_top:
+                    assert (await client.call(everything, ElectLeadersResponse, version)).error_code == at_the_top
+                else:
+                    with pytest.raises(asyncio.IncompleteReadError):
+                        await client.call(everything, ElectLeadersResponse, version)
 
     asyncio.run(scenario())

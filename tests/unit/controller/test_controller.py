@@ -131,6 +131,7 @@ def test_a_stopping_controller_waits_for_the_decision_of_a_lost_client() -> None
             assert not finishing.done()
             assert steps < 150
             controller._waiting.pop()[1].set_result(None)
+            controller._waiting.clear()
             await finishing
 
     play(scenario)

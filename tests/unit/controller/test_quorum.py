@@ -48,7 +48,7 @@ def test_voters_are_written_and_read() -> None:
     assert read_voters(voters_record(reversed(voters))) == voters
 
 
-def test_voters_of_a_configuration() -> None:
+def test_voters_are_read_from_a_configuration() -> None:
     (first, second) = static_voters(["1@a:9093", "2@[::1]:9094"], "CONTROLLER")
     assert (first.node_id, first.endpoints) == (1, (("CONTROLLER", "a", 9093),))
     assert second.endpoints == (("CONTROLLER", "::1", 9094),)

@@ -80,7 +80,7 @@ def test_fetch_offsets_of_many_groups(tmp_path: Path, version: int) -> None:
     play(tmp_path, scenario)
 
 
-def test_offsets_without_a_coordinator(tmp_path: Path) -> None:
+def test_offsets_are_refused_without_a_coordinator(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         request = OffsetFetchRequest("g", [OffsetFetchRequestTopic("t", [0])])
         nobody = ErrorCode.NOT_COORDINATOR

@@ -89,7 +89,7 @@ def test_a_partition_that_the_answer_forgets_is_an_error() -> None:
 
 
 def test_a_defect_reaches_who_waits() -> None:
-    """Who waits for an answer that never comes would keep its in-sync set for ever."""
+    """Who waits for an answer that never comes would keep its in-sync set forever."""
 
     async def answer(_: Message) -> Message:
         raise ValueError("a defect")

@@ -44,7 +44,7 @@ def test_one_that_is_unregistered_is_gone() -> None:
     asyncio.run(scenario())
 
 
-def test_it_is_forgotten_after_its_moment() -> None:
+def test_a_fenced_broker_is_forgotten_after_its_moment() -> None:
     async def scenario(loop: SimLoop) -> None:
         quorum = FakeQuorum()
         found = Lingering(quorum, Timers(SimClock(loop), loop))

@@ -73,7 +73,7 @@ def test_a_loss_that_is_read_behind_the_request_counts() -> None:
 
 
 @pytest.mark.parametrize("address", [("b", 2), ("c", 2)])
-def test_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
+def test_an_answer_waits_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost(*address)
         waiting = await waits(suspected)
@@ -85,7 +85,7 @@ def test_until_the_suspect_is_fenced(address: tuple[str, int]) -> None:
     play(scenario)
 
 
-def test_until_a_connection_stands_again() -> None:
+def test_an_answer_waits_until_a_connection_stands_again() -> None:
     async def scenario(suspected: Suspects, quorum: FakeQuorum) -> None:
         suspected.lost("b", 2)
         waiting = await waits(suspected)

@@ -83,7 +83,7 @@ def test_a_refusal_is_told_of_its_topic_alone() -> None:
         controller.quorum.commit(TopicRecord("c", b"c" * 16))
         refused = await maker.create(["a", "b", "c"])
         assert {name: error.code for name, error in refused.items()} == {"b": ErrorCode.INVALID_REPLICATION_FACTOR}
-        assert await maker.create(["a"]) == {}, "asked anew: what is over is forgotten"
+        assert await maker.create(["a"]) == {}, "asked again: what is over is forgotten"
 
     play(scenario)
 

@@ -116,7 +116,9 @@ def found(*components: Component, strict: bool = False) -> list[Parts]:
         ([Component("ip", IS_DEFAULT)], False, []),
     ],
 )
-def test_a_filter_finds(components: list[Component], strict: bool, entities: list[Parts]) -> None:
+def test_a_filter_finds_the_entities_that_match_it(
+    components: list[Component], strict: bool, entities: list[Parts]
+) -> None:
     assert found(*components, strict=strict) == entities
 
 

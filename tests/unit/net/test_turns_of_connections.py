@@ -1,4 +1,4 @@
-"""Connections take turns by their client, however many it has, and however often it connects anew."""
+"""Connections take turns by their client, however many it has, and however often it connects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

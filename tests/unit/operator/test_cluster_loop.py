@@ -286,7 +286,7 @@ def test_what_cannot_be_understood_may_go_without_its_cluster() -> None:
     scene.resources.hide(gone, unread("Topic", "strange"))
     scene.resources.remove(key_of(scene.wanted[0]))
     assert not scene.turn()
-    assert gone.key not in scene.resources.documents, "its finalizer would keep its namespace for ever"
+    assert gone.key not in scene.resources.documents, "its finalizer would keep its namespace forever"
     assert scene.resources.noted == [("Topic", "default", "strange")]
 
 

@@ -95,7 +95,7 @@ def test_a_topic_passes_to_the_other_resource_that_declares_it_when_its_owner_is
     owner, heir = after(owner, first), after(heir, first)
     kafka.held["t"] = 100
     outcome = converge([deleted(owner), heir], kafka, NOW)
-    assert (outcome.released, outcome.done) == ([key_of(owner)], []), "nothing is deleted, nothing made anew"
+    assert (outcome.released, outcome.done) == ([key_of(owner)], []), "nothing is deleted, nothing made again"
     assert (list(kafka.topics), kafka.topics["t"].topic_id) == (["t"], "id-1")
     assert ready(outcome.statuses[key_of(heir)]) == ("True", "Ready"), "at the same look, not at the next one"
     assert after(heir, outcome).status.topic_id == "id-1"

@@ -92,7 +92,7 @@ def test_nothing_is_open_without_a_word_that_is_believed() -> None:
     assert open_ones(why_not(NODES, seen(), LIVE, replace(survey(), doubt="only 1 of 3"))) == set()
 
 
-def test_as_many_as_may_go_together() -> None:
+def test_nodes_that_share_no_partition_may_go_together() -> None:
     """Two racks, and every partition in both: nodes of one rack share none."""
     nodes = [WantedNode(number, "new", roles=("broker",)) for number in range(4)]
     brokers = SeenCluster("id", 9, {number: SeenBroker(number, "a:1") for number in range(4)})

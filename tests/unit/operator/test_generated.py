@@ -98,7 +98,7 @@ def test_rules_name_a_field_that_is_there(kind: type[Resource]) -> None:
 
 
 @kinds
-def test_columns_and_names(kind: type[Resource]) -> None:
+def test_definitions_have_the_columns_and_names_that_are_documented(kind: type[Resource]) -> None:
     made = definition(kind)
     names = made["spec"]["names"]
     assert names["categories"] == ["kavka"]

@@ -158,7 +158,7 @@ def test_an_age_is_shown_in_its_largest_unit(seconds: int, text: str) -> None:
     assert age((NOW - timedelta(seconds=seconds)).isoformat(), NOW) == text
 
 
-def test_paths_that_lead_nowhere() -> None:
+def test_paths_that_lead_nowhere_find_nothing() -> None:
     assert find(".a.b", {"a": None}) is None
     assert find('.a[?(@.type=="x")].y', {"a": [{"type": "z"}]}) is None
 

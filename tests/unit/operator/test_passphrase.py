@@ -29,7 +29,7 @@ def test_a_key_of_a_kubeconfig_that_needs_a_passphrase_is_refused(pair: tuple[st
         connection(Access("prod", "https://127.0.0.1:1", certificate=certificate, key=key))
 
 
-def test_of_the_secret_of_an_external_cluster(pair: tuple[str, str]) -> None:
+def test_a_key_with_a_passphrase_in_an_external_secret_is_refused(pair: tuple[str, str]) -> None:
     certificate, key = pair
     with pytest.raises(BarredError, match=WORDS) as refused:
         connected("127.0.0.1:1", Security(is_tls=True, certificate=certificate, key=key))

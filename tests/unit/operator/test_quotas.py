@@ -228,7 +228,7 @@ LEVELS = [
 ]
 
 
-def test_the_eight_levels() -> None:
+def test_entities_have_the_levels_of_kip_55() -> None:
     assert [level_of(entity) for entity in LEVELS] == list(range(1, 9))
     assert level_of(IpEntity()) is None
 

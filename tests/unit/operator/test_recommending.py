@@ -201,7 +201,7 @@ def prometheus(answers: Mapping[str, object]) -> Iterator[str]:
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

@@ -43,11 +43,11 @@ def test_an_unknown_codec_is_a_violation() -> None:
         decompress(5, b"")
 
 
-def test_gzip_of_several_members() -> None:
+def test_gzip_of_several_members_is_read_whole() -> None:
     assert decompress(Compression.GZIP, gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
 
-def test_zstd_of_several_frames_and_without_a_size() -> None:
+def test_zstd_of_several_frames_is_read_whole_also_without_a_size() -> None:
     def without_size(text: bytes) -> bytes:
         packer = ZstdCompressor()
         return packer.compress(text) + packer.flush()

@@ -260,7 +260,7 @@ def test_a_thread_that_comes_late_writes_nothing_into_the_directory_of_the_next_
         log.cutting.plan_cut(3)
         log.durability.lower_on_disk()
         log.cutting.carry_out()
-        log.abandon()  # its topic is deleted, and made anew
+        log.abandon()  # its topic is deleted, and made again
         node.disk.rename("/data/t-0", "/data/t-0.gone-delete")
         anew = recovery.open_log(node.disk, "/data/t-0", LogConfig(), now_ms=0)
         names = node.disk.names(anew.directory)

@@ -23,7 +23,7 @@ def never(error: BaseException) -> None:
     raise error
 
 
-def test_a_slice_a_turn() -> None:
+def test_partitions_end_a_slice_in_each_turn() -> None:
     async def scenario() -> None:
         ended = list[int]()
         departures = Departures(lambda one: ended.append(one.index), never)

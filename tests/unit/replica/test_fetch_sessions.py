@@ -77,7 +77,7 @@ def test_a_follower_that_asked_before_it_had_registered_is_heard_for_each_partit
 
 
 def test_a_fetch_that_comes_again_hides_nothing_of_a_new_registration(sessions: FetchSessions) -> None:
-    """Its answer was lost: as in Apache Kafka its number is used up, and what it begins anew with names everything."""
+    """Its answer was lost: as in Apache Kafka its number is used up, and what it begins again with names everything."""
     assert asked_as_follower(sessions, 0, 11, 0, 1) == [0, 1]
     assert asked_as_follower(sessions, 1, 12) == [0, 1]
     with pytest.raises(BrokerError) as refused:

@@ -33,7 +33,7 @@ def test_one_whose_epochs_are_another_logs_gets_on() -> None:
 
 @pytest.mark.parametrize("space_bytes", range(0, 600, 50))
 def test_a_full_disk_leaves_no_high_watermark_beyond_a_log_that_begins_anew(space_bytes: int) -> None:
-    """DeleteRecords put the leader's start into the middle of a batch, so an empty log begins anew in front of it."""
+    """DeleteRecords put the leader's start into the middle of a batch, so an empty log begins again in front of it."""
     disk = SimDisk()
     log = recovery.open_log(disk, "/data/t-0", LogConfig(), now_ms=0)
     partition = Partition("t", 0, log, PartitionState((1, 2), (1, 2), 1, 3), 2, SystemClock(), Alone())

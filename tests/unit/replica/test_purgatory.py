@@ -5,7 +5,7 @@ import asyncio
 from kavka_broker.replica.leading.purgatory import PURGE_MIN, OffsetWaiters
 
 
-def test_the_lowest_offsets_first() -> None:
+def test_waiters_end_up_to_the_offset_that_is_reached() -> None:
     async def scenario() -> None:
         waiters = OffsetWaiters()
         futures = [waiters.add(offset) for offset in (5, 3, 5, 9)]

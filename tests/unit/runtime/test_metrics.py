@@ -122,7 +122,7 @@ def test_the_histogram_of_delays_adds_up() -> None:
     assert value(found, f"{name}_count", quota_type="fetch") == 0
 
 
-def test_partitions_topics_and_replicas() -> None:
+def test_partitions_topics_and_replicas_are_counted() -> None:
     hosted = [partition("a", 0), partition("a", 1, isr=[1], replicas=[1, 2]), partition("b", 0, [1, 2], [1, 2])]
 
     found = scrape(sources(hosted))

@@ -100,7 +100,7 @@ def test_a_batch_above_max_message_bytes_is_refused() -> None:
         (NO_TIMESTAMP, ErrorCode.NONE),
     ],
 )
-def test_timestamps_too_far_off(timestamp_ms: int, code: ErrorCode) -> None:
+def test_timestamps_too_far_off_are_refused(timestamp_ms: int, code: ErrorCode) -> None:
     log = open_log(config=config(message_timestamp_before_max_ms=50, message_timestamp_after_max_ms=60))
     assert refusal(log, build_batch([(None, b"v")], timestamp_ms=timestamp_ms)) == code
 

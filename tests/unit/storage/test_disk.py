@@ -129,7 +129,7 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (tmp_path / "f").read_bytes() == b"in small steps"
 
 
-def test_sync_beside_a_close(tmp_path: Path) -> None:
+def test_a_sync_beside_a_close_does_no_harm(tmp_path: Path) -> None:
     file = DISK.open(str(tmp_path / "f"))
     file.append(b"x")
     file.sync()
@@ -259,7 +259,7 @@ def test_names_move_and_go() -> None:
 
 
 def test_slices_of_an_earlier_map_outlive_a_truncation(tmp_path: Path) -> None:
-    """The file is mapped anew when it has grown; what a slow reader holds may be of any map before."""
+    """The file is mapped again when it has grown; what a slow reader holds may be of any map before."""
     file = RealDisk().open(str(tmp_path / "file"))
     file.append(b"a" * 200_000)
     early = file.read(0, 100_000)

@@ -78,7 +78,7 @@ def test_a_log_that_could_not_be_synced_is_not_left_as_clean() -> None:
 
 
 def test_a_sync_that_fails_takes_the_directory_offline() -> None:
-    """Else its leader would refuse every record for ever, and nobody would elect another."""
+    """Else its leader would refuse every record forever, and nobody would elect another."""
     disk = formatted()
     manager = start(disk)
     lost: list[str] = []

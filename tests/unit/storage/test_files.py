@@ -47,7 +47,7 @@ FILE = "/data/file"
         ("lost+found", None),
     ],
 )
-def test_directories_of_partitions(directory: str, name: tuple[str, int] | None) -> None:
+def test_directories_of_partitions_are_told_from_others(directory: str, name: tuple[str, int] | None) -> None:
     assert parse_partition(directory) == name
 
 
@@ -94,7 +94,7 @@ def test_offset_checkpoints_are_kafkas_text() -> None:
         b"0\n1\nt 0 -1\n",
     ],
 )
-def test_a_malformed_checkpoint(text: bytes) -> None:
+def test_a_malformed_checkpoint_is_refused_by_name(text: bytes) -> None:
     disk = new_disk()
     disk.write_file(FILE, text)
     with pytest.raises(checkpoints.MalformedCheckpoint, match=FILE):

@@ -26,7 +26,7 @@ def refusal(log: Log, batches: bytes | memoryview) -> ErrorCode:
 
 
 def test_a_leader_may_begin_in_the_middle_of_a_batch() -> None:
-    """DeleteRecords puts it there; a follower that begins anew at that offset gets the whole batch."""
+    """DeleteRecords puts it there; a follower that begins again at that offset gets the whole batch."""
     disk = new_disk()
     log = open_log(disk)
     log.start_at(2)

@@ -51,7 +51,7 @@ def test_an_epoch_that_wrote_nothing_leaves_no_trace() -> None:
 
 
 @pytest.mark.parametrize(("end", "left"), [(31, 3), (30, 2), (21, 2), (20, 1), (10, 0), (0, 0)])
-def test_truncate_from_end(end: int, left: int) -> None:
+def test_truncate_from_end_keeps_what_began_before(end: int, left: int) -> None:
     epochs = LeaderEpochs(ENTRIES)
     assert epochs.truncate_from_end(end) == (left < 3)
     assert epochs.entries == tuple(ENTRIES[:left])
@@ -69,7 +69,7 @@ def test_truncate_from_end(end: int, left: int) -> None:
         (99, [(7, 99)]),
     ],
 )
-def test_truncate_from_start(start: int, left: list[tuple[int, int]]) -> None:
+def test_truncate_from_start_moves_the_epoch_at_the_cut(start: int, left: list[tuple[int, int]]) -> None:
     epochs = LeaderEpochs(ENTRIES)
     assert epochs.truncate_from_start(start) == (left != ENTRIES)
     assert list(epochs.entries) == left

@@ -127,7 +127,7 @@ def test_an_offset_is_found_by_time() -> None:
     assert youngest(log) == (19, NOW_MS + 19, 0)
 
 
-def test_by_time_inside_compressed_batches_out_of_order() -> None:
+def test_offsets_are_found_by_time_inside_compressed_batches_out_of_order() -> None:
     log = open_log()
     times = [50, 10, 99, 70, 99]
     records = [Record(-1, time, b"k", b"v") for time in times]
@@ -137,19 +137,19 @@ def test_by_time_inside_compressed_batches_out_of_order() -> None:
     assert youngest(log) == (2, 99, 6)
 
 
-def test_by_time_not_below_the_start_of_the_log() -> None:
+def test_no_offset_below_the_start_of_the_log_is_found_by_time() -> None:
     log = filled(20)
     log.advance_start(8)
     assert found_at(log, 0) == (8, NOW_MS + 8, 0)
 
 
-def test_nothing_by_time_without_records() -> None:
+def test_no_offset_is_found_by_time_without_records() -> None:
     log = open_log()
     assert found_at(log, 0) is None
     assert youngest(log) is None
 
 
-def test_by_time_after_a_start() -> None:
+def test_offsets_are_found_by_time_after_a_start() -> None:
     disk = new_disk()
     log = open_log(disk)
     fill(log, 13)

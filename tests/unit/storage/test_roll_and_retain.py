@@ -23,7 +23,7 @@ def test_a_segment_is_rolled_by_its_size() -> None:
     assert all(segment.size_bytes <= 1000 for segment in log.segments)
 
 
-def test_by_the_time_of_the_records() -> None:
+def test_a_segment_ends_by_the_time_of_its_records() -> None:
     log = open_log(config=config(segment_ms=1000))
     append(log, timestamp_ms=NOW_MS)
     append(log, timestamp_ms=NOW_MS + 1000)
@@ -32,7 +32,7 @@ def test_by_the_time_of_the_records() -> None:
     assert bases(log) == [0, 2]
 
 
-def test_by_the_clock_where_records_have_no_time() -> None:
+def test_a_segment_ends_by_the_clock_where_records_have_no_time() -> None:
     log = open_log(config=config(segment_ms=1000))
     append(log, timestamp_ms=NO_TIMESTAMP)
     append(log, timestamp_ms=NO_TIMESTAMP, now_ms=NOW_MS + 1000)
@@ -41,7 +41,7 @@ def test_by_the_clock_where_records_have_no_time() -> None:
     assert bases(log) == [0, 2]
 
 
-def test_when_an_index_is_full() -> None:
+def test_a_segment_ends_when_an_index_is_full() -> None:
     log = open_log(config=LogConfig(index_interval_bytes=0, segment_index_bytes=40))
     fill(log, 20)
     assert len(log.segments) > 3
@@ -49,7 +49,7 @@ def test_when_an_index_is_full() -> None:
 
 
 @pytest.mark.parametrize(("offset", "base"), [(OFFSETS_MAX + 1, 1), (OFFSETS_MAX + 2, OFFSETS_MAX + 2)])
-def test_when_offsets_no_longer_fit_the_index(offset: int, base: int) -> None:
+def test_a_segment_ends_when_offsets_no_longer_fit_its_index(offset: int, base: int) -> None:
     log = open_log(config=LogConfig())
     append(log)
     far = build_batch([(b"k", b"v")], base_offset=offset, leader_epoch=0, timestamp_ms=NOW_MS)
@@ -66,7 +66,7 @@ def test_a_change_of_config_counts_from_the_next_append() -> None:
     assert bases(log) == [0, 11]
 
 
-def test_retention_by_time() -> None:
+def test_retention_by_time_deletes_whole_segments_that_are_over() -> None:
     log = open_log(config=config(retention_ms=1000))
     fill(log, 11)  # segments end at NOW_MS + 4, + 9, + 10
     assert delete_expired(log, NOW_MS + 1004, 11) == 0

@@ -21,7 +21,7 @@ def test_an_append_wants_a_sync_and_does_none() -> None:
     append(log, b"c")
     assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (0, True, 0)
     append(log, b"d", b"e")
-    assert log.durability.sync_wanted_offset == 3  # it counts anew from there
+    assert log.durability.sync_wanted_offset == 3  # it counts again from there
     log.durability.sync_records()
     assert (log.recovery_point, log.durability.awaits_sync, log.durability.answerable_end) == (5, False, 5)
 
@@ -46,7 +46,7 @@ def test_what_is_answerable_survives_a_loss_of_power() -> None:
 
 
 def test_the_indexes_follow_before_the_log_is_left_as_clean() -> None:
-    """A start trusts what it finds in a log that was closed: recovery would build them anew, but does not look."""
+    """A start trusts what it finds in a log that was closed: recovery would build them again, but does not look."""
     for seed in range(20):
         disk = new_disk()
         log = open_log(disk, SYNCED)

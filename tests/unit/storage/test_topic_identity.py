@@ -305,7 +305,7 @@ def test_a_log_that_was_only_begun_is_undone_or_known_for_it(number: int, can_un
 
 
 def test_of_two_logs_the_one_of_the_topic_that_the_cluster_knows_is_kept() -> None:
-    """A directory was away while the topic was deleted and made anew."""
+    """A directory was away while the topic was deleted and made again."""
     disk = formatted("/data", "/more")
     with_records(disk, "/data")
     disk.kill()
@@ -409,7 +409,7 @@ class Watched:
 
 
 def test_a_checkpoint_that_a_thread_is_writing_says_nothing_of_the_new_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread has looked at the logs; the topic is deleted and made anew; only then the thread writes."""
+    """The thread has looked at the logs; the topic is deleted and made again; only then the thread writes."""
     disk = formatted()
     manager = start(disk)
     old = manager.create("t", 0, ID, SMALL)

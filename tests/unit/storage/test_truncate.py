@@ -1,4 +1,4 @@
-"""Cutting a log off at its end, as a follower, and starting it anew."""
+"""Cutting a log off at its end, as a follower, and starting it again."""
 
 import pytest
 

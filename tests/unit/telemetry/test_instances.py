@@ -100,7 +100,7 @@ def test_an_early_ask_is_answered_where_a_push_was_refused_for_what_asking_mends
         ({"instance_id": bytes(15) + b"\1"}, E.INVALID_REQUEST),
     ],
 )
-def test_the_order_of_refusals(push: dict[str, int], code: ErrorCode) -> None:
+def test_refusals_of_a_push_have_kafkas_order(push: dict[str, int], code: ErrorCode) -> None:
     clients = Clients()
     clients.ask()
     assert clients.push(**push) is code  # type: ignore[arg-type]

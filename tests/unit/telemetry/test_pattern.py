@@ -50,7 +50,7 @@ def test_what_cannot_be_matched_in_linear_time_or_read_is_refused(pattern: str) 
         Pattern.compile(pattern)
 
 
-def test_as_many_states_as_there_may_be() -> None:
+def test_a_pattern_of_the_most_states_is_matched_in_pieces() -> None:
     assert at_once(Pattern.compile("a" * STATES_MAX).matches("a" * STATES_MAX))
 
 

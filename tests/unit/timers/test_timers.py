@@ -72,7 +72,7 @@ def test_fires_once_not_early_and_at_most_a_tick_late() -> None:
     assert 1100 <= at <= 1100 + TICK_MS + 1
 
 
-def test_in_the_order_of_their_ends() -> None:
+def test_timers_fire_in_the_order_of_their_ends() -> None:
     world = World()
     for delay_ms in (300, 20, 100, 0):
         world.timers.after(delay_ms, world.note, delay_ms)
@@ -147,7 +147,7 @@ def test_ticks_without_timers_are_swept() -> None:
     assert len(world.timers._ticks) <= SWEEP_TICKS_MIN
 
 
-def test_closed_from_a_callback() -> None:
+def test_timers_may_be_closed_from_a_callback() -> None:
     world = World()
     world.timers.after(10, world.timers.close)
     world.timers.after(20, world.note, "never")

@@ -36,7 +36,7 @@ Outcome = Answer | Awaitable[Answer]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the client of one request may do."""
+    """The rights of the client of one request."""
 
     authorizer: Authorizer
     principal: str

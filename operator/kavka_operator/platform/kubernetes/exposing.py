@@ -65,7 +65,7 @@ def stale(known: Known, wanted: Sequence[Document], layouts: Mapping[int, Layout
 
 
 def outside(cluster: KafkaCluster, known: Known, node: Node) -> dict[str, Outside]:
-    """Where clients outside reach a node, by listener, as far as that is known.
+    """Addresses at which clients outside reach a node, by listener, as far as they are known.
 
     A load balancer that has lost its address leaves a node with what it says already.
     """
@@ -90,7 +90,7 @@ def missing(layout: Layout) -> list[str]:
 
 
 def begins(cluster: KafkaCluster, layouts: Iterable[Layout], known: Known) -> dict[str, str]:
-    """Where clients outside begin, by listener: at the load balancer, or at brokers that have a machine."""
+    """Bootstrap addresses outside, by listener: at the load balancer, or at brokers that have a machine."""
     found = {}
     for listener in exposed(cluster):
         document = known.shared.get(("Service", _name(bootstrap_service(cluster.metadata.name), listener)), {})

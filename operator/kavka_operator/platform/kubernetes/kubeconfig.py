@@ -58,7 +58,7 @@ def files_of(chosen: Path | None, environment: Mapping[str, str]) -> list[Path]:
 
 
 def access(files: Sequence[Path], context: str | None, run: Run | None = None) -> Access:
-    """How the API server of a context is asked, or of the current context. Raises KubeconfigError."""
+    """Access to the API server of a context, or of the current context. Raises KubeconfigError."""
     there = [path for path in files if path.exists()]
     if not there:
         raise KubeconfigError(f"there is no kubeconfig at {', '.join(map(str, files))}; name one with --kubeconfig")
@@ -98,7 +98,7 @@ def _read(path: Path) -> Json:
 
 
 def _entry(documents: Sequence[tuple[Path, Json]], many: str, single: str, name: str) -> tuple[Json, Path]:
-    """What stands under a name, of the first file that has it, and that file's directory. Raises KubeconfigError."""
+    """The entry of a name in the first file that has it, and that file's directory. Raises KubeconfigError."""
     for path, document in documents:
         for entry in document.get(many) or ():
             if isinstance(entry, dict) and entry.get("name") == name:
@@ -128,7 +128,7 @@ def _credentials(user: Json, near: Path, server: str, run: Run) -> dict[str, Any
 
 
 def _executed(asked: Json, near: Path, server: str, run: Run) -> dict[str, Any]:
-    """What a program gives as credentials (client-go credential plugins). Raises KubeconfigError."""
+    """Credentials that a program gives (client-go credential plugins). Raises KubeconfigError."""
     version = str(asked.get("apiVersion"))
     if version not in EXEC_VERSIONS:
         raise KubeconfigError(f"exec.apiVersion {version} is not supported; {' or '.join(EXEC_VERSIONS)} is")
@@ -154,7 +154,7 @@ def _executed(asked: Json, near: Path, server: str, run: Run) -> dict[str, Any]:
 
 
 def _run(line: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What a program prints. What it says on stderr reaches the person. Raises KubeconfigError."""
+    """The output of a program. Its words on stderr reach the person. Raises KubeconfigError."""
     try:
         ran = subprocess.run(
             line,

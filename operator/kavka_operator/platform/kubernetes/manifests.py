@@ -102,7 +102,7 @@ def formed(initial: str) -> dict[str, str]:
 
 
 def shared(cluster: KafkaCluster) -> list[Document]:
-    """What a cluster has once: host names of its nodes, an address to begin with, and a guard of its controllers."""
+    """Documents that a cluster has once: host names of its nodes, a bootstrap address, a guard of its controllers."""
     name, ports = cluster.metadata.name, [listener.port for listener in client_listeners(cluster)]
     host_names = {
         "clusterIP": "None",

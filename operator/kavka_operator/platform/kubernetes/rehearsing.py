@@ -28,7 +28,7 @@ class Rehearsed:
 
 
 def rehearse(server: ApiServer, written: Document) -> Rehearsed:
-    """What would become of a resource. Raises KubernetesError where the API server would refuse it."""
+    """The resource as the API server would store it. Raises KubernetesError where the API server would refuse it."""
     before = server.find(written)
     if before is None:
         return Rehearsed(None, *server.offer("POST", written, {**DRY, "fieldManager": MANAGER}))

@@ -96,7 +96,7 @@ def seen_nodes(known: Known, changes: Mapping[int, tuple[str, ...]]) -> dict[int
 
 
 def template_of(known: Known, number: int) -> Mapping[str, Any]:
-    """What a node runs with, or will be started with: a pod, or the template of one."""
+    """The template with which a node runs, or will be started: of its pod, or of its StatefulSet."""
     return known.pods.get(number) or part(part(known.sets.get(number, {}), "spec"), "template")
 
 
@@ -199,7 +199,7 @@ def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
 
 
 def last_words(container: Mapping[str, Any]) -> str:
-    """What a container said last before it died, and how; empty where it has not died."""
+    """The last words of a container before it died, and how it died; empty where it has not."""
     for name in ("state", "lastState"):
         ended = part(part(container, name), "terminated")
         if ended and ended.get("exitCode") != 0:
@@ -210,7 +210,7 @@ def last_words(container: Mapping[str, Any]) -> str:
 
 
 def _unscheduled(status: Mapping[str, Any]) -> str:
-    """Why a pod has no machine yet, in the scheduler's words."""
+    """The scheduler's words for why a pod has no machine yet."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message', '')}"

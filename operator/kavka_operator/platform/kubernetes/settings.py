@@ -36,7 +36,7 @@ HOST_IP = "$(KAVKA_HOST_IP)"
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Where clients outside reach a broker on a listener."""
+    """The address at which clients outside reach a broker on a listener."""
 
     host: str
     port: int
@@ -80,13 +80,13 @@ class Layout:
 
     @property
     def address(self) -> str:
-        """Where clients reach the node, or controllers each other."""
+        """The address at which clients reach the node, or controllers each other."""
         inside = [listener for listener in self.clients if listener.service is None]
         return told(self, inside[0]) if inside else f"{self.host}:{controller_port(self.cluster)}"
 
     @property
     def bootstrap(self) -> str:
-        """Where the operator asks the node: the listener that nodes use among themselves."""
+        """The address at which the operator asks the node: the listener that nodes use among themselves."""
         return f"{self.host}:{among_nodes(self.cluster).port}"
 
 
@@ -114,7 +114,7 @@ def controller_port(cluster: KafkaCluster) -> int:
 
 
 def told(layout: Layout, listener: Listener) -> str:
-    """What clients are told of a listener of a node."""
+    """The address of a node's listener, as clients are told it."""
     place = layout.outside.get(listener.name)
     if listener.advertised is None:
         return str(place or f"{layout.host}:{listener.port}")
@@ -123,14 +123,14 @@ def told(layout: Layout, listener: Listener) -> str:
 
 
 def advertised(layout: Layout) -> list[str]:
-    """What is told of the listeners of a node: to clients, and to the other controllers."""
+    """Addresses of a node's listeners, as clients and the other controllers are told them."""
     urls = [f"{listener.name}://{told(layout, listener)}" for listener in layout.clients]
     port = controller_port(layout.cluster)
     return [*urls, *([f"{CONTROLLER}://{layout.host}:{port}"] if layout.node.is_controller else [])]
 
 
 def advertised_in(settings: str) -> dict[str, Outside]:
-    """What a text of server.properties tells of listeners, by their names."""
+    """Addresses in a text of server.properties, by the names of listeners."""
     urls = parse_properties(settings).get(ADVERTISED, "").split(",")
     pairs = [(url.partition("://")[0], url.partition("://")[2].rpartition(":")) for url in urls]
     return {name: Outside(host, int(port)) for name, (host, _, port) in pairs if host and port.isdecimal()}
@@ -201,12 +201,12 @@ def _hashed(layout: Layout, resources: Mapping[str, Any]) -> str:
 
 
 def of_services(layout: Layout) -> list[tuple[str, str]]:
-    """What clients outside are told of a node, by listener. A broker says it when it starts."""
+    """Addresses of a node for clients outside, by listener. A broker says them when it starts."""
     return [(listener.name, told(layout, listener)) for listener in layout.clients if listener.service is not None]
 
 
 def of_pod(layout: Layout) -> dict[str, Any]:
-    """What the resource asks of the node's pod beside the broker; empty where it asks for nothing."""
+    """Fields that the resource asks of the node's pod beside the broker; empty where it asks for nothing."""
     pool = layout.node.pool
     zone = {"topologyKey": pool.topology_key} if pool.topology_key and layout.node.rack else {}
     marks = {

@@ -45,7 +45,7 @@ RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "ca
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a node's volumes are formatted with. `initial` are the first controllers, where this node is one of them."""
+    """The ids with which volumes are formatted. `initial` are the first controllers, where the node is among them."""
 
     cluster_id: str
     directories: Mapping[str, str]  # the ids, by volume
@@ -109,7 +109,7 @@ def _apart(cluster: str) -> Document:
 
 
 def _container(layout: Layout, image: str) -> Document:
-    """What both containers have in common. Both ask for the same, as a namespace may demand that each asks."""
+    """Fields that both containers have in common. Both ask for the same, as a namespace may demand that each asks."""
     mounts = [{"name": name, "mountPath": directory(name)} for name in layout.volumes]
     mounts += [{"name": SETTINGS_VOLUME, "mountPath": CONFIG_DIRECTORY}, {"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
     return {
@@ -137,7 +137,7 @@ def _broker(layout: Layout, image: str) -> Document:
 
 
 def overrides(layout: Layout) -> list[str]:
-    """What is known only when the pod has a machine, whose address Kubernetes fills in."""
+    """Settings that are known only when the pod has a machine, whose address Kubernetes fills in."""
     urls = advertised(layout)
     return [f"--override={ADVERTISED}={','.join(urls)}"] if any(HOST_IP in url for url in urls) else []
 

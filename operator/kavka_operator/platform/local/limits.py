@@ -10,7 +10,7 @@ from kavka_operator.reconcile.volumes import removals
 
 
 def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
-    """Why this cluster cannot be run, and what to write instead; None if it can."""
+    """The reason why this cluster cannot be run, and what to write instead; None if it can."""
     voters = tuple(node.id for node in nodes_of(cluster, members.pools) if node.is_controller)
     if members.voters and members.voters != voters:
         return (
@@ -23,7 +23,7 @@ def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str 
 
 
 def lost_volumes(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
-    """What volumes hold that the resource no longer names, and what to do; None if nothing would be missed."""
+    """Words for volumes with logs that the resource no longer names, and what to do; None without such."""
     complete = members.joined_by(cluster, lambda _: True)
     found = []
     for node in map(wanted_node, local_nodes(cluster, layout, complete)):

@@ -31,7 +31,7 @@ KEPT_METADATA = ("labels", "annotations")
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What applying a resource does to what is stored: the documents before and after, None where there was none."""
+    """The change that an apply makes to what is stored: documents before and after, None where there is none."""
 
     key: Key
     change: Change

@@ -353,7 +353,7 @@ class Supervisor:
 
 
 def _pause(failures: int) -> float:
-    """How long to wait after so many failures in a row before this one."""
+    """Seconds to wait after so many failures in a row before this one."""
     return min(PAUSE_SECONDS_MIN * 2.0 ** min(failures, 16), PAUSE_SECONDS_MAX)
 
 

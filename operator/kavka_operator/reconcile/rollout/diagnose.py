@@ -40,7 +40,7 @@ class Diagnosis:
 
     @property
     def emptied(self) -> str:
-        """What a restart would take from the node, in words; empty where it takes nothing."""
+        """Words for what a restart would take from the node; empty where it takes nothing."""
         if not self.going:
             return ""
         are = "is" if len(self.going) == 1 else "are"

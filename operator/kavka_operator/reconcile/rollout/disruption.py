@@ -32,7 +32,7 @@ def why_not(
     most: int = 1,
     asked: AbstractSet[int] = NOBODY,
 ) -> dict[int, str]:
-    """Why each node may not be taken away now; empty words for one that may.
+    """Reasons why nodes may not be taken away now, by id; empty words for a node that may.
 
     `most` may go at the same time; `asked` are the nodes whose machine is to be emptied.
     """

@@ -109,7 +109,7 @@ class _Roll:
         return set(names_in(self.cluster.metadata.annotations.get(HOLD_NODES, "")))
 
     def _fault_of_hold(self) -> str:
-        """What is wrong with the annotation that holds nodes: then all of them are held."""
+        """The fault of the annotation that holds nodes: then all of them are held."""
         known = {str(diagnosis.id) for diagnosis in self.diagnoses}
         if strangers := sorted(self._names_held() - known - {EVERY_NODE}):
             names = ", ".join(sorted(known, key=int))
@@ -118,7 +118,7 @@ class _Roll:
         return ""
 
     def _held(self) -> ClusterPlan | None:
-        """What a person has set in the way of any restart."""
+        """The plan where a person has set something in the way of any restart."""
         rollout = self.cluster.spec.rollout
         listed = named([diagnosis.id for diagnosis in self.asked_for or self.plan.order])
         if rollout.hold:

@@ -69,7 +69,7 @@ def test_a_screen_looks_as_it_did(name: str, keys: str, size: tuple[int, int], h
     if not path.exists():
         path.write_text(text, encoding="utf-8")
         pytest.fail(f"{path.name} was written; look at it")
-    assert text == path.read_text(encoding="utf-8"), f"remove {path.name} to have it written anew"
+    assert text == path.read_text(encoding="utf-8"), f"remove {path.name} to have it written again"
 
 
 @pytest.mark.parametrize("size", [SIZE, NARROW, (40, 10), (200, 50)])
