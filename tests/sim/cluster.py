@@ -161,7 +161,7 @@ class Simulation:
         settings = {
             "process.roles": "broker,controller" if is_controller else "broker",
             "controller.listener.names": CONTROLLER,
-            **listeners(host, controller, is_apart="crowds" in shape.workloads),
+            **listeners(host, controller, is_apart=bool({"crowds", "logins"} & {*shape.workloads})),
             **quorum,
             "broker.rack": f"rack{node_id % 3}",
             "min.insync.replicas": str(shape.min_isr),

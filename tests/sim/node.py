@@ -35,7 +35,6 @@ EPOCH_MS = 1_800_000_000_000
 CLIENT_PORT, CONTROLLER_PORT, INTERNAL_PORT = 9092, 9093, 9094
 CONTROLLER = "CONTROLLER"
 INTERNAL = "INTERNAL"  # through which brokers talk to each other, where clients have another
-INTERNAL = "INTERNAL"  # where brokers have a listener of their own
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 #: Keys that a run may set lower than a file may: it has little to clean, and in several rounds.
 TINY = ("log.cleaner.dedupe.buffer.size",)

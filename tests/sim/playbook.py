@@ -8,6 +8,7 @@ from tests.sim.compaction import Compaction
 from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
+from tests.sim.logins import Logins
 from tests.sim.rushing import Rushing
 from tests.sim.throttled import Throttled
 from tests.sim.transactions import Transactions
@@ -29,6 +30,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "throttled": Throttled,
     "greedy": Greediness,
     "rushing": Rushing,
+    "logins": Logins,
 }
 
 

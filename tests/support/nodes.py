@@ -52,6 +52,7 @@ class Place:
     rack: str | None = None
     port: int = field(default_factory=free_port)
     controller_port: int = field(default_factory=free_port)
+    inside_port: int = field(default_factory=free_port)  # of a listener of brokers alone, where the settings name one
 
     @property
     def is_broker(self) -> bool:
@@ -137,12 +138,14 @@ def cluster(
     static: bool = False,
     started: bool = True,
     late: Collection[int] = (),
+    options: Sequence[str] = (),
 ) -> Iterator[Nodes]:
     """Formatted nodes, started unless told otherwise, killed at the end. `static`: by controller.quorum.voters.
 
-    Controllers that are `late` are formatted without a vote.
+    Controllers that are `late` are formatted without a vote, and all with these `options`.
     """
-    nodes = prepare(directory, combined() if places is None else places, settings or {}, static=static, late=late)
+    chosen = combined() if places is None else places
+    nodes = prepare(directory, chosen, settings or {}, static=static, late=late, options=options)
     try:
         if started:
             nodes.start()
@@ -158,13 +161,14 @@ def prepare(
     *,
     static: bool = False,
     late: Collection[int] = (),
+    options: Sequence[str] = (),
 ) -> Nodes:
     nodes = Nodes(places)
     for place in places:
         home = directory / f"node-{place.node_id}"
         home.mkdir(parents=True)
         config = write_properties(home, place, places, settings, static=static)
-        program = format_node(home, place, places, config, static=static, late=late)
+        program = format_node(home, place, places, config, static=static, late=late, options=options)
         nodes.servers[place.node_id] = Server([*program, str(config)], ("127.0.0.1", place.port), home)
     return nodes
 
@@ -173,7 +177,10 @@ def write_properties(
     home: Path, place: Place, places: Sequence[Place], settings: Mapping[str, str], *, static: bool
 ) -> Path:
     controllers = [one for one in places if one.is_controller]
+    inside = settings.get("inter.broker.listener.name", "PLAINTEXT")
     listeners = [f"PLAINTEXT://127.0.0.1:{place.port}"] if place.is_broker else []
+    if place.is_broker and inside != "PLAINTEXT":
+        listeners.append(f"{inside}://127.0.0.1:{place.inside_port}")
     if place.is_controller:
         listeners.append(f"CONTROLLER://127.0.0.1:{place.controller_port}")
     values = {
@@ -187,7 +194,7 @@ def write_properties(
         **settings,
     }
     if place.is_broker:
-        values["inter.broker.listener.name"] = "PLAINTEXT"
+        values["inter.broker.listener.name"] = inside
     if place.rack is not None:
         values["broker.rack"] = place.rack
     if static:
@@ -206,12 +213,20 @@ def write_properties(
 
 
 def format_node(
-    home: Path, place: Place, places: Sequence[Place], config: Path, *, static: bool, late: Collection[int] = ()
+    home: Path,
+    place: Place,
+    places: Sequence[Place],
+    config: Path,
+    *,
+    static: bool,
+    late: Collection[int] = (),
+    options: Sequence[str] = (),
 ) -> list[str]:
     """Format the directory; returns the command that runs the node, without the path of its configuration."""
     first = [one for one in places if one.is_controller and one.node_id not in late]
     voters = ",".join(f"{one.node_id}@127.0.0.1:{one.controller_port}:{one.directory_id}" for one in first)
     how = [] if static else ["--initial-controllers", voters] if place in first else ["--no-initial-controllers"]
+    how += options
     if not is_apache_kafka():
         program = [sys.executable, "-m", "kavka_broker"]
         format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *how], home)

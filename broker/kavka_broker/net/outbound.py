@@ -1,6 +1,6 @@
 """Connections that this node opens to others: `peers.Peers` over the loop.
 
-    ask ──> connect, ApiVersions ──> encode, write ──> (answers come in order of the correlation ids) ──> decode
+    ask ──> connect, ApiVersions, log in ──> encode, write ──> (answers come in order of the correlation ids) ──> decode
 
 The versions that the other side speaks are learnt once a connection, so a node that comes back upgraded is spoken to
 in its new versions. Answers own their bytes: they may be kept for as long as it takes to append them.
@@ -11,12 +11,17 @@ stopped process all that follows would wait too, and a new connection tells quic
 
 import asyncio
 import re
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from errno import ECONNREFUSED
 from math import inf
 from struct import Struct
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
+from kavka_broker.core.authentication.scram_client import LoginError
+from kavka_broker.logs import get
+from kavka_broker.net.introduction import Introduction
+from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -24,6 +29,8 @@ from kavka_broker.protocol.framing import RequestHeader, encode_request_header, 
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
+
+log = get("net")
 
 R = TypeVar("R", bound=Message)
 Versions = Mapping[int, tuple[int, int]]
@@ -37,6 +44,7 @@ IN_FLIGHT_MAX: Final = 1_000
 CORRELATION_ID_MAX: Final = 2**31 - 1
 #: The version of ApiVersions that Kafka 2.4 and later understand; later ones add nothing that is used here.
 API_VERSIONS_VERSION: Final = 3
+CLOSED_EARLY: Final = "the connection was lost before this node was known there; the log of that node may say why"
 SOFTWARE: Final = ("kavka", "0.1.0")
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 
@@ -46,7 +54,8 @@ class Outbound:
     other side has broken while it owed an answer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, introduction: Introduction | None = None) -> None:
+        self.introduction = introduction or Introduction()
         self.on_opened: Told = _nothing
         self.on_broken: Told = _nothing
 
@@ -78,6 +87,7 @@ class Remote:
         self._outbound = outbound
         self._link: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
+        self._refusal = ""  # what the log was told last
         self._line: dict[object, None] = {}  # requests that wait for the connection, and those behind them in line
 
     def __str__(self) -> str:
@@ -137,11 +147,10 @@ class Remote:
             self._link = task.result()
 
     async def _open(self) -> "Link":
-        loop = asyncio.get_running_loop()
         try:
-            _, link = await loop.create_connection(
-                lambda: Link(self._client_id, str(self), self._broken), *self._address
-            )
+            link = await self._connect()
+        except ssl.SSLError as problem:
+            raise self._refused(f"{self}: {problem.strerror or problem}") from None
         except OSError as problem:
             raise Unreachable(f"{self}: {problem.strerror or problem}", refused=is_refused(problem)) from None
         except ValueError as problem:
@@ -149,11 +158,34 @@ class Remote:
             raise Unreachable(f"{self} is no address: {problem}") from None
         try:
             await link.greet()
+            await self._outbound.introduction.log_in(link.ask_unbounded)
+        except (LoginError, Unreachable) as problem:
+            words = CLOSED_EARLY if link.is_lost else problem
+            link.lose("the greeting failed")
+            raise self._refused(f"{self}: {words}") from None
         except BaseException:
             link.lose("the greeting failed")
             raise
+        self._refusal = ""
         self._outbound.on_opened(*self._address)
         return link
+
+    async def _connect(self) -> "Link":
+        loop, context = asyncio.get_running_loop(), self._outbound.introduction.context
+
+        def made() -> Link:
+            return Link(self._client_id, str(self), self._broken)
+
+        seconds = None if context is None else HANDSHAKE_SECONDS_MAX
+        _, link = await loop.create_connection(made, *self._address, ssl=context, ssl_handshake_timeout=seconds)
+        return link
+
+    def _refused(self, words: str) -> Unreachable:
+        """The error of a connection that came to nothing. Where this node has to be known, the log tells it once."""
+        if self._outbound.introduction.is_needed and words != self._refusal:
+            self._refusal = words
+            log.error("link.refused", node=str(self), reason=words, check="certificates and logins of both nodes")
+        return Unreachable(words)
 
     def _broken(self) -> None:
         self._outbound.on_broken(*self._address)
@@ -225,6 +257,10 @@ class Link(asyncio.BufferedProtocol):
     def ask(self, request: Message, response: type[R], limit: Limit) -> "asyncio.Future[R]":
         """Send a request now. Raises Unreachable where that cannot be done."""
         return self._send(request, response, self.version_of(request), limit)
+
+    def ask_unbounded(self, request: Message, response: type[R]) -> "asyncio.Future[R]":
+        """Send a request now; the wait for the connection bounds it. Raises Unreachable."""
+        return self.ask(request, response, NO_LIMIT)
 
     def _send(self, request: Message, response: type[R], version: int, limit: Limit) -> "asyncio.Future[R]":
         if self._transport is None or self.is_lost:

@@ -7,6 +7,7 @@ from typing import Final
 
 from kavka_broker.core.authentication.subjects import Rule, user_of
 from kavka_broker.core.authentication.tls import TlsSettings
+from kavka_broker.core.config.definition import Secret
 
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -22,22 +23,31 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = min(VERSIONS[name] for name in settings.protocols)
     context.maximum_version = max(VERSIONS[name] for name in settings.protocols)
-    password = settings.key_password.value if settings.key_password is not None else ""
-    try:
-        # With an empty password an encrypted key is an error; without one Python would ask on the terminal.
-        context.load_cert_chain(settings.keystore, password=lambda: password)
-    except (OSError, ValueError) as error:
-        words = "no PEM file with a private key and its certificates, or another ssl.key.password"
-        raise TlsError(f"ssl.keystore.location: {settings.keystore}: {_said(error, words)}") from None
+    load_key(context, settings.keystore, settings.key_password)
     if settings.client_auth != "none":
-        trusted = settings.trusted.value if settings.trusted is not None else None
-        try:
-            context.load_verify_locations(settings.truststore, cadata=trusted)
-        except (OSError, ValueError) as error:
-            name = "ssl.truststore.location" if settings.truststore else "ssl.truststore.certificates"
-            raise TlsError(f"{name}: {_said(error, 'no certificates in PEM')}") from None
+        load_certificates(context, settings.truststore, settings.trusted)
     context.verify_mode = CLIENT_AUTH[settings.client_auth]
     return context
+
+
+def load_key(context: ssl.SSLContext, keystore: str, key_password: Secret | None) -> None:
+    """Let a context show the certificates of a PEM file. Raises TlsError."""
+    password = key_password.value if key_password is not None else ""
+    try:
+        # With an empty password an encrypted key is an error; without one Python would ask on the terminal.
+        context.load_cert_chain(keystore, password=lambda: password)
+    except (OSError, ValueError) as error:
+        words = "no PEM file with a private key and its certificates, or another ssl.key.password"
+        raise TlsError(f"ssl.keystore.location: {keystore}: {_said(error, words)}") from None
+
+
+def load_certificates(context: ssl.SSLContext, truststore: str | None, trusted: Secret | None) -> None:
+    """Let a context trust the authorities of a PEM file, or of a text. Raises TlsError."""
+    try:
+        context.load_verify_locations(truststore, cadata=None if trusted is None else trusted.value)
+    except (OSError, ValueError) as error:
+        name = "ssl.truststore.location" if truststore else "ssl.truststore.certificates"
+        raise TlsError(f"{name}: {_said(error, 'no certificates in PEM')}") from None
 
 
 def _said(error: Exception, words: str) -> str:

@@ -1,9 +1,11 @@
 """The addresses of a node: what it listens on, by whom it is served there, and what it tells others of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.authentication.links import LinkSettings, to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authentication.tls import tls_of
 from kavka_broker.core.authorization.settings import settings_of
@@ -15,6 +17,7 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas
+from kavka_broker.net.introduction import Introduction
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
@@ -27,8 +30,9 @@ from kavka_broker.turns import Turns
 
 log = get("runtime")
 
-OF_NODES = ("PLAINTEXT",)
-"""What nodes speak to each other."""
+
+#: How listeners speak TLS, by name; None for those that do not.
+Contexts = Mapping[str, Tls | None]
 
 
 class StartError(Exception):
@@ -110,6 +114,15 @@ class Addresses:
             listener.dispatcher = dispatcher
             await listener.serve()
 
+    def contexts(self) -> Contexts:
+        """How each listener speaks TLS by the files of now; reads them. Raises StartError."""
+        return {address.name: speaking(self._config, address) for address in self._config.all_listeners}
+
+    def speak(self, contexts: Contexts) -> None:
+        """Speak TLS in these ways from the next connection on."""
+        for listener in self:
+            listener.tls = contexts[listener.name]
+
     def limit_brokers(self, config: BrokerConfig) -> None:
         """Take over the bound of connections of the brokers' listeners."""
         self._bounding_brokers.follow(config)
@@ -139,22 +152,41 @@ def speaking(config: BrokerConfig, address: Address) -> Tls | None:
         raise StartError(str(error)) from None
 
 
+class Links(NamedTuple):
+    """How a node speaks to the others, by what they are to it."""
+
+    controllers: LinkSettings
+    brokers: LinkSettings
+
+
+def links_of(config: BrokerConfig) -> Links:
+    """How a node speaks to the others; a controller alone asks no broker for anything. Raises ConfigError."""
+    is_broker = "broker" in config.roles
+    return Links(to_controllers(config), to_brokers(config) if is_broker else LinkSettings())
+
+
+def introduction_of(link: LinkSettings) -> Introduction:
+    """How a node makes itself known over a link. Raises StartError."""
+    try:
+        return Introduction.of(link)
+    except TlsError as error:
+        raise StartError(str(error)) from None
+
+
 def check(config: BrokerConfig) -> None:
     """Check the configuration for what this version does not support. Raises StartError."""
-    for address in config.all_listeners:
-        is_of_nodes = address.name in {config.inter_broker_listener_name, *config.controller_listener_names}
-        if is_of_nodes and address.security_protocol not in OF_NODES:
-            raise StartError(
-                f"listeners: {address.name} is {address.security_protocol}, and nodes speak {', '.join(OF_NODES)} to"
-                " each other; name another with inter.broker.listener.name or controller.listener.names"
-            )
     try:
         check_promises({name: text for name, text in config.given.items() if not is_read(name)})
-        check_secured(config.given, [address.security_protocol for address in config.all_listeners])
+        links = links_of(config)
+        spoken = [*(address.security_protocol for address in config.all_listeners), *(link.protocol for link in links)]
+        # A controller may have the keys of the brokers' listeners, so that all nodes share one text.
+        check_secured(config.given, spoken if "broker" in config.roles else config.protocols.values())
         settings_of(config.given)
         for address in config.all_listeners:
             sasl_of(config, address)
             speaking(config, address)
+        for link in links:
+            introduction_of(link)
     except ConfigError as error:
         raise StartError(str(error)) from None
     for name in config.unknown:

@@ -33,14 +33,15 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.throttles import Throttle
-from kavka_broker.runtime.addresses import Addresses, StartError, check
+from kavka_broker.runtime.addresses import Addresses, StartError, check, introduction_of, links_of
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.auditing import Auditing, key_of
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.quota_callback import KEY, load
+from kavka_broker.runtime.renewal import Renewal
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
-from kavka_broker.runtime.wiring import Node, Wiring
+from kavka_broker.runtime.wiring import Node, Outbounds, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.storage.names import PartitionName
@@ -136,7 +137,8 @@ class Server:
     # --- start --------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
-        config, world, peers = self.config, self.world, Outbound()
+        config, world = self.config, self.world
+        peers = Outbounds(*(Outbound(introduction_of(link)) for link in links_of(config)))
         logs = LogManager.open(
             world.disk,
             config.log_dirs,
@@ -150,12 +152,15 @@ class Server:
             raise StartError(f"{config.metadata_log_dir} holds the metadata log and cannot be used; repair it")
         self._stops.append(("addresses", self._addresses.close))
         await self._addresses.bind()
-        quorum = self._open_quorum(peers)
+        quorum = self._open_quorum(peers.controllers)
         self.contact = Contact(quorum, self._clock, config["broker.session.timeout.ms"])
         callback = await self._quota_callback()
         wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash, callback)
         self.node = node = wiring.node()
         self.broker = node.broker
+        renewal = Renewal(config, self._addresses, peers)
+        renewal.start()
+        self._stops.append(("renewal", renewal.stop))
         key = key_of(config)
         if key is not None and node.broker.serving is not None:
             self._auditing = Auditing(node.broker, key)

@@ -8,6 +8,7 @@ that knows them all.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kavka_broker.api.access.table import guard
 from kavka_broker.api.broker import Broker, Leading, Serving
@@ -74,6 +75,13 @@ class Node:
     counts: ClusterCounts
 
 
+class Outbounds(NamedTuple):
+    """Connections that a node opens, by what the other side is to it."""
+
+    controllers: Outbound
+    brokers: Outbound
+
+
 class Wiring:
     """Makes the parts of one node."""
 
@@ -82,7 +90,7 @@ class Wiring:
         config: BrokerConfig,
         world: World,
         timers: Timers,
-        peers: Outbound,
+        peers: Outbounds,
         logs: LogManager,
         quorum: Quorum,
         addresses: Addresses,
@@ -119,7 +127,7 @@ class Wiring:
             timers=self._timers,
             metadata=quorum.metadata,
             quorum=quorum,
-            peers=self._peers,
+            peers=self._peers.brokers,
             quotas=self._quotas(),
             authorizer=self.authorizer,
             leading=self._leading() if "controller" in config.roles else None,
@@ -132,7 +140,7 @@ class Wiring:
         broker.channel = ControllerChannel(
             config.node_id,
             quorum,
-            self._peers,
+            self._peers.controllers,
             leads=lambda: broker.leads,
             local=of_controllers.ask,
             others=lambda: other_controllers(quorum, config.node_id),
@@ -210,7 +218,9 @@ class Wiring:
 
     def _leading(self) -> Leading:
         controller = Controller(self._quorum)
-        return Leading(controller, Sessions(controller, self._config, self._world.clock, self._timers, self._peers))
+        return Leading(
+            controller, Sessions(controller, self._config, self._world.clock, self._timers, self._peers.brokers)
+        )
 
     # --- of a broker --------------------------------------------------------------------------------------------
 
@@ -224,7 +234,8 @@ class Wiring:
         topics = TopicMaker(config, channel, self._quorum)
         lingering = Lingering(self._quorum, self._timers)
         suspects = Suspects(config.node_id, self._quorum, self._timers)
-        self._peers.on_broken, self._peers.on_opened = suspects.lost, suspects.alive
+        for peers in self._peers:
+            peers.on_broken, peers.on_opened = suspects.lost, suspects.alive
         replicas = ReplicaManager(
             config.node_id,
             config,
@@ -233,7 +244,7 @@ class Wiring:
             clock,
             alter_isr=alter_partition,
             assign_directories=DirectoryAssigner(channel, config.node_id, broker_epoch),
-            peers=self._peers,
+            peers=self._peers.brokers,
             timers=self._timers,
             broker_epoch=broker_epoch,
             crash=self._crash,
@@ -249,7 +260,11 @@ class Wiring:
             groups=GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix),
             producer_ids=ProducerIds(channel, config.node_id, broker_epoch),
             coordinators=TransactionCoordinators(
-                config.node_id, metadata, self._peers, config.inter_broker_listener_name, config["request.timeout.ms"]
+                config.node_id,
+                metadata,
+                self._peers.brokers,
+                config.inter_broker_listener_name,
+                config["request.timeout.ms"],
             ),
             topics=topics,
             suspects=suspects,

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
-from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, PASSWORDS, jaas
+from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, MODULE, PASSWORDS, jaas
+from tests.conformance.security.test_scram import MECHANISMS, PASSWORD, USER, give
+from tests.conformance.security.test_scram import MODULE as SCRAM_MODULE
 from tests.support.programs import kafka_tool
 from tests.support.secured import Certificates, certificates
-from tests.support.servers import Server, free_port, start_server
+from tests.support.servers import Server, free_port, is_apache_kafka, start_server
 from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
 
 pytestmark = pytest.mark.java
 
@@ -61,12 +64,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "ssl.truststore.location": str(keys.directory / "ca.crt"),
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1-of-tls/U,DEFAULT",
-        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.enabled.mechanisms": ",".join(("PLAIN", *MECHANISMS)),
+        **{f"listener.name.sasl.{name.lower()}.sasl.jaas.config": f"{SCRAM_MODULE} required;" for name in MECHANISMS},
         "listener.name.sasl.plain.sasl.jaas.config": users.replace("\\", "\\\\"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:alice",
     }
     server = start_server(directory / "broker", settings)
+    for mechanism in MECHANISMS:
+        give(server, USER, f"{mechanism}=[password={PASSWORD}]")
     yield Secured(server, keys, ports)
     server.kill()
 
@@ -90,10 +96,12 @@ def test_librdkafka_produces_and_consumes_what_takes_many_frames(secured: Secure
     assert read == records
 
 
-def test_a_password_logs_in_over_tls(secured: Secured, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["PLAIN", *MECHANISMS])
+def test_a_password_logs_in_over_tls(secured: Secured, name: str, tmp_path: Path, mechanism: str) -> None:
     """librdkafka, kafka-python and Kafka's own tools."""
     create_topic(secured.server, name)
-    login = {"sasl.mechanisms": "PLAIN", "sasl.username": "alice", "sasl.password": PASSWORDS["alice"]}
+    user, password = ("alice", PASSWORDS["alice"]) if mechanism == "PLAIN" else (USER, PASSWORD)
+    login = {"sasl.mechanisms": mechanism, "sasl.username": user, "sasl.password": password}
     producer = Producer(secured.of_librdkafka("SASL", **login))
     producer.produce(name, b"x")
     assert producer.flush(ANSWER_SECONDS_MAX) == 0
@@ -101,20 +109,32 @@ def test_a_password_logs_in_over_tls(secured: Secured, name: str, tmp_path: Path
         bootstrap_servers=f"localhost:{secured.ports['SASL']}",
         security_protocol="SASL_SSL",
         ssl_cafile=str(secured.keys.directory / "ca.crt"),
-        sasl_mechanism="PLAIN",
-        sasl_plain_username="alice",
-        sasl_plain_password=PASSWORDS["alice"],
+        sasl_mechanism=mechanism,
+        sasl_plain_username=user,
+        sasl_plain_password=password,
     )
     assert other.send(name, b"x").get(ANSWER_SECONDS_MAX).offset == 1
     other.close()
     client = tmp_path / "client.properties"
+    words = jaas(username=user, password=password)
     client.write_text(
-        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
-        f"sasl.jaas.config={jaas(username='alice', password=PASSWORDS['alice'])}\n"
+        f"security.protocol=SASL_SSL\nsasl.mechanism={mechanism}\n"
+        f"sasl.jaas.config={words if mechanism == 'PLAIN' else words.replace(MODULE, SCRAM_MODULE)}\n"
         f"ssl.truststore.type=PEM\nssl.truststore.location={secured.keys.directory / 'ca.crt'}\n"
     )
     address = ("--bootstrap-server", f"localhost:{secured.ports['SASL']}", "--command-config", str(client))
     assert name in kafka_tool("topics", *address, "--list").split()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_wrong_password_of_scram_is_not_let_in_over_tls(secured: Secured, mechanism: str) -> None:
+    login = {"sasl.mechanisms": mechanism, "sasl.username": USER, "sasl.password": "another"}
+    told: list[KafkaError] = []
+    admin = AdminClient(secured.of_librdkafka("SASL", **login, error_cb=told.append))
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=5.0)
+    admin.poll(0)
+    assert any(error.code() == KafkaError._AUTHENTICATION for error in told), told
 
 
 def test_a_certificate_is_a_user_by_the_rules_of_its_listener(secured: Secured, name: str) -> None:
@@ -171,3 +191,45 @@ def test_no_key_and_no_password_is_in_the_log(secured: Secured) -> None:
     text = Path(secured.server.log_path).read_text(errors="replace")
     assert "PRIVATE KEY" not in text
     assert not any(password in text for password in PASSWORDS.values())
+
+
+@pytest.mark.skipif(is_apache_kafka(), reason="it reads files again when the keys are altered")
+def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
+    """A file that cannot be used changes nothing; a connection that stands keeps what it has."""
+    keys, port = certificates(tmp_path / "keys"), free_port()
+    path = keys.directory / "used.pem"
+    path.write_text(keys.text("broker.pem"))
+    controller = f"127.0.0.1:{free_port()}"
+    settings = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{free_port()},TLS://localhost:{port},CONTROLLER://{controller}",
+        "controller.quorum.bootstrap.servers": controller,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(path),
+    }
+    server = start_server(tmp_path / "broker", settings)
+    try:
+        context = ssl.create_default_context(cafile=str(keys.directory / "ca.crt"))
+        with context.wrap_socket(socket.create_connection(("localhost", port)), server_hostname="localhost") as stands:
+            assert shown(stands) == "broker"
+            path.write_text("no certificate")
+            until_outside(lambda: "certificate.refused" in server.log_path.read_text())
+            assert shown_at(context, port) == "broker"
+            path.write_text(keys.text("client.key") + keys.text("client.crt"))
+            until_outside(lambda: shown_at(context, port) == "client")
+            stands.sendall(bytes.fromhex("0000000a0012000000000007ffff"))
+            assert stands.recv(4), "the connection that stood is served on"
+    finally:
+        server.kill()
+
+
+def shown_at(context: ssl.SSLContext, port: int) -> str:
+    with context.wrap_socket(socket.create_connection(("localhost", port)), server_hostname="localhost") as opened:
+        return shown(opened)
+
+
+def shown(connection: ssl.SSLSocket) -> str:
+    """The common name of the certificate that the broker shows."""
+    found = connection.getpeercert()
+    assert found
+    return str(found["subject"][0][0][1])

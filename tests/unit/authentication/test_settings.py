@@ -91,10 +91,10 @@ def test_the_mechanisms_of_one_listener_win() -> None:
             {"listener.name.clients.plain.sasl.server.callback.handler.class": "a.B"},
             "does not do that of TLS or SASL",
         ),
-        ({"inter__broker__listener__name": "CLIENTS"}, "nodes speak PLAINTEXT to each other"),
+        ({"inter__broker__listener__name": "CLIENTS"}, 'protocol: "GSSAPI" is not served for CLIENTS; write PLAIN, S'),
         (
             {"listener__security__protocol__map": "CLIENTS:SASL_PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"},
-            "nodes speak PLAINTEXT to each other",
+            'sasl.mechanism.controller.protocol: "GSSAPI" is not served for CONTROLLER; write PLAIN',
         ),
         (
             {"listener__security__protocol__map": "CLIENTS:SASL_SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"},
@@ -166,7 +166,14 @@ def test_a_listener_speaks_tls(keystore: dict[str, str], store: str, changed: di
         ("plain", {"ssl.principal.mapping.rules": "NONE"}, "is no rule"),
         ("plain", {"ssl.keystore.key": "hidden"}, "does not do that of TLS or SASL"),
         ("plain", {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, "does not do that of TLS or SASL"),
-        ("plain", {"inter.broker.listener.name": "CLIENTS"}, "nodes speak PLAINTEXT to each other"),
+        (
+            "plain",
+            {
+                "listener.name.clients.ssl.endpoint.identification.algorithm": "dns",
+                "inter.broker.listener.name": "CLIENTS",
+            },
+            '"dns" is not served; write https',
+        ),
     ],
 )
 def test_tls_that_cannot_be_spoken_stops_the_start(

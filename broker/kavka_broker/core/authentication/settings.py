@@ -30,12 +30,17 @@ def is_read(name: str) -> bool:
     return found is not None and found[1] in {*SECURED, *(f"{name.lower()}{JAAS}" for name in SERVED_MECHANISMS)}
 
 
+def given_to_listeners(config: BrokerConfig) -> dict[str, str]:
+    """Keys of single listeners that are read at the start, in small letters, with their texts."""
+    return {name.lower(): text for name, text in config.given.items() if is_read(name)}
+
+
 def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
     """What a listener asks of its clients; None where it does not speak SASL. Raises ConfigError."""
     if not listener.security_protocol.startswith("SASL_"):
         return None
     key = f"{OF_A_LISTENER}{listener.name.lower()}.{MECHANISMS}"
-    given = {name.lower(): text for name, text in config.given.items() if is_read(name)}
+    given = given_to_listeners(config)
     named = given[key].split(",") if key in given else config["sasl.enabled.mechanisms"]
     mechanisms = tuple(name.strip() for name in named if name.strip())
     for name in mechanisms or ("",):
@@ -45,7 +50,7 @@ def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
     own = f"{OF_A_LISTENER}{listener.name.lower()}."
     for name in SCRAM:
         if (jaas := f"{own}{name.lower()}{JAAS}") in given:
-            _options(jaas, given, SCRAM_MODULE)
+            options_of(jaas, given, SCRAM_MODULE)
     return SaslSettings(
         mechanisms,
         _plain_users(f"{own}{PLAIN.lower()}{JAAS}", given) if PLAIN in mechanisms else {},
@@ -58,14 +63,14 @@ def _plain_users(key: str, given: dict[str, str]) -> dict[str, str]:
     """The passwords by user. Raises ConfigError, without any of them in its words."""
     if key not in given:
         raise ConfigError(key, f'is missing; write {PLAIN_MODULE} required user_NAME="PASSWORD" ...;')
-    options = _options(key, given, PLAIN_MODULE)
+    options = options_of(key, given, PLAIN_MODULE)
     users = {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
     if not users:
         raise ConfigError(key, 'names no user, so nobody could log in; add user_NAME="PASSWORD"')
     return users
 
 
-def _options(key: str, given: dict[str, str], name: str) -> dict[str, str]:
+def options_of(key: str, given: dict[str, str], name: str) -> dict[str, str]:
     """The options of the login module of a key. Raises ConfigError where it is not the one that is served."""
     try:
         module = parse_jaas(given[key])

@@ -238,7 +238,8 @@ class BrokerConfig:
         return self["metadata.log.dir"] or self.log_dirs[0]
 
     @cached_property
-    def _protocols(self) -> dict[str, str]:
+    def protocols(self) -> dict[str, str]:
+        """The security protocols by the names of listeners, of this node and of others."""
         key = "listener.security.protocol.map"
         protocols = protocol_map(key, self._values[key].split(","))
         if key not in self.given:
@@ -247,10 +248,16 @@ class BrokerConfig:
                 protocols.setdefault(name.upper(), "PLAINTEXT")
         return protocols
 
+    def protocol_of(self, name: str) -> str:
+        """The security protocol of a listener, of this node or of others. Raises ConfigError where it is not known."""
+        if name not in self.protocols:
+            raise ConfigError("listener.security.protocol.map", f"does not tell the protocol of {name}; add {name}:SSL")
+        return self.protocols[name]
+
     @cached_property
     def all_listeners(self) -> tuple[Listener, ...]:
         """Every listener that this process opens."""
-        return parse_listeners("listeners", self["listeners"], self._protocols)
+        return parse_listeners("listeners", self["listeners"], self.protocols)
 
     @cached_property
     def controller_listener_names(self) -> tuple[str, ...]:
@@ -269,7 +276,7 @@ class BrokerConfig:
     @cached_property
     def _advertised(self) -> tuple[Listener, ...] | None:
         given = self["advertised.listeners"]
-        return parse_listeners("advertised.listeners", given, self._protocols) if given else None
+        return parse_listeners("advertised.listeners", given, self.protocols) if given else None
 
     @cached_property
     def advertised_listeners(self) -> tuple[Listener, ...]:

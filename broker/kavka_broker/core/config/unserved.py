@@ -19,6 +19,7 @@ SECURED: Final = (
     "sasl.enabled.mechanisms",
     "ssl.client.auth",
     "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
     "ssl.key.password",
     "ssl.keystore.location",
     "ssl.keystore.type",
@@ -27,6 +28,8 @@ SECURED: Final = (
     "ssl.truststore.location",
     "ssl.truststore.type",
 )
+#: By which mechanism a node logs in at others; not keys of single listeners.
+LOGINS_OF_NODES: Final = ("sasl.mechanism.controller.protocol", "sasl.mechanism.inter.broker.protocol")
 _UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
 _PLAIN: Final = "this version does not do that of TLS or SASL; remove it"
 _JAAS: Final = (
@@ -90,7 +93,7 @@ def check_secured(given: Mapping[str, str], protocols: Iterable[str]) -> None:
     for name, text in given.items():
         plain = plain_name(name)
         kind = "SASL" if plain.startswith("sasl.") else "SSL"
-        is_asked = plain == "sasl.jaas.config" or (plain in SECURED and _asks(plain, text))
+        is_asked = plain == "sasl.jaas.config" or (plain in {*SECURED, *LOGINS_OF_NODES} and _asks(plain, text))
         if is_asked and not has[kind]:
             raise ConfigError(name, f"no listener speaks {kind}; give one such a protocol, or remove it")
 

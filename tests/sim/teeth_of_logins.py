@@ -1,0 +1,28 @@
+"""Defects of logins and access rules that we plant to see that the simulation finds them; `teething` says how."""
+
+from kavka_broker.core.authentication.scram import Exchange
+from kavka_broker.core.metadata.image.credentials import Credentials
+from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
+from tests.sim.teething import Patch, tooth
+
+
+@tooth("a proof of a password is not looked at", "kill isolate", 5, workloads="logins", hectic=True)
+def proofs_that_nobody_checks(patch: Patch) -> None:
+    patch.setattr(Exchange, "_proves", lambda *_: True)
+
+
+@tooth("a snapshot leaves out what is kept of passwords", "kill", 8, workloads="logins", hectic=True,
+       metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
+def snapshots_without_users(patch: Patch) -> None:
+    patch.setattr(Credentials, "records", lambda _: iter(()))
+
+
+@tooth("a user keeps the first password that it was given", "kill isolate", 5, workloads="logins", hectic=True)
+def passwords_that_never_change(patch: Patch) -> None:
+    replay = Credentials.replay
+
+    def forgetful(self: Credentials, record: object) -> None:
+        if not isinstance(record, UserScramCredentialRecord) or self.of(record.name, record.mechanism) is None:
+            replay(self, record)  # type: ignore[arg-type]
+
+    patch.setattr(Credentials, "replay", forgetful)
