@@ -27,6 +27,7 @@ from kavka_broker.core.authentication.login import Login, SaslSettings
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
+from kavka_broker.net.transports import free
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.seams import Clock
@@ -125,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         for tell in list(self.peer.on_lost):
             tell()
         self._leave_turns(began_ns)
+        free(self._transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._inbox.room() if self._reads_ahead else self._inbox.little_room()

@@ -1,0 +1,42 @@
+"""Connections that have ended leave nothing for a search for garbage, which would free thousands in one turn."""
+
+import asyncio
+import gc
+import socket
+from pathlib import Path
+
+from kavka_broker.protocol.codec import encode
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from tests.support.in_process import running
+from tests.support.waiting import until
+
+CONNECTIONS = 20
+BODY = encode_request_header(RequestHeader(18, 3, 1, "guest")) + encode(ApiVersionsRequest("guest", "1"), 3)
+FRAME = len(BODY).to_bytes(4, "big") + BODY
+
+
+def test_a_connection_that_has_ended_is_freed_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            loop, port = asyncio.get_running_loop(), inside.server.advertised[0].port
+
+            async def come_and_go() -> None:
+                with socket.socket() as guest:  # which leaves nothing itself, as a transport would
+                    guest.setblocking(False)
+                    await loop.sock_connect(guest, ("127.0.0.1", port))
+                    await loop.sock_sendall(guest, FRAME)
+                    assert await loop.sock_recv(guest, 4)
+                await until(lambda: not any(listener.connections for listener in inside.server._addresses))
+
+            await come_and_go()
+            gc.collect()
+            gc.disable()
+            try:
+                for _ in range(CONNECTIONS):
+                    await come_and_go()
+                assert gc.collect() < CONNECTIONS
+            finally:
+                gc.enable()
+
+    asyncio.run(scenario())
