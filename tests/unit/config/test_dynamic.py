@@ -7,6 +7,8 @@ from kavka_broker.core.config.dynamic import check_altered, check_group
 
 REFUSED = [
     ("listeners", "PLAINTEXT://:9092", {}, "when a broker starts"),
+    ("sasl.mechanism.inter.broker.protocol", "PLAIN", {}, "when a broker starts"),
+    ("ssl.endpoint.identification.algorithm", "", {}, "when a broker starts"),
     ("log.retention.ms", "0", {}, "every record"),
     ("log.roll.ms", "0", {}, "write 1 or more"),
     ("log.roll.jitter.ms", "-1", {}, "write 0 or more"),

@@ -11,12 +11,12 @@ from typing import Any, Final
 from kavka_broker.core.config.broker import KEYS, check_cleaner, check_per_ip, definition_of
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS
-from kavka_broker.core.config.unserved import SECURED, plain_name
+from kavka_broker.core.config.unserved import LOGINS_OF_NODES, SECURED, plain_name
 
 FROM_BROKER: Final = -2  # of a local retention: the same as that of the whole log
 
 #: Keys that Apache Kafka applies while it runs, and this broker reads when it starts.
-READ_AT_START: Final = ("listener.security.protocol.map", "listeners", *SECURED)
+READ_AT_START: Final = ("listener.security.protocol.map", "listeners", *SECURED, *LOGINS_OF_NODES)
 #: Numbers of threads; Apache Kafka changes such a number by half or to the double at most.
 THREADS: Final = (
     "background.threads",
