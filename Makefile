@@ -33,7 +33,7 @@ demo: $(RUN) ## three brokers, real clients, a kill -9, a roll under load, a quo
 
 setup: $(DEV) ## 1 the virtual environment with everything for check and test
 
-check: $(DEV) ## 4 lint, types, layers, tidy, unit and property tests, and the measures; before every commit
+check: $(DEV) ## 4 lint, types, layers, tidy, the quick unit and property tests, the measures; before every commit
 	@$(BIN)/python -m tools.run_tests check
 
 test: $(DEV) ## 5 check, and every other suite that this machine can run; before a branch is merged

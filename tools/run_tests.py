@@ -1,10 +1,11 @@
 """`make check` and `make test`: run the steps, and sum up in one line.
 
-What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over. `make test` then runs what
-only computes behind the suites that start processes: with the processor's time that those leave, and shown at the end.
-Each goes on when an earlier one failed, so that one run shows everything. What the machine lacks is said first,
-the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure. The last line is
-always `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
+What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out what
+is marked `thorough` of it. `make test` then runs what only computes behind the suites that start processes: with the
+processor's time that those leave, and shown at the end. Each goes on when an earlier one failed, so that one run shows
+everything. What the machine lacks is said first, the suites that were skipped for it are named at the end, and with
+CI=true a lack counts as a failure. The last line is always `N passed, N failed, N skipped`: the tools count one each,
+pytest counts its tests.
 """
 
 import os
@@ -44,6 +45,7 @@ LINT = {
 }
 SUITE_SECONDS_MAX = 2400
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
+THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
 PARTS = 6
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
 COMPUTED_SECONDS_MAX = 3600
@@ -101,15 +103,19 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     return Ran(Tally(passed=is_well, failed=not is_well), text if is_well else f"{text}{ran.stdout}{ran.stderr}\n")
 
 
-def run_pytest(paths: tuple[str, ...], *, is_shown: bool = False, nice: int = 0, seconds_max: float = 0.0) -> Ran:
-    """Some directories or files of tests, of those that are there. `is_shown`: while they run, and not afterwards."""
+def run_pytest(
+    paths: tuple[str, ...], *, is_shown: bool = False, nice: int = 0, seconds_max: float = 0.0, marked: str = ""
+) -> Ran:
+    """Some directories or files of tests, of those that are there. `is_shown`: while they run, and not afterwards.
+    `marked`: only those whose marks are such.
+    """
     seconds_max = seconds_max or SUITE_SECONDS_MAX
     present = [path for path in paths if (ROOT / path).exists()]
     tally, output = Tally(), None if is_shown else subprocess.PIPE
     errors = None if is_shown else subprocess.STDOUT
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        pytest = (sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}")
+        pytest = (sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", "-m", marked)
         command = ["nice", f"-n{nice}", *pytest, *present]
         try:
             ran = subprocess.run(command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors)
@@ -150,10 +156,11 @@ def sources(path: Path) -> list[Path]:
     return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] * path.match("test_*.py")
 
 
-def run_quick(tally: Tally) -> None:
+def run_quick(tally: Tally, *, is_thorough: bool) -> None:
     """The linters and what is quick of the tests, some at a time; the tests first, for they take longest."""
+    marked = "" if is_thorough else f"not {THOROUGH}"
     with ThreadPoolExecutor(TOGETHER) as pool:
-        tests = [pool.submit(run_pytest, part) for part in quick_parts()]
+        tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts()]
         linters = [pool.submit(run_tool, name, command) for name, command in LINT.items()]
         for one in [*linters, *tests]:
             ran = one.result()
@@ -205,7 +212,7 @@ def main() -> int:
             raise SystemExit("usage: python -m tools.run_tests check|test")
     lacks, tally = lacking(), Tally()
     say_lacks(lacks)
-    run_quick(tally)
+    run_quick(tally, is_thorough=wanted == "test")
     if wanted == "test":
         run_others(tally)
     print(*table(measured()), sep="\n")

@@ -19,6 +19,13 @@ FOREIGN = re.compile(
     re.IGNORECASE,
 )
 SWEPT = ("broker/", "operator/", "extras/", "audit/", "tools/")
+#: Rooms whose docstrings begin with a verb, with the noun that is returned, or with "Whether" where that is a bool.
+BEGUN_PLAINLY = (
+    *(f"broker/kavka_broker/{room}/" for room in ("api", "controller", "coordinator", "membership", "replica")),
+    "operator/",
+    "extras/",
+)
+QUESTION = re.compile(r"(What|Who|Where|When|Which|How|Why)\b")
 #: They become descriptions of the custom resources, and speak of people.
 OF_PEOPLE = ("operator/kavka_operator/api/",)
 
@@ -46,6 +53,28 @@ def test_comments_are_plain_english() -> None:
     assert swept
     found = {relative(path): lines for path in swept if (lines := foreign_in(path.read_text(encoding="utf-8")))}
     assert not found, "say it as CONTRIBUTING does under English"
+
+
+def questions_in(source: str) -> list[int]:
+    """Lines on which a docstring begins with a question instead of the noun that is returned."""
+    return sorted(
+        node.body[0].lineno
+        for node in nodes(parsed(source))
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and QUESTION.match(ast.get_docstring(node, clean=False) or "")
+    )
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    swept = [path for path in PYTHON if relative(path).startswith(BEGUN_PLAINLY)]
+    assert len(swept) > len(BEGUN_PLAINLY)
+    found = {relative(path): lines for path in swept if (lines := questions_in(path.read_text(encoding="utf-8")))}
+    assert not found, "begin with a verb, or with what is returned: CONTRIBUTING, English, 4"
+
+
+def test_a_docstring_that_begins_with_a_question_is_found() -> None:
+    source = 'def f():\n    """What it is."""\n\nclass C:\n    """Where it is."""\n\ndef g():\n    """Whether."""\n'
+    assert questions_in(source) == [2, 5]
 
 
 @pytest.mark.parametrize(

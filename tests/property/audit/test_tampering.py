@@ -9,6 +9,8 @@ import pytest
 from kavka_broker.core.audit.chain import Chain, Entry, Kind, sign
 from kavka_broker.core.audit.verification import Damage, Fault, verify
 
+pytestmark = pytest.mark.thorough
+
 KEY = bytes(range(32))
 TAMPERINGS = 10_000
 Tampered = tuple[list[Entry], int, set[Fault]]

@@ -2,12 +2,15 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey, WantedNode
 from kavka_operator.reconcile.rollout.batches import next_batch
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing
+
+pytestmark = pytest.mark.thorough
 
 NODES, RACKS, PARTITIONS, CONTROLLERS = 50, 5, 400, 5
 IN_SYNC_MIN = 2

@@ -4,6 +4,7 @@ clients or controllers need, and the roll comes to its end."""
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,8 @@ from kavka_operator.domain.seen import (
 )
 from kavka_operator.reconcile.rollout.roll import is_on, roll
 from tests.unit.operator.fakes import NOW, cluster
+
+pytestmark = pytest.mark.thorough
 
 TURNS_OF_TROUBLE = 60
 TURNS_MAX = 600

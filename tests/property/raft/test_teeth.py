@@ -28,6 +28,8 @@ from tests.property.raft.witness import (
 )
 from tests.unit.raft.world import Process
 
+pytestmark = pytest.mark.thorough
+
 HISTORIES_MAX = 400
 #: A committed record is gone, and a node notices first.
 LOST = {"LeaderCompleteness", "NoCommittedRecordLost", "MajorityReachedHighWatermark"}

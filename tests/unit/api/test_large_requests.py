@@ -18,6 +18,8 @@ from kavka_broker.api.registry import Api, Role, load
 from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 
+pytestmark = pytest.mark.thorough
+
 #: The elements of a request's first array; each inner array has one. Both numbers are more than one turn handles; the
 #: test has all requests read and written as large ones.
 FEW: Final = 600

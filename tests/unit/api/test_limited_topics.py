@@ -17,6 +17,8 @@ from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.turns import CALLS_PER_TURN_MAX, Turns
 
+pytestmark = pytest.mark.thorough
+
 PRODUCED, FETCHED = 9, 12  # versions that name topics
 BATCH = batch(b"a" * 20_000, timestamp_ms=0)
 SECOND = len(BATCH)  # a limit that is a batch a second

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 from kavka_broker.api import large_requests
 from kavka_broker.api.a35_describe_log_dirs import describe_all
 from kavka_broker.api.registry import APIS
@@ -28,6 +30,8 @@ from kavka_broker.protocol.messages.offset_fetch_request import OffsetFetchReque
 from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
 from tests.unit.coordinator.calls import find
+
+pytestmark = pytest.mark.thorough
 
 #: More elements than a slice holds.
 RUNS: Final = 3

@@ -21,6 +21,8 @@ from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.serving.poll import AT_ONCE_MAX
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
+pytestmark = pytest.mark.thorough
+
 COUNT: Final = AT_ONCE_MAX + 50
 HEADER_BYTES: Final = 15  # of the header of its request
 NEVER_MS: Final = 3_600_000

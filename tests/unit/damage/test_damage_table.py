@@ -11,6 +11,8 @@ from tests.unit.damage.mutations import FILES, fresh_copy, mutations
 from tests.unit.damage.node import Written, plain, prepare, read, start, value
 from tests.unit.damage.table import DAMAGES, LESS, OFFLINE, REFUSED, TABLE, WHOLE
 
+pytestmark = pytest.mark.thorough
+
 CELLS = [(kind, damage) for kind in TABLE for damage in DAMAGES]
 
 

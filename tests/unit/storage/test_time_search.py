@@ -18,6 +18,8 @@ from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.time_search import find_by_timestamp
 from tests.unit.storage.support import NOW_MS, append, config, fill, found_at, open_log, youngest
 
+pytestmark = pytest.mark.thorough
+
 SMALLEST = bytes([12, 0, 0, 0, 1, 1, 0])  # a record without key, value and headers
 MANY = 100_000
 

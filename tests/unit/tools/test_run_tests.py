@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
-    run_quick(tally)
+    run_quick(tally, is_thorough=True)
     assert (tally.passed, tally.failed, tally.skipped) == (2, 2, 1)
     assert [(why, count) for (_, why), count in tally.reasons.items()] == [("no such program", 1)]
     shown, _ = capfd.readouterr()
@@ -46,6 +46,16 @@ def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.Ca
         "1 passed, 1 skipped",
     ):
         assert words in shown
+
+
+def test_a_check_leaves_out_what_is_thorough_and_a_test_does_not(project: Path) -> None:
+    mark = "@pytest.mark.thorough\ndef test_long():\n    pass\n\ndef test_short():\n    pass\n"
+    (project / "good" / "test_good.py").write_text(f"import pytest\n\n{mark}")
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
+    for is_thorough, count in ((False, 1), (True, 2)):
+        tally = Tally()
+        run_quick(tally, is_thorough=is_thorough)
+        assert tally.passed - len(run_tests.LINT) + 1 == count
 
 
 def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.CaptureFixture[str]) -> None:

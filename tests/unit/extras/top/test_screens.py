@@ -18,6 +18,8 @@ from kavka_top.table import Table
 from tests.support.screens import seen
 from tools.top_picture import SIZE, Example, screen
 
+pytestmark = pytest.mark.thorough
+
 SCREENS = Path(__file__).parent / "screens"
 NARROW = (80, 24)
 
