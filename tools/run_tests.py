@@ -1,7 +1,7 @@
 """`make check` and `make test`: run the steps, and sum up in one line.
 
-What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out what
-is marked `thorough` of it. `make test` then runs what only computes behind the suites that start processes: with the
+What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
+what is marked `thorough`. `make test` then runs what only computes behind the suites that start processes: with the
 processor's time that those leave, and shown at the end. Each goes on when an earlier one failed, so that one run shows
 everything. What the machine lacks is said first, the suites that were skipped for it are named at the end, and with
 CI=true a lack counts as a failure. The last line is always `N passed, N failed, N skipped`: the tools count one each,

@@ -20,6 +20,7 @@ from kavka_broker.api import large_requests
 from kavka_broker.api.envelopes import ask_in_envelope
 from kavka_broker.api.large_requests import read_any
 from kavka_broker.api.mutations import hold
+from kavka_broker.api.telling import before, tell
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import read_response_header
@@ -64,6 +65,16 @@ class Forwarded:
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have the active controller decide a request; returns its answer. Raises BrokerError and ProtocolViolation."""
     request = await read_any(frame, body, api, broker, client)
+    was = before(request, api, broker)
+    answer = await _decided(frame, request, api, broker, client)
+    if broker.audit is not None and answer is not None:
+        await tell(request, answer.data if isinstance(answer, Forwarded) else answer, api, broker, client, was)
+    return answer
+
+
+async def _decided(
+    frame: memoryview, request: Message, api: "Api", broker: "Broker", client: "Client"
+) -> "Forwarded | Answer":
     if broker.leads:
         answer = await decide_here(request, api, broker, client)
         if answer is not None:

@@ -14,6 +14,7 @@ from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_broker.core.audit.verification import Fault, verify
 from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka, settings
 from tests.conformance.security.test_users_and_rules import AUTHORIZER, produced
+from tests.support.programs import kafka_tool
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
@@ -66,6 +67,10 @@ def events(server: Server, class_uid: int) -> list[dict[str, Any]]:
     return [event for event in found if event["class_uid"] == class_uid]
 
 
+def refusals(server: Server) -> list[dict[str, Any]]:
+    return [event for event in events(server, 6003) if event["action_id"] == 2]
+
+
 def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
     server: Server, sasl_port: int, tmp_path: Path
 ) -> None:
@@ -73,8 +78,8 @@ def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
     refused = produced(sasl_port, "orders", "bob")
     assert refused is not None
     assert refused.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-    until_outside(lambda: bool(events(server, 6003)))
-    denied = events(server, 6003)[0]
+    until_outside(lambda: bool(refusals(server)))
+    denied = refusals(server)[0]
     assert denied["actor"]["user"]["name"] == "bob"
     assert denied["resources"] == [{"type": "topic", "name": "orders"}]
     assert next(event["user"]["name"] for event in events(server, 3002)) == "bob"
@@ -100,7 +105,7 @@ def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
     assert code == 1, said
     assert f"{first}: DAMAGED: unsigned at sequence" in said
 
-    place = next(index for index, entry in enumerate(entries) if entry.kind is Kind.EVENT)
+    place = next(index for index, entry in enumerate(entries) if b"bob" in entry.value)
     flipped = replace(entries[place], value=entries[place].value.replace(b"bob", b"eve"))
     damage = verify([*entries[:place], flipped, *entries[place + 1 :]], KEY).damage
     assert damage is not None
@@ -124,3 +129,34 @@ def test_a_failed_login_is_told_without_a_name(server: Server, sasl_port: int) -
     failed = next(event for event in events(server, 3002) if event["status_id"] == 2)
     assert failed["user"] == {"name": "unknown", "type_id": 0}
     assert "a wrong guess" not in str(trail(server))
+
+
+def test_changes_are_told_with_what_was_before_and_without_secrets(server: Server) -> None:
+    """Topics, configs, rules, quotas and users, by Kafka's own tools."""
+    address = ("--bootstrap-server", server.bootstrap)
+    kafka_tool("topics", *address, "--create", "--topic", "orders", "--partitions", "1")
+    topic = ("--alter", "--entity-type", "topics", "--entity-name", "orders")
+    for value in ("60000", "90000"):
+        kafka_tool("configs", *address, *topic, "--add-config", f"retention.ms={value}")
+    user = ("--alter", "--entity-type", "users", "--entity-name", "carol")
+    kafka_tool("configs", *address, *user, "--add-config", "SCRAM-SHA-256=[password=a-new-secret]")
+    kafka_tool("configs", *address, *user, "--add-config", "producer_byte_rate=1024")
+    rule = ("--add", "--allow-principal", "User:carol", "--operation", "Read", "--topic", "orders")
+    kafka_tool("acls", *address, *rule)
+    kafka_tool("topics", *address, "--delete", "--topic", "orders")
+
+    def changes() -> list[tuple[Any, ...]]:
+        allowed = [event for event in events(server, 6003) if event["action_id"] == 1]
+        found = [(event["api"]["operation"], event["resources"][0]) for event in allowed]
+        return [(done, resource["type"], resource["name"], resource.get("data")) for done, resource in found]
+
+    until_outside(lambda: ("DELETE", "topic", "orders", None) in changes())
+    told = changes()
+    assert ("CREATE", "topic", "orders", None) in told
+    altered = {"key": "retention.ms", "value": "90000", "previous": "60000"}
+    assert ("ALTER_CONFIGS", "topic", "orders", altered) in told
+    limit = {"key": "producer_byte_rate", "value": "1024", "previous": None}
+    assert ("ALTER_CONFIGS", "client_quota", "user=carol", limit) in told
+    assert any(kind == "acl" and "User:carol" in name and "READ topic" in name for _, kind, name, _ in told)
+    assert any(kind == "user" and name == "carol" for _, kind, name, _ in told)
+    assert "a-new-secret" not in str(trail(server))

@@ -6,6 +6,8 @@ moment, so one event tells how often it happened.
 
 from typing import Final, NamedTuple
 
+from kavka_broker.core.audit.changes import Change
+
 KINDS_MAX: Final = 5_000
 """Different happenings that one window counts, which are taken in 5 ms; further ones are lost, and counted as such."""
 NAME_CHARACTERS_MAX: Final = 256
@@ -30,7 +32,16 @@ class LoggedIn(NamedTuple):
     listener: str
 
 
-Happening = Denied | LoggedIn
+class Changed(NamedTuple):
+    """A client has changed something of the cluster."""
+
+    principal: str
+    address: str
+    client_id: str
+    change: Change
+
+
+Happening = Denied | LoggedIn | Changed
 
 
 class Tally(NamedTuple):
@@ -68,6 +79,13 @@ class Window:
     def logged_in(self, user: str | None, address: str, listener: str) -> None:
         """Count a login; `user` is None for one that failed."""
         self.note(LoggedIn(None if user is None else user[:NAME_CHARACTERS_MAX], address, listener))
+
+    def changed(self, principal: str, address: str, client_id: str, change: Change) -> None:
+        """Count a change."""
+        cut = slice(NAME_CHARACTERS_MAX)
+        value, previous = (None if text is None else text[cut] for text in (change.value, change.previous))
+        kept = change._replace(resource=change.resource[cut], key=change.key[cut], value=value, previous=previous)
+        self.note(Changed(principal[cut], address, client_id[cut], kept))
 
     def take(self, now_ms: int) -> tuple[list[Tally], int]:
         """Return what happened, and how much was lost, and begin again. A clock that went back ends no window before

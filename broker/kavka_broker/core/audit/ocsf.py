@@ -1,7 +1,8 @@
 """Events as JSON of the Open Cybersecurity Schema Framework (OCSF 1.8.0), which security tools read.
 
 - a refusal: API Activity (6003), blocked;
-- a login: Authentication (3002), Logon.
+- a login: Authentication (3002), Logon;
+- a change by an administrator: API Activity (6003), allowed, with the key and both values as data of the resource.
 
 Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its chain and sequence.
 """
@@ -9,7 +10,7 @@ Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its 
 import json
 from typing import Final
 
-from kavka_broker.core.audit.happenings import Denied, LoggedIn, Tally
+from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn, Tally
 
 VERSION: Final = "1.8.0"
 CREATE, READ, UPDATE, DELETE, OTHER = 1, 2, 3, 4, 99
@@ -30,13 +31,14 @@ SUCCESS, FAILURE = 1, 2
 INFORMATIONAL, LOW = 1, 2
 UNKNOWN_USER, KNOWN_USER = 0, 1
 DENIED, BLOCKED = 2, 2
+ALLOWED = 1  # the action, and the disposition
 Event = dict[str, object]
 
 
 def event_of(tally: Tally, uid: str) -> bytes:
     """Return the event as JSON in UTF-8."""
     happening = tally.happening
-    event = refusal(happening) if isinstance(happening, Denied) else login(happening)
+    event = _told(happening)
     common: Event = {
         "count": tally.times,
         "time": tally.start_ms,
@@ -46,10 +48,20 @@ def event_of(tally: Tally, uid: str) -> bytes:
             "version": VERSION,
             "uid": uid,
             "product": {"name": "Kavka", "vendor_name": "Kavka"},
-            "profiles": ["security_control"] if isinstance(happening, Denied) else [],
+            "profiles": [] if isinstance(happening, LoggedIn) else ["security_control"],
         },
     }
     return json.dumps(event | common, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _told(happening: Happening) -> Event:
+    match happening:
+        case Denied():
+            return refusal(happening)
+        case LoggedIn():
+            return login(happening)
+        case Changed():
+            return alteration(happening)
 
 
 def refusal(denied: Denied) -> Event:
@@ -70,6 +82,30 @@ def refusal(denied: Denied) -> Event:
         "api": {"operation": denied.operation, "service": {"name": "kafka"}},
         "resources": [{"type": denied.resource_type, "name": denied.resource}],
         "src_endpoint": {"ip": denied.address},
+    }
+
+
+def alteration(changed: Changed) -> Event:
+    """Return what an event says of a change."""
+    change = changed.change
+    activity = ACTIVITIES.get(change.operation, OTHER)
+    user_type, _, name = changed.principal.partition(":")
+    resource: Event = {"type": change.resource_type, "name": change.resource}
+    if change.key:
+        resource["data"] = {"key": change.key, "value": change.value, "previous": change.previous}
+    return {
+        "category_uid": 6,
+        "class_uid": 6003,
+        "activity_id": activity,
+        "type_uid": 6003 * 100 + activity,
+        "severity_id": INFORMATIONAL,
+        "status_id": SUCCESS,
+        "action_id": ALLOWED,
+        "disposition_id": ALLOWED,
+        "actor": {"user": {"name": name, "type": user_type, "type_id": KNOWN_USER}, "app_name": changed.client_id},
+        "api": {"operation": change.operation, "service": {"name": "kafka"}},
+        "resources": [resource],
+        "src_endpoint": {"ip": changed.address},
     }
 
 

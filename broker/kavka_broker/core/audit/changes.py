@@ -1,0 +1,227 @@
+"""What requests of administrators have changed, for the audit trail: only what their answers have granted.
+
+A value that is secret, or of a key that is not known here, is not told: HIDDEN stands in its place. A change of
+configs tells each key with the value that it had before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple
+
+from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
+from kavka_broker.core.config.broker import definition_of
+from kavka_broker.core.config.definition import Definition
+from kavka_broker.core.config.group_table import GROUP_KEYS
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
+from kavka_broker.core.metadata.image.configs import Resource
+from kavka_broker.core.metadata.image.configs import ResourceType as Configured
+
+HIDDEN: Final = "(hidden)"
+SET, REMOVE, APPEND, SUBTRACT = range(4)
+#: Signs of the operations that add to a list, or take away from it.
+SIGNS: Final = {APPEND: "+", SUBTRACT: "-"}
+NAMES: Final = {
+    Configured.TOPIC: "topic",
+    Configured.BROKER: "broker",
+    Configured.BROKER_LOGGER: "broker_logger",
+    Configured.CLIENT_METRICS: "client_metrics",
+    Configured.GROUP: "group",
+}
+#: Keys of resources that are no brokers.
+OF_OTHERS: Final[Mapping[int, Mapping[str, Definition]]] = {
+    Configured.TOPIC: TOPIC_KEYS,
+    Configured.GROUP: GROUP_KEYS,
+}
+#: The overrides of each resource as they were before.
+Before = Mapping[Resource, Mapping[str, str]]
+
+
+class Change(NamedTuple):
+    """A change of one resource. `key` is empty where the whole resource was made or taken away; a value of None is
+    none.
+    """
+
+    operation: str  # CREATE, ALTER, ALTER_CONFIGS or DELETE
+    resource_type: str
+    resource: str
+    key: str = ""
+    value: str | None = None
+    previous: str | None = None
+
+
+Read = Callable[[Any, Any, Before], Iterator[Change]]
+
+
+def topics_created(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the topics that CreateTopics has made."""
+    if not request.validate_only:
+        for topic in response.topics:
+            if not topic.error_code:
+                yield Change("CREATE", "topic", topic.name)
+
+
+def topics_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the topics that DeleteTopics has taken away."""
+    for topic in response.responses:
+        if not topic.error_code:
+            yield Change("DELETE", "topic", topic.name or topic.topic_id.hex())
+
+
+def topics_grown(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the topics to which CreatePartitions has added."""
+    wanted = {topic.name: topic.count for topic in request.topics}
+    if not request.validate_only:
+        for topic in response.results:
+            if not topic.error_code:
+                yield Change("ALTER", "topic", topic.name, "partitions", str(wanted.get(topic.name)))
+
+
+def configs_altered(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the keys that IncrementalAlterConfigs has changed."""
+    for resource in _granted(request, response):
+        was = before.get(Resource(resource.resource_type, resource.resource_name), {})
+        for config in resource.configs:
+            value = None if config.config_operation == REMOVE else config.value
+            yield _of_config(resource, config.name, value, was, SIGNS.get(config.config_operation, ""))
+
+
+def configs_replaced(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the keys that AlterConfigs has changed: what it does not name goes back to its default."""
+    for resource in _granted(request, response):
+        was = before.get(Resource(resource.resource_type, resource.resource_name), {})
+        wanted = {config.name: config.value for config in resource.configs}
+        for key in dict.fromkeys((*wanted, *was)):
+            if wanted.get(key) != was.get(key):
+                yield _of_config(resource, key, wanted.get(key), was)
+
+
+def _granted(request: Any, response: Any) -> Iterator[Any]:
+    answers = {(answer.resource_type, answer.resource_name): answer.error_code for answer in response.responses}
+    for resource in () if request.validate_only else request.resources:
+        if answers.get((resource.resource_type, resource.resource_name)) == 0:
+            yield resource
+
+
+def _of_config(resource: Any, key: str, value: str | None, was: Mapping[str, str], sign: str = "") -> Change:
+    kind, previous = resource.resource_type, was.get(key)
+    if is_hidden(kind, key):
+        value, previous = (None if text is None else HIDDEN for text in (value, previous))
+    name = NAMES[kind] if kind in NAMES else str(kind)
+    told = value if value is None else sign + value
+    return Change("ALTER_CONFIGS", name, resource.resource_name, key, told, previous)
+
+
+def is_hidden(kind: int, key: str) -> bool:
+    """Whether the value of a key may be a secret: one that is marked so, or that is not known here."""
+    if kind in (Configured.CLIENT_METRICS, Configured.BROKER_LOGGER):
+        return False
+    definition = definition_of(key)
+    if kind in OF_OTHERS:
+        definition = OF_OTHERS[kind].get(key)
+    return definition is None or definition.sensitive
+
+
+def rules_created(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the access rules that CreateAcls has made."""
+    for rule, result in zip_longest(request.creations, response.results):
+        if rule is not None and result is not None and not result.error_code:
+            yield Change("CREATE", "acl", _rule(rule, rule.resource_pattern_type))
+
+
+def rules_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the access rules that DeleteAcls has taken away."""
+    for found in response.filter_results:
+        for rule in found.matching_acls:
+            if not rule.error_code:
+                yield Change("DELETE", "acl", _rule(rule, rule.pattern_type))
+
+
+def _rule(rule: Any, pattern_type: int) -> str:
+    """A rule as one line: `ALLOW User:alice from * READ topic LITERAL orders`."""
+    permission, operation = Permission(rule.permission_type).name, Operation(rule.operation).name
+    kind, pattern = ResourceType(rule.resource_type).name.lower(), PatternType(pattern_type).name
+    return f"{permission} {rule.principal} from {rule.host} {operation} {kind} {pattern} {rule.resource_name}"
+
+
+def quotas_altered(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the limits that AlterClientQuotas has set or taken away."""
+    answers = {_entity(entry): entry.error_code for entry in response.entries}
+    for entry in () if request.validate_only else request.entries:
+        if answers.get(entity := _entity(entry)) == 0:
+            for limit in entry.ops:
+                value = None if limit.remove else f"{limit.value:.15g}"
+                yield Change("ALTER_CONFIGS", "client_quota", entity, limit.key, value)
+
+
+def _entity(entry: Any) -> str:
+    parts = ((part.entity_type, "<default>" if part.entity_name is None else part.entity_name) for part in entry.entity)
+    return ",".join("=".join(part) for part in sorted(parts))
+
+
+def users_altered(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the users whose SCRAM passwords AlterUserScramCredentials has changed; nothing of the passwords."""
+    answers = {result.user: result.error_code for result in response.results}
+    for user in request.upsertions:
+        if answers.get(user.name) == 0:
+            yield Change("ALTER", "user", user.name, f"scram mechanism {user.mechanism}", HIDDEN)
+    for user in request.deletions:
+        if answers.get(user.name) == 0:
+            yield Change("ALTER", "user", user.name, f"scram mechanism {user.mechanism}")
+
+
+def replicas_moved(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the partitions whose replicas AlterPartitionReassignments moves, or moves no longer."""
+    answers = {
+        (topic.name, part.partition_index): part.error_code for topic in response.responses for part in topic.partitions
+    }
+    for topic in () if response.error_code else request.topics:
+        for part in topic.partitions:
+            if answers.get((topic.name, part.partition_index)) == 0:
+                replicas = None if part.replicas is None else ",".join(map(str, part.replicas))
+                yield Change("ALTER", "topic", topic.name, f"replicas of partition {part.partition_index}", replicas)
+
+
+def broker_unregistered(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the broker that UnregisterBroker has made the cluster forget."""
+    if not response.error_code:
+        yield Change("DELETE", "broker", str(request.broker_id))
+
+
+def voter_added(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the controller to which AddRaftVoter has given a vote."""
+    if not response.error_code:
+        yield Change("CREATE", "voter", str(request.voter_id))
+
+
+def voter_removed(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the controller from which RemoveRaftVoter has taken its vote."""
+    if not response.error_code:
+        yield Change("DELETE", "voter", str(request.voter_id))
+
+
+def features_updated(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the feature levels that UpdateFeatures has set."""
+    if not response.error_code and not request.validate_only:
+        for update in request.feature_updates:
+            yield Change("ALTER", "feature", update.feature, "level", str(update.max_version_level))
+
+
+#: By API key: how its changes are read.
+CHANGES: Final[Mapping[int, Read]] = {
+    19: topics_created,
+    20: topics_deleted,
+    30: rules_created,
+    31: rules_deleted,
+    33: configs_replaced,
+    37: topics_grown,
+    44: configs_altered,
+    45: replicas_moved,
+    49: quotas_altered,
+    51: users_altered,
+    57: features_updated,
+    64: broker_unregistered,
+    80: voter_added,
+    81: voter_removed,
+}
+#: APIs that change overrides, and are asked for what was there before.
+OF_CONFIGS: Final = (33, 44)
