@@ -170,6 +170,7 @@ TOPICS = (
     Row("a topic named as a directory", topic(topicName=".."), BAD),
     Row("a topic with a slash", topic(topicName="a/b"), BAD),
     Row("a topic of Kafka's own", topic(topicName="__consumer_offsets"), BAD),
+    Row("the audit trail", topic(topicName="__audit_events"), BAD),
     Row("no partition", topic(partitions=0), BAD),
     Row("half a partition", topic(partitions=0.5), BAD),
     Row("a quota", quota(), GOOD),

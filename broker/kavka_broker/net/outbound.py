@@ -160,7 +160,8 @@ class Remote:
             await link.greet()
             await self._outbound.introduction.log_in(link.ask_unbounded)
         except (LoginError, Unreachable) as problem:
-            words = CLOSED_EARLY if link.is_lost else problem
+            is_unknown = link.is_lost and self._outbound.introduction.is_needed
+            words = CLOSED_EARLY if is_unknown else problem
             link.lose("the greeting failed")
             raise self._refused(f"{self}: {words}") from None
         except BaseException:

@@ -22,7 +22,7 @@ COLUMNS = (
     Column("STATE"),
 )
 NO_PAGES = "Kafka's API does not tell bytes a second; name the brokers' metrics pages: --metrics HOST:PORT,..."
-INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__audit_events")
 
 
 def topics(history: History) -> Sheet:

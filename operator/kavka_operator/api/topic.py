@@ -31,7 +31,13 @@ REPLICATION_FACTOR_MAX = 100
 TOPIC_NAME_PATTERN = r"^[a-zA-Z0-9._-]+$"
 TOPIC_NAME_LENGTH_MAX = 249
 UNMANAGED_MAX = 100
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
+INTERNAL_TOPICS = (
+    "__consumer_offsets",
+    "__transaction_state",
+    "__cluster_metadata",
+    "__share_group_state",
+    "__audit_events",
+)
 
 DeletionPolicy = Literal["Retain", "Delete", "DeleteIfEmpty"]
 Permission = Literal["Refuse", "Allow"]

@@ -33,7 +33,7 @@ def seen(name: str, **others: object) -> SeenTopic:
 def test_a_topic_is_written_with_what_is_its_own() -> None:
     lists = {"leader.replication.throttled.replicas": "0:1"}
     orders = seen("orders", overrides={"retention.ms": "1", **lists}, values={"retention.ms": "1", "segment.ms": "2"})
-    (found,) = exported_topics(MAIN, [seen("__consumer_offsets"), orders])
+    (found,) = exported_topics(MAIN, [seen("__consumer_offsets"), seen("__audit_events"), orders])
     assert found == {
         "apiVersion": "kavka.dev/v1alpha1",
         "kind": "Topic",
