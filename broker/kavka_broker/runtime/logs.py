@@ -3,20 +3,27 @@
     11:42:07.031 INFO    replica    partition.truncated topic=orders partition=3 to_offset=17
 
 Names and fields come from `kavka_broker.logs`. What a client has sent (ids, topics) ends up in fields, so a value can
-neither break out of its line nor fill a disk: everything but plain words is quoted, and long values are cut. A field
-whose name sounds like a secret is hidden, in case somebody logs one by mistake.
+neither break out of its line nor fill a disk: all but plain words is quoted, long values are cut, and of what can be
+brought about without end some lines pass. A field whose name sounds like a secret is hidden, in case
+somebody logs one by mistake.
 """
 
 import json
 import logging
 import re
 import sys
+import time
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import LOGGER_NAME
 
 VALUE_CHARACTERS_MAX = 1000
+LINES_MAX = 20
+PERIOD_SECONDS = 10.0
+#: Events that a client or another node can bring about without end.
+OF_OTHERS = ("authentication.failed", "connection.closed", "connection.not_made", "fetch.not_allowed")
 HIDDEN = "[hidden]"
 SECRET_NAME = re.compile(r"password|secret|credential|jaas|private_key|(^|_)token$", re.IGNORECASE)
 PLAIN_WORD = re.compile(r"[\w.:/@%+*<>,\[\]()-]+")
@@ -31,10 +38,35 @@ def install(stream: TextIO, style: str, level: str) -> None:
     """Install one handler for everything; libraries log from warnings on."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines() if style == "json" else KeyValues())
+    handler.addFilter(Flood())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger(LOGGER_NAME).setLevel(level.upper())
+
+
+class Flood(logging.Filter):
+    """Keeps back events that others bring about as often as they like: of each, `LINES_MAX` lines pass in a period. The
+    first line of a later one says how many were withheld.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._counts: dict[str, tuple[float, int]] = {}  # by event: when its period began, and its lines since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line passes."""
+        if record.msg not in OF_OTHERS:
+            return True
+        now = self._clock()
+        began, count = self._counts.get(record.msg, (now, 0))
+        if now - began >= PERIOD_SECONDS:
+            if count > LINES_MAX:
+                record.fields = {**getattr(record, "fields", {}), "withheld": count - LINES_MAX}
+            began, count = now, 0
+        self._counts[record.msg] = began, count + 1
+        return count < LINES_MAX
 
 
 class KeyValues(logging.Formatter):

@@ -16,6 +16,7 @@ from tests.conformance.security.test_scram import MODULE as SCRAM_MODULE
 from tests.support.nodes import Nodes, apart, cluster, combined
 from tests.support.programs import kafka_tool
 from tests.support.secured import certificates
+from tests.support.servers import is_apache_kafka
 from tests.support.wire import Connection
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -99,6 +100,16 @@ def test_a_node_that_the_others_do_not_know_does_not_join_and_says_why(tmp_path:
         nodes[2].launch()
         nodes.wait("the second says why", lambda: says_why(nodes, kind))
         assert brokers_told(nodes) == {1}
+
+
+@pytest.mark.skipif(is_apache_kafka(), reason="its words are its own")
+def test_a_node_that_may_not_do_what_nodes_do_is_told_what_to_change(tmp_path: Path) -> None:
+    keys = certificates(tmp_path / "keys").directory
+    given = {**settings("passwords", keys), "super.users": "User:ANONYMOUS"}
+    with cluster(tmp_path, apart(controllers=1, brokers=1), given, started=False) as nodes:
+        nodes[100].launch()
+        nodes[1].launch()
+        nodes.wait("the broker says what to change", lambda: "super.users" in nodes[1].log_path.read_text())
 
 
 def says_why(nodes: Nodes, kind: str) -> bool:

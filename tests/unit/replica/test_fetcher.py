@@ -160,6 +160,17 @@ def test_what_came_before_a_batch_that_is_not_taken_is_synced_too() -> None:
     play(scenario)
 
 
+def test_a_follower_that_may_not_fetch_says_what_to_change(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(bench: Bench) -> None:
+        refused = PartitionData(1, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        assert take(bench.partition(1), refused, 0) is Next.LATER
+
+    with caplog.at_level("WARNING"):
+        play(scenario)
+    (record,) = [record for record in caplog.records if record.getMessage() == "fetch.not_allowed"]
+    assert "super.users" in vars(record)["fields"]["fix"]
+
+
 def test_a_new_log_is_fetched_for_once_its_topics_id_is_synced() -> None:
     """Its first record would sync it on the loop."""
 

@@ -11,7 +11,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.logs import get
-from kavka_broker.runtime.logs import VALUE_CHARACTERS_MAX, install
+from kavka_broker.runtime.logs import LINES_MAX, PERIOD_SECONDS, VALUE_CHARACTERS_MAX, Flood, install
 
 
 @pytest.fixture
@@ -107,3 +107,23 @@ def test_a_library_speaks_in_the_same_format(stream: io.StringIO) -> None:
 def test_an_unknown_format_is_refused_with_the_fix() -> None:
     with pytest.raises(ConfigError, match=r"kavka\.log\.format.*text, json"):
         BrokerConfig.parse({"node.id": "1", "process.roles": "broker", "kavka.log.format": "xml"})
+
+
+def test_what_others_bring_about_without_end_is_kept_back_and_counted(stream: io.StringIO) -> None:
+    install(stream, "text", "info")
+    now = [0.0]
+    (handler,) = logging.getLogger().handlers
+    handler.filters[:] = [Flood(lambda: now[0])]
+    log = get("net")
+    for _ in range(LINES_MAX + 7):
+        log.warning("authentication.failed", client="10.0.0.1")
+        log.warning("partition.not_opened", partition="t-0")
+    lines = stream.getvalue().splitlines()
+    assert sum("authentication.failed" in line for line in lines) == LINES_MAX
+    assert sum("partition.not_opened" in line for line in lines) == LINES_MAX + 7, "what no client can bring about"
+    now[0] = PERIOD_SECONDS
+    log.warning("authentication.failed", client="10.0.0.1")
+    log.warning("authentication.failed", client="10.0.0.1")
+    *_, first, second = stream.getvalue().splitlines()
+    assert first.endswith("client=10.0.0.1 withheld=7")
+    assert second.endswith("client=10.0.0.1")

@@ -61,6 +61,8 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """The name of the only resource of type CLUSTER."""
 WILDCARD: Final = "*"
 """A rule's name or host with this value matches every name or host."""
+NODE_ADVICE: Final = "name this node's user in super.users of that node, or give it CLUSTER_ACTION by a rule"
+"""What to do where a node that has logged in may not do what nodes do."""
 EVERYBODY: Final = "User:*"
 """The principal of rules that hold for all principals."""
 

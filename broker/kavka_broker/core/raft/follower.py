@@ -10,6 +10,7 @@ connection has died is asked once more at once, and given up after some tens of 
 
 from typing import Final
 
+from kavka_broker.core.authorization.terms import NODE_ADVICE
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.control import voter_records
 from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, NodeAddress, SaveChunk, Send, Truncate
@@ -112,7 +113,8 @@ def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> N
     if response is None:
         return
     if response.error_code:
-        node.warn("raft.fetch.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+        error = ErrorCode(response.error_code)
+        node.warn("raft.fetch.refused", by=send.peer.node_id, error=error.name, **_advice(error))
         return
     answer: Fetched | None = wire.only_partition(response.responses)
     if answer is None:
@@ -147,6 +149,10 @@ class _ContradictionError(ProtocolViolation):
 
 def _fetching(node: NodeState) -> Fetching | None:
     return node.role.fetching if isinstance(node.role, Follower | Unattached | Prospective) else None
+
+
+def _advice(error: ErrorCode) -> dict[str, str]:
+    return {"fix": NODE_ADVICE} if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else {}
 
 
 def _refused(node: NodeState, role: Follower, send: Send, error: ErrorCode) -> None:

@@ -12,6 +12,7 @@ leader.
 
 from enum import Enum, auto
 
+from kavka_broker.core.authorization.terms import NODE_ADVICE
 from kavka_broker.core.partition.follower import Resume, first_fetch_offset, resume, truncation_offset
 from kavka_broker.core.partition.leader_epochs import NO_OFFSET, EpochEnd
 from kavka_broker.logs import get
@@ -51,6 +52,10 @@ def take(partition: Partition, data: PartitionData, now_ms: int) -> Next:
             return Next.LOOK_UP
         case ErrorCode.FENCED_LEADER_EPOCH:
             return Next.NEVER
+        case ErrorCode.TOPIC_AUTHORIZATION_FAILED | ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            error = ErrorCode(data.error_code).name
+            log.warning("fetch.not_allowed", partition=str(partition), error=error, fix=NODE_ADVICE)
+            return Next.LATER
         case _:
             log.debug("fetch.refused", partition=str(partition), error=ErrorCode(data.error_code).name)
             return Next.LATER
