@@ -35,11 +35,11 @@ class Secured:
         return f"localhost:{self.ports[listener]}"
 
 
-def certificates(directory: Path) -> Certificates:
-    """Draw keys and sign them, with openssl."""
+def certificates(directory: Path, names: str = "DNS:localhost") -> Certificates:
+    """Draw keys and sign them, with openssl, for hosts of these names."""
     directory.mkdir(parents=True)
     _openssl(directory, "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.crt")
-    (directory / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    (directory / "names").write_text(f"subjectAltName={names}\n")
     for name in ("broker", "client"):
         _openssl(directory, f"req -newkey rsa:2048 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr")
         signed = f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out {name}.crt"

@@ -73,7 +73,7 @@ def test_a_user_with_a_password(secured: Secured, name: str, mechanism: str) -> 
 
 def refused(address: str, security: Security) -> BarredError:
     with pytest.raises(BarredError) as caught:
-        KafkaClient(address, security)
+        KafkaClient(address, security).close()  # where it is let in: it would connect again and again
     return caught.value
 
 

@@ -22,6 +22,7 @@ from tests.support.wire import Connection
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 PASSWORD = "a node's own secret"
+ADDRESSES = "DNS:localhost,IP:127.0.0.1"
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ALONE = {
     "default.replication.factor": "1",
@@ -75,7 +76,7 @@ def settings(kind: str, keys: Path, password: str = PASSWORD) -> dict[str, str]:
 @pytest.mark.parametrize("shape", ["combined", "apart"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_lost_where_nodes_ask_each_other_who_they_are(tmp_path: Path, kind: str, shape: str) -> None:
-    keys = certificates(tmp_path / "keys").directory
+    keys = certificates(tmp_path / "keys", ADDRESSES).directory
     places = combined(3) if shape == "combined" else apart(controllers=1, brokers=3)
     with cluster(tmp_path, places, settings(kind, keys), options=ADD_USER) as nodes:
         admin = create_topic(nodes)
@@ -86,9 +87,9 @@ def test_nothing_is_lost_where_nodes_ask_each_other_who_they_are(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", ["passwords", "certificates"])
 def test_a_node_that_the_others_do_not_know_does_not_join_and_says_why(tmp_path: Path, kind: str) -> None:
-    keys = certificates(tmp_path / "keys").directory
+    keys = certificates(tmp_path / "keys", ADDRESSES).directory
     with cluster(tmp_path, apart(controllers=1, brokers=2), settings(kind, keys), started=False) as nodes:
-        strangers = certificates(tmp_path / "strangers").directory
+        strangers = certificates(tmp_path / "strangers", ADDRESSES).directory
         path = nodes[2].directory / "server.properties"
         other = "another secret" if kind == "passwords" else PASSWORD
         changed = settings(kind, strangers if kind == "certificates" else keys, other)
@@ -104,7 +105,7 @@ def test_a_node_that_the_others_do_not_know_does_not_join_and_says_why(tmp_path:
 
 @pytest.mark.skipif(is_apache_kafka(), reason="its words are its own")
 def test_a_node_that_may_not_do_what_nodes_do_is_told_what_to_change(tmp_path: Path) -> None:
-    keys = certificates(tmp_path / "keys").directory
+    keys = certificates(tmp_path / "keys", ADDRESSES).directory
     given = {**settings("passwords", keys), "super.users": "User:ANONYMOUS"}
     with cluster(tmp_path, apart(controllers=1, brokers=1), given, started=False) as nodes:
         nodes[100].launch()
@@ -128,7 +129,7 @@ def brokers_told(nodes: Nodes) -> set[int]:
 
 @pytest.mark.parametrize("kind", ["passwords", "certificates"])
 def test_a_stranger_is_answered_nothing_of_what_nodes_ask(tmp_path: Path, kind: str) -> None:
-    keys = certificates(tmp_path / "keys").directory
+    keys = certificates(tmp_path / "keys", ADDRESSES).directory
     with cluster(tmp_path, combined(1), {**settings(kind, keys), **ALONE}) as nodes:
         (place,) = nodes.places
         for port in (place.inside_port, place.controller_port):

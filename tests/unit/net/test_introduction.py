@@ -29,6 +29,7 @@ from tests.support.waiting import for_ever, turns
 
 TIME_MS = 5_000.0
 SECRET = "s3cr3t"
+ADDRESSES = "DNS:localhost,IP:127.0.0.1"
 GREETING = ApiVersionsResponse(
     api_keys=[ApiVersion(key, 0, high) for key, high in ((18, 3), (3, 12), (17, 1), (36, 2))]
 )
@@ -75,7 +76,7 @@ async def peer(
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    return certificates(tmp_path_factory.mktemp("own") / "keys")
+    return certificates(tmp_path_factory.mktemp("own") / "keys", ADDRESSES)
 
 
 def showing(keys: Certificates) -> ssl.SSLContext:
@@ -165,7 +166,7 @@ def test_a_certificate_of_the_authority_and_of_this_name_is_believed(keys: Certi
 
 def test_a_certificate_of_another_authority_is_not_believed(keys: Certificates, tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with peer(context=showing(certificates(tmp_path / "others"))) as (port, asked):
+        async with peer(context=showing(certificates(tmp_path / "others", ADDRESSES))) as (port, asked):
             with pytest.raises(Unreachable, match="certificate verify failed"):
                 await ask(Outbound(trusting(keys)), port)
             assert asked == []
