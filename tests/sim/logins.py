@@ -133,6 +133,7 @@ class Visitor(Client):
 
     async def run(self) -> None:
         self.let_in = self.refused = 0
+        self.nonces = self.stream("nonces")
         self.wrongly: list[str] = []
         while not self.is_stopping:
             await self.rest(0.2, 1.0)
@@ -147,7 +148,9 @@ class Visitor(Client):
     async def sees(self, host: str, password: str) -> bool | None:
         """Whether the user may see the topic, by this node; None where it is not let in."""
         login = LoginSettings(SHA_256.name, USER, password)
-        peer = Outbound(Careless(login=login)).to(host, INTERNAL_PORT, client_id=self.name)
+        peer = Outbound(Careless(login=login, random_bytes=self.nonces.randbytes)).to(
+            host, INTERNAL_PORT, client_id=self.name
+        )
         request = MetadataRequest([MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
         try:
             answer = await peer.ask(request, MetadataResponse, timeout_ms=ANSWER_MS)

@@ -9,7 +9,8 @@ Versions: flexible from 2. Sessions do not end (`connections.max.reauth.ms` is r
 """
 
 from asyncio import Future, get_running_loop
-from secrets import token_urlsafe
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
@@ -31,7 +32,9 @@ def sasl_authenticate(
     if peer is None or peer.login is None:
         return SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, "this connection is not logging in")
     try:
-        proof = peer.login.authenticate(bytes(request.auth_bytes), broker.metadata.credentials.of, nonce)
+        proof = peer.login.authenticate(
+            bytes(request.auth_bytes), broker.metadata.credentials.of, lambda: nonce(broker.random_bytes)
+        )
     except BrokerError as error:
         log.warning("authentication.failed", listener=client.listener, client=client.address, reason=error.message)
         answer = SaslAuthenticateResponse(error.code, error.message)
@@ -46,9 +49,9 @@ def sasl_authenticate(
     return SaslAuthenticateResponse(auth_bytes=proof.answer)
 
 
-def nonce() -> str:
+def nonce(random_bytes: Callable[[int], bytes]) -> str:
     """A text that no login has had."""
-    return token_urlsafe(NONCE_BYTES)
+    return urlsafe_b64encode(random_bytes(NONCE_BYTES)).decode()
 
 
 def later(answer: SaslAuthenticateResponse, delay_ms: int, broker: Broker) -> Postponed:

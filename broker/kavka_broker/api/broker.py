@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import TYPE_CHECKING, NamedTuple
 
 from kavka_broker.api.message_threads import MessageThreads
@@ -131,6 +132,7 @@ class Broker:
     quotas: ClientQuotas
     authorizer: Authorizer | None = None  # None: every client may do everything
     audit: Window | None = None  # counts what the audit trail tells, where there is one
+    random_bytes: Callable[[int], bytes] = token_bytes
     leading: Leading | None = None
     serving: Serving | None = None
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers

@@ -5,9 +5,9 @@ The other side's certificate is checked before anything is sent, and with SCRAM 
 
 import asyncio
 import ssl
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from secrets import token_hex
+from secrets import token_bytes
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.core.authentication.links import LinkSettings, LoginSettings
@@ -40,6 +40,7 @@ class Introduction:
 
     context: ssl.SSLContext | None = None
     login: LoginSettings | None = field(default=None, repr=False)
+    random_bytes: Callable[[int], bytes] = token_bytes
 
     @classmethod
     def of(cls, settings: LinkSettings) -> "Introduction":
@@ -62,7 +63,9 @@ class Introduction:
         if mechanism == PLAIN:
             await _proved(ask, f"\0{self.login.user}\0{self.login.password}".encode())
             return
-        client = Client(MECHANISMS[mechanism], self.login.user, self.login.password, token_hex(NONCE_BYTES))
+        client = Client(
+            MECHANISMS[mechanism], self.login.user, self.login.password, self.random_bytes(NONCE_BYTES).hex()
+        )
         challenge = await _proved(ask, client.first())
         client.check(await _proved(ask, await asyncio.to_thread(client.proof, challenge)))
 

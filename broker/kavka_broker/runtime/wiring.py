@@ -130,6 +130,7 @@ class Wiring:
             peers=self._peers.brokers,
             quotas=self._quotas(),
             authorizer=self.authorizer,
+            random_bytes=self._world.random_bytes,
             leading=self._leading() if "controller" in config.roles else None,
         )
         apis = guard(load(), self.authorizer)
