@@ -6,6 +6,7 @@ connections is work for the loop as requests are: a quantum at a time, in turn w
 """
 
 import asyncio
+import gc
 import socket
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -18,6 +19,10 @@ from kavka_broker.turns import CONNECTION_NS, Flow
 log = get("net")
 
 BACKLOG: Final = 512
+COLLECT_AFTER: Final = 50
+"""Connections after which garbage is searched for among what is young. Python counts objects made less objects freed:
+where as many connections go as come it looks seldom, and then at all that came since, 20 ms long.
+"""
 HANDSHAKES_MAX: Final = 1_000
 """TLS handshakes at a time; when there are more the oldest is given up."""
 RETRY_SECONDS: Final = 1.0
@@ -68,6 +73,7 @@ class SocketAcceptor:
         self._making: dict[asyncio.Task[None], None] = {}
         self._is_watching = False
         self._is_started = False
+        self._taken_count = 0
         self._retry: asyncio.TimerHandle | None = None
         self._turns = admission.limits.turns
         self._flow: Flow | None = None  # of the connections that are yet to be taken
@@ -140,6 +146,9 @@ class SocketAcceptor:
             self._wait_a_moment(problem)
             return False
         self._make(accepted)
+        self._taken_count += 1
+        if self._taken_count % COLLECT_AFTER == 0:
+            gc.collect(1)
         return True
 
     def _make(self, accepted: socket.socket) -> None:
