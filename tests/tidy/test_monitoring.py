@@ -12,7 +12,8 @@ import yaml
 
 from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, OVERRIDE, PREFIX
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
-from kavka_broker.runtime.metric_table import FAMILIES, Family
+from kavka_broker.runtime.metric_table import FAMILIES
+from kavka_broker.runtime.metric_tables.family import Family
 from kavka_broker.runtime.metrics import names_of, process_families
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
 from tests.tidy.tree import MARKDOWN, ROOT, relative

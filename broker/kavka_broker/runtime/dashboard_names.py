@@ -13,7 +13,7 @@ from typing import Final
 
 from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.runtime.metric_table import PARTITION, Family, Kind
+from kavka_broker.runtime.metric_tables.family import PARTITION, Family, Kind
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, Sample
 from kavka_broker.slices import Pace, Work
 

@@ -28,7 +28,8 @@ from kavka_broker.runtime.auditing import Auditing
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
 from kavka_broker.runtime.loop_use import LoopUse
-from kavka_broker.runtime.metric_table import FAMILIES, Family, Kind
+from kavka_broker.runtime.metric_table import FAMILIES
+from kavka_broker.runtime.metric_tables.family import Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
 from kavka_broker.runtime.quota_figures import (
     CONNECTION_CREATION,

@@ -1,0 +1,1 @@
+"""The rows of the metric table, by what they are about."""

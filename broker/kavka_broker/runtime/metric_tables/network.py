@@ -1,0 +1,45 @@
+"""Requests and connections."""
+
+from typing import Final
+
+from kavka_broker.runtime.metric_tables.family import Kind, Row
+
+NETWORK: Final[tuple[Row, ...]] = (
+    ("kavka_requests_total", Kind.COUNTER, ("api",), "Requests answered."),
+    ("kavka_request_errors_total", Kind.COUNTER, ("api",), "Requests that ended in an error of the whole request."),
+    (
+        "kavka_request_seconds_total",
+        Kind.COUNTER,
+        ("api",),
+        "Time between the arrival of requests and their answers, waiting included.",
+    ),
+    ("kavka_connections", Kind.GAUGE, ("listener",), "Open connections."),
+    ("kavka_connections_throttled", Kind.GAUGE, ("listener",), "Connections muted because of a quota, now."),
+    ("kavka_connections_accepted_total", Kind.COUNTER, ("listener",), "Connections that came in."),
+    (
+        "kafka_server_socket_server_metrics_connection_accept_rate",
+        Kind.GAUGE,
+        ("listener",),
+        "Connections a second, as max.connection.creation.rate of the listener measures them.",
+    ),
+    (
+        "kafka_server_socket_server_metrics_broker_connection_accept_rate",
+        Kind.GAUGE,
+        (),
+        "Connections a second, as max.connection.creation.rate of the broker measures them.",
+    ),
+    (
+        "kavka_address_connection_rate",
+        Kind.GAUGE,
+        ("ip",),
+        "Connections a second of addresses under connection_creation_rate, of the last to come.",
+    ),
+    (
+        "kavka_connections_refused_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Connections closed by the broker, with a reason.",
+    ),
+    ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
+    ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),
+)
