@@ -24,6 +24,7 @@ from kavka_operator.domain.plan import (
     Action,
     AddVoter,
     AlterBrokers,
+    ClusterAction,
     ClusterPlan,
     ElectLeaders,
     MoveReplicas,
@@ -31,6 +32,7 @@ from kavka_operator.domain.plan import (
     RemoveVoter,
     RestartNode,
     StopNode,
+    VoterAction,
     Word,
     reconciling,
     stalled,
@@ -261,14 +263,14 @@ class ClusterLoop:
         self, cluster: KafkaCluster, limited: list[ClientQuota], view: View, result: LookResult
     ) -> tuple[ClusterPlan, KafkaClusterStatus]:
         """Bring the nodes one step on; what is planned, and how the cluster stands then."""
-        now, seen_nodes = self.now(), _with_obstacles(view, result)
+        now, seen_nodes = self.now(), result.told(view.seen)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         after = self.platform.look(cluster)
         return plan, cluster_status(
             cluster,
             [*after.wanted, *after.leaving],
-            _with_obstacles(after, result),
+            result.told(after.seen),
             result.seen,
             plan,
             now,
@@ -340,24 +342,36 @@ class ClusterLoop:
             if is_taking and has_closed:
                 return replace(plan, actions=(), rollout=cluster.status.rollout)
             for action in plan.actions:
-                if not isinstance(action, ElectLeaders | MoveReplicas | AddVoter | RemoveVoter):
-                    self.platform.perform(action)
-                    self._did.append(action)
-                elif (error := self._looker.perform(action)) is None:
-                    self._did.append(action)
-                    self.tell(str(action))
-                elif isinstance(action, ElectLeaders):
-                    self._say_once(error)
-                else:
-                    self._say_once(error)
-                    is_moving = isinstance(action, MoveReplicas)
-                    words = reconciling("Shrinking", error) if is_moving else reconciling(QUORUM_CHANGING, error)
+                if words := self._do(action):
                     return Plan(words=words, rollout=plan.rollout)
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:
             self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
         return plan
+
+    def _do(self, action: ClusterAction) -> tuple[Word, ...]:
+        """Carry out an action; the words for why it cannot be, where the rest of its plan waits for the next look."""
+        if isinstance(action, ElectLeaders | MoveReplicas | AddVoter | RemoveVoter):
+            return self._ask(action)
+        if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
+            words = f"node {action.node} is not stopped yet: {obstacle}"
+            self._say_once(words)
+            return reconciling("Shrinking", words)
+        self.platform.perform(action)
+        self._did.append(action)
+        return ()
+
+    def _ask(self, action: ElectLeaders | MoveReplicas | VoterAction) -> tuple[Word, ...]:
+        """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders to be elected."""
+        if (error := self._looker.perform(action)) is None:
+            self._did.append(action)
+            self.tell(str(action))
+            return ()
+        self._say_once(error)
+        if isinstance(action, ElectLeaders):
+            return ()
+        return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
 
     def _say_once(self, words: str) -> None:
         """Say words that may hold for a while, once; and again if they hold after `SAID_SECONDS`."""
@@ -468,11 +482,6 @@ class ClusterLoop:
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True
             self.on_ready()
-
-
-def _with_obstacles(view: View, result: LookResult) -> Mapping[int, SeenNode]:
-    """The nodes, with what each says itself about why it does not serve."""
-    return {number: replace(node, obstacles=result.obstacles.get(number, ())) for number, node in view.seen.items()}
 
 
 def _has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> bool:

@@ -10,13 +10,14 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, VoterAction
-from kavka_operator.domain.seen import SeenCluster, SeenUsage, Survey
+from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, StopNode, VoterAction
+from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.reconcile.cluster import brokers_config
+from kavka_operator.reconcile.draining import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
 
@@ -77,6 +78,10 @@ class LookResult:
     def seen(self) -> SeenCluster | None:
         return self.outcome.cluster if self.outcome is not None else None
 
+    def told(self, nodes: Mapping[int, SeenNode]) -> dict[int, SeenNode]:
+        """The nodes, with what each says itself about why it does not serve."""
+        return {number: replace(node, obstacles=self.obstacles.get(number, ())) for number, node in nodes.items()}
+
 
 @dataclass(slots=True)
 class Looker:
@@ -121,6 +126,19 @@ class Looker:
         except Exception as error:  # noqa: BLE001 - the next look tells how it stands, and asks again
             return describe(error)
         return None
+
+    def obstacle(self, action: StopNode) -> str | None:
+        """The reason why the node may not be stopped at this moment, by a survey of its own; None if it may.
+
+        The look that decided on it may be seconds old, and a topic may have been created since.
+        """
+        try:
+            assert self._admin is not None, "a node is stopped after a look"
+            return "; ".join(reasons_to_stay(action.node, self._admin.survey())) or None
+        except AdminError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001 - the next look tells how it stands, and asks again
+            return describe(error)
 
     def close(self) -> None:
         """Close the connection."""

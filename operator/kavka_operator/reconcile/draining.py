@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from kavka_operator.domain.plan import MoveReplicas
 from kavka_operator.domain.seen import SeenPartition, Survey
-from kavka_operator.domain.words import named, some
+from kavka_operator.domain.words import counted, named, some
 
 MOVES_MAX = 8
 """Partitions that are on their way at the same time."""
@@ -19,7 +19,21 @@ MOVES_MAX = 8
 
 def held_by(leaving: AbstractSet[int], survey: Survey) -> list[SeenPartition]:
     """The partitions that have a replica on one of these nodes, or will have one."""
-    return [partition for partition in survey.partitions if leaving & set(partition.replicas)]
+    return [partition for partition in survey.partitions if leaving & assigned(partition, survey)]
+
+
+def assigned(partition: SeenPartition, survey: Survey) -> set[int]:
+    """The brokers that a partition has replicas on, or will have them on when it has moved."""
+    return {*partition.replicas, *target_of(partition, survey)}
+
+
+def reasons_to_stay(node: int, survey: Survey) -> list[str]:
+    """The reasons why a node that is no longer wanted may not be stopped; empty if it may."""
+    if survey.doubt:
+        return [survey.doubt]
+    held = [partition.name for partition in held_by({node}, survey)]
+    found = [f"it holds {counted(len(held), 'replica')} ({some(held)})"] if held else []
+    return [*found, *(["it has a vote"] if node in survey.quorum.voters else [])]
 
 
 def moves(leaving: AbstractSet[int], survey: Survey, racks: Mapping[int, str | None]) -> list[MoveReplicas]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
-from kavka_operator.reconcile.draining import MOVES_MAX, held_by, moves, too_large
+from kavka_operator.reconcile.draining import MOVES_MAX, held_by, moves, reasons_to_stay, too_large
 
 QUORUM = SeenQuorum(0, (0,), {})
 LOOKS_MAX = 200
@@ -79,3 +79,11 @@ def test_more_replicas_than_brokers_that_stay_are_told() -> None:
     survey = Survey((SeenPartition("t", 3, 0, (0, 1, 2), (0, 1, 2)),), QUORUM)
     assert too_large({2}, survey, 2) == ["t-3"]
     assert moves({2}, survey, {0: None, 1: None}) == []
+
+
+def test_a_node_that_is_to_get_a_replica_stays() -> None:
+    partition = SeenPartition("t", 0, 0, (0, 1), (0, 1))
+    survey = Survey((partition,), SeenQuorum(0, (0, 3), {}), "", {("t", 0): (0, 2)})
+    assert reasons_to_stay(2, survey) == ["it holds 1 replica (t-0)"], "the list of replicas may be older than the move"
+    assert (reasons_to_stay(3, survey), reasons_to_stay(4, survey)) == (["it has a vote"], [])
+    assert reasons_to_stay(4, Survey((), QUORUM, "no broker tells")) == ["no broker tells"]

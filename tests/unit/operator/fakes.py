@@ -33,6 +33,7 @@ from kavka_operator.domain.seen import (
     SeenBroker,
     SeenCluster,
     SeenNode,
+    SeenPartition,
     SeenQuorum,
     SeenTopic,
     Survey,
@@ -61,6 +62,7 @@ class FakeKafka:
         self.writes: list[KafkaAction] = []
         self.checked: list[KafkaAction] = []
         self.refuse: AdminError | None = None
+        self.partitions: tuple[SeenPartition, ...] = ()
         self.is_slow = False  # a reassignment is on its way until its partitions `arrive`
         self._ids = count(1)
 
@@ -70,7 +72,7 @@ class FakeKafka:
         return SeenCluster("a-cluster", 0, self.brokers, found, quotas, config=dict(self.config))
 
     def survey(self) -> Survey:
-        return Survey((), SeenQuorum(0, (0,)))
+        return Survey(self.partitions, SeenQuorum(0, (0,)))
 
     def records(self, topic: str) -> int:
         return self.held.get(topic, 0)

@@ -8,8 +8,8 @@ import pytest
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.stored import Unreadable
-from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, reconciling
-from kavka_operator.domain.seen import SeenNode
+from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
+from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import SAID_MAX, SAID_SECONDS, ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
@@ -414,3 +414,39 @@ def test_no_budget_stays_open_while_a_cluster_cannot_be_run_as_it_is_wanted() ->
     scene.loop.hurry()
     scene.turn()
     assert scene.platform.allowed == frozenset(), "nobody judges any more which node may go"
+
+
+def leaving() -> Scene:
+    """A node of two that run is no longer wanted, and holds nothing."""
+    scene = Scene()
+    scene.settle()
+    scene.platform.allowed = frozenset()
+    del scene.platform.actions[:]
+    scene.platform.move(1, "Running")
+    scene.loop.hurry()
+    return scene
+
+
+def test_a_node_that_holds_nothing_when_it_is_asked_for_again_is_stopped() -> None:
+    scene = leaving()
+    scene.turn()
+    assert scene.platform.actions == [StopNode(1)]
+
+
+def test_a_node_that_was_given_a_replica_since_the_look_is_not_stopped() -> None:
+    scene = leaving()
+    given = (SeenPartition("orders", 0, 1, (1,), (1,)),)
+    scene.turn(lambda: setattr(scene.kafka, "partitions", given))
+    assert scene.platform.actions == []
+    words = "node 1 is not stopped yet: it holds 1 replica (orders-0)"
+    assert (scene.reason(0), words in scene.told) == ("Shrinking", True)
+
+
+def test_a_node_is_not_stopped_where_nobody_tells_what_it_holds() -> None:
+    def refuse() -> Survey:
+        raise AdminError("no broker answers")
+
+    scene = leaving()
+    scene.turn(lambda: setattr(scene.kafka, "survey", refuse))
+    assert (scene.platform.actions, scene.reason(0)) == ([], "Shrinking")
+    assert "node 1 is not stopped yet: no broker answers" in scene.told
