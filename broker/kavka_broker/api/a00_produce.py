@@ -32,8 +32,9 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
 from kavka_broker.api.registry import api
 from kavka_broker.api.steps import paid
+from kavka_broker.api.throttling import throttle
 from kavka_broker.api.topic_charges import charge_produced
-from kavka_broker.core.metadata.image.topic_names import INTERNAL
+from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (
@@ -235,7 +236,7 @@ def charge(broker: Broker, client: Client) -> None:
     now_ms = int(broker.clock.monotonic_ms())
     delay_ms = broker.quotas.produce(client.user, client.client_id, client.size_bytes, now_ms)
     if delay_ms:
-        client.throttle(delay_ms, broker.quotas.held(PRODUCE, client.user, client.client_id, now_ms))
+        throttle(client, broker, PRODUCE, delay_ms, now_ms)
 
 
 def keep(request: ProduceRequest, client: Client) -> None:
@@ -416,6 +417,9 @@ def append(
         appended = partition.append(data.records, acks, prepared=prepared)
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client, pending)
+    if broker.use is not None and not appended.duplicate and topic != AUDIT_TOPIC:  # each event would bring the next
+        records = appended.last_offset - appended.base_offset + 1
+        broker.use.wrote(client.user, client.address, client.client_id, topic, len(data.records), records)
     response = PartitionProduceResponse(
         data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.state.start_offset
     )

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
     from kavka_broker.core.audit.happenings import Window
+    from kavka_broker.core.audit.use import UseWindow
     from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
@@ -132,6 +133,7 @@ class Broker:
     quotas: ClientQuotas
     authorizer: Authorizer | None = None  # None: every client may do everything
     audit: Window | None = None  # counts what the audit trail tells, where there is one
+    use: UseWindow | None = None  # likewise, of clients that are let through
     random_bytes: Callable[[int], bytes] = token_bytes
     leading: Leading | None = None
     serving: Serving | None = None

@@ -35,6 +35,7 @@ from kavka_broker.api.large_requests import (
 from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import CONTROLLER, Answer, Api, Postponed, Role
 from kavka_broker.api.steps import Steps
+from kavka_broker.api.throttling import throttle
 from kavka_broker.core.authentication.login import Login
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
@@ -43,6 +44,7 @@ from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, 
 from kavka_broker.protocol.message import Message, Row, whole
 from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kavka_broker.quotas.client_quotas import REQUEST
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.slices import LoopTime
 from kavka_broker.turns import Flow
@@ -346,7 +348,7 @@ class Dispatcher:
             now_ms = int(self._broker.clock.monotonic_ms())
             delay_ms = quota.charge(sensor, loop_ns, now_ms)
             if delay_ms:
-                client.throttle(delay_ms, quota.held(client.user, client.client_id, now_ms))
+                throttle(client, self._broker, REQUEST, delay_ms, now_ms)
 
     def sent(self) -> None:
         """Count the time that encoding and sending the last answer has taken: the share of Kafka's network threads."""

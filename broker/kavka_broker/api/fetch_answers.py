@@ -5,7 +5,9 @@ from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
+from kavka_broker.api.throttling import throttle
 from kavka_broker.api.topic_charges import charge_fetched
+from kavka_broker.api.topic_use import count_read
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -36,6 +38,8 @@ def answer(reading: Reading, poll: Poll, broker: Broker, client: Client) -> Fetc
         return refusal
     if poll.follower is None and broker.quotas.fetched.limited:
         at_once(charge_fetched(reading.served, broker, client))
+    if poll.follower is None and broker.use is not None:
+        at_once(count_read(reading.served, broker, client))
     topics: Topics = {}
     leaders = tell(reading.served, topics, poll, broker, client)
     return told(topics, leaders, poll, broker, client)
@@ -48,6 +52,7 @@ def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Clien
         return refusal
     if poll.follower is None:
         yield from charge_fetched(reading.served, broker, client)
+        yield from count_read(reading.served, broker, client)
     topics: Topics = {}
     leaders: dict[int, None] = {}
     pace = Pace()
@@ -69,7 +74,7 @@ def throttled(reading: Reading, poll: Poll, broker: Broker, client: Client) -> F
         if poll.context.asked_for is not None:
             broker.fetches.open(poll.context)
         return None
-    client.throttle(throttle_time_ms, broker.quotas.held(FETCH, client.user, client.client_id, now_ms))
+    throttle(client, broker, FETCH, throttle_time_ms, now_ms)
     return FetchResponse(throttle_time_ms, 0, poll.context.session_id)
 
 

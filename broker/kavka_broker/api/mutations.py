@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.throttling import throttle
 from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION
 from kavka_broker.quotas.mutation_quota import Mutations
 
@@ -31,5 +32,4 @@ def hold(client: Client, broker: Broker, throttle_time_ms: int) -> None:
     """Throttle a client whose request the controller has counted."""
     if throttle_time_ms > 0:
         now_ms = int(broker.clock.monotonic_ms())
-        held = broker.quotas.held(CONTROLLER_MUTATION, client.user, client.client_id, now_ms)
-        client.throttle(throttle_time_ms, held)
+        throttle(client, broker, CONTROLLER_MUTATION, throttle_time_ms, now_ms)

@@ -72,6 +72,10 @@ class Shares:
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         return Holding(sensor.held, self._held_of(sensor.effective), sensor.rest_of())
 
+    def effective(self, user: str, client_id: str, now_ms: int) -> Effective | None:
+        """Return the quota that applies to a client."""
+        return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).effective
+
     def _held_of(self, effective: Effective | None) -> HeldTime:
         if effective is None or effective.entity not in self._limits:  # a callback may name any
             return HeldTime()

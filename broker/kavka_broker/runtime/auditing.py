@@ -72,14 +72,14 @@ class Auditing:
         """Begin a chain, named by this registration of the broker, and count from now on."""
         source = f"{self._broker.node_id}-{self._broker.lifecycle.broker_epoch}"
         self.journal = Journal(Chain(source, self._key), self._broker.clock.now_ms())
-        self._broker.audit = self.journal.window
+        self._broker.audit, self._broker.use = self.journal.window, self.journal.use
         self._task = asyncio.create_task(self._run(self.journal), name="audit")
 
     async def stop(self) -> None:
         """End the chain: write what waits, and the last head, where the topic takes it in time."""
         assert self._task is not None
         assert self.journal is not None
-        self._broker.audit = None
+        self._broker.audit = self._broker.use = None
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         with suppress(TimeoutError):
@@ -98,7 +98,7 @@ class Auditing:
 
     async def _write(self, journal: Journal, *, is_last: bool = False) -> bool:
         """Write all that waits; returns whether the topic took it."""
-        journal.close_window(self._broker.clock.now_ms())
+        journal.close_window(self._broker.clock.now_ms(), is_last=is_last)
         try:
             while True:
                 self._unsent = self._unsent or journal.batch(self._broker.clock.now_ms(), is_last=is_last)

@@ -7,6 +7,7 @@ moment, so one event tells how often it happened.
 from typing import Final, NamedTuple
 
 from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.use import Throttling, Use
 
 KINDS_MAX: Final = 5_000
 """Different happenings that one window counts, which are taken in 5 ms; further ones are lost, and counted as such."""
@@ -41,7 +42,7 @@ class Changed(NamedTuple):
     change: Change
 
 
-Happening = Denied | LoggedIn | Changed
+Happening = Denied | LoggedIn | Changed | Use | Throttling
 
 
 class Tally(NamedTuple):

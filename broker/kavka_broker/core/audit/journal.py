@@ -10,6 +10,7 @@ from typing import Final
 from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.happenings import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
+from kavka_broker.core.audit.use import UseWindow
 
 WAITING_MAX: Final = 10_000
 """Events that wait to be written; further ones are lost, and counted as such."""
@@ -22,10 +23,11 @@ HEAD_MS: Final = 60_000
 class Journal:
     """The events of one start of a node, from the window in which they are counted to the batches of a chain."""
 
-    __slots__ = ("_chain", "_head_ms", "_lost", "_waiting", "dropped_total", "window")
+    __slots__ = ("_chain", "_head_ms", "_lost", "_waiting", "dropped_total", "use", "window")
 
     def __init__(self, chain: Chain, now_ms: int) -> None:
         self.window = Window(now_ms)
+        self.use = UseWindow(now_ms)
         self.dropped_total = 0
         self._chain = chain
         self._waiting: deque[Tally] = deque()
@@ -37,8 +39,13 @@ class Journal:
         """How many events wait to be written."""
         return len(self._waiting)
 
-    def close_window(self, now_ms: int) -> None:
-        """Have what happened wait to be written."""
+    def close_window(self, now_ms: int, *, is_last: bool = False) -> None:
+        """Have what happened wait to be written. Use waits once its minute is over and nothing else does: it is counted
+        on meanwhile, and takes no room that a refusal may need. With `is_last` it waits in any case.
+        """
+        if is_last or (not self._waiting and self.use.is_due(now_ms)):
+            start_ms = min(self.use.start_ms, now_ms)
+            self._waiting.extend(Tally(use, times, start_ms, now_ms) for use, times in self.use.take(now_ms))
         taken, lost = self.window.take(now_ms)
         room = WAITING_MAX - len(self._waiting)
         self._waiting.extend(taken[:room])

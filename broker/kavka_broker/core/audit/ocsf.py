@@ -2,7 +2,9 @@
 
 - a refusal: API Activity (6003), blocked;
 - a login: Authentication (3002), Logon;
-- a change by an administrator: API Activity (6003), allowed, with the key and both values as data of the resource.
+- a change by an administrator: API Activity (6003), allowed, with the key and both values as data of the resource;
+- use of a topic: API Activity (6003), allowed; the sums stand under `unmapped.kafka`;
+- throttling: API Activity (6003), delayed; the quota and the sums stand under `unmapped.kafka`.
 
 Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its chain and sequence.
 """
@@ -11,6 +13,7 @@ import json
 from typing import Final
 
 from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn, Tally
+from kavka_broker.core.audit.use import Throttling, Use
 
 VERSION: Final = "1.8.0"
 CREATE, READ, UPDATE, DELETE, OTHER = 1, 2, 3, 4, 99
@@ -32,6 +35,9 @@ INFORMATIONAL, LOW = 1, 2
 UNKNOWN_USER, KNOWN_USER = 0, 1
 DENIED, BLOCKED = 2, 2
 ALLOWED = 1  # the action, and the disposition
+MODIFIED, DELAYED = 4, 14
+OPERATIONS: Final = {"produce": "WRITE", "fetch": "READ"}
+"""The operation that a quota of this type delays; of other types any, so that the type itself is told."""
 Event = dict[str, object]
 
 
@@ -62,37 +68,73 @@ def _told(happening: Happening) -> Event:
             return login(happening)
         case Changed():
             return alteration(happening)
+        case Use():
+            return use(happening)
+        case Throttling():
+            return throttling(happening)
 
 
 def refusal(denied: Denied) -> Event:
     """Return what an event says of a refusal."""
-    activity = ACTIVITIES.get(denied.operation, OTHER)
-    user_type, _, name = denied.principal.partition(":")
-    return {
-        "category_uid": 6,
-        "class_uid": 6003,
-        "activity_id": activity,
-        "type_uid": 6003 * 100 + activity,
+    return _api_activity(denied.operation, denied.principal, denied.address) | {
         "severity_id": LOW,
         "status_id": FAILURE,
         "status_detail": f"{denied.resource_type.upper()}_AUTHORIZATION_FAILED",
         "action_id": DENIED,
         "disposition_id": BLOCKED,
-        "actor": {"user": {"name": name, "type": user_type, "type_id": KNOWN_USER}},
-        "api": {"operation": denied.operation, "service": {"name": "kafka"}},
         "resources": [{"type": denied.resource_type, "name": denied.resource}],
-        "src_endpoint": {"ip": denied.address},
     }
 
 
 def alteration(changed: Changed) -> Event:
     """Return what an event says of a change."""
     change = changed.change
-    activity = ACTIVITIES.get(change.operation, OTHER)
-    user_type, _, name = changed.principal.partition(":")
     resource: Event = {"type": change.resource_type, "name": change.resource}
     if change.key:
         resource["data"] = {"key": change.key, "value": change.value, "previous": change.previous}
+    activity = _api_activity(change.operation, changed.principal, changed.address, changed.client_id)
+    return activity | {"action_id": ALLOWED, "disposition_id": ALLOWED, "resources": [resource]}
+
+
+def use(used: Use) -> Event:
+    """Return what an event says of the use of a topic."""
+    sums: Event = {"bytes": used.size_bytes}
+    if used.records is not None:
+        sums["records"] = used.records
+    return _api_activity(used.operation, used.principal, used.address, used.client_id) | {
+        "action_id": ALLOWED,
+        "disposition_id": ALLOWED,
+        "resources": [{"type": "topic", "name": used.topic}],
+        "unmapped": {"kafka": sums},
+    }
+
+
+def throttling(throttled: Throttling) -> Event:
+    """Return what an event says of delays by a quota."""
+    operation = OPERATIONS.get(throttled.quota_type, throttled.quota_type.upper())
+    return _api_activity(operation, throttled.principal, throttled.address, throttled.client_id) | {
+        "action_id": MODIFIED,
+        "disposition_id": DELAYED,
+        "resources": [{"type": "client_quota", "name": throttled.entity}],
+        "unmapped": {
+            "kafka": {
+                "quota_type": throttled.quota_type,
+                "quota_entity": throttled.entity,
+                "quota_limit": throttled.limit,
+                "throttle_time_ms": throttled.throttle_time_ms,
+                "throttle_time_ms_max": throttled.throttle_time_ms_max,
+            }
+        },
+    }
+
+
+def _api_activity(operation: str, principal: str, address: str, client_id: str | None = None) -> Event:
+    """What events of class 6003 have in common; they tell of a success unless they say otherwise."""
+    activity = ACTIVITIES.get(operation, OTHER)
+    user_type, _, name = principal.partition(":")
+    actor: Event = {"user": {"name": name, "type": user_type, "type_id": KNOWN_USER}}
+    if client_id is not None:
+        actor["app_name"] = client_id
     return {
         "category_uid": 6,
         "class_uid": 6003,
@@ -100,12 +142,9 @@ def alteration(changed: Changed) -> Event:
         "type_uid": 6003 * 100 + activity,
         "severity_id": INFORMATIONAL,
         "status_id": SUCCESS,
-        "action_id": ALLOWED,
-        "disposition_id": ALLOWED,
-        "actor": {"user": {"name": name, "type": user_type, "type_id": KNOWN_USER}, "app_name": changed.client_id},
-        "api": {"operation": change.operation, "service": {"name": "kafka"}},
-        "resources": [resource],
-        "src_endpoint": {"ip": changed.address},
+        "actor": actor,
+        "api": {"operation": operation, "service": {"name": "kafka"}},
+        "src_endpoint": {"ip": address},
     }
 
 

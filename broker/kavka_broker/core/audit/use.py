@@ -1,0 +1,132 @@
+"""The use that clients make of topics, and the delays that quotas give them, summed up over a minute.
+
+A client sends thousands of requests a second, so that no request is an event: one event a minute tells what a client
+did with a topic, and one what a quota did to a client. Nothing of it is ever lost: further clients beyond the bound are
+counted together under OTHERS, so that the sums of all events are those of the requests, and while the audit topic takes
+no records the window only becomes longer.
+"""
+
+from typing import Final, NamedTuple
+
+MINUTE_MS: Final = 60_000
+"""Windows end with a whole minute, so that those of all nodes add up to buckets of ten minutes."""
+PAIRS_MAX: Final = 1_000
+"""Pairs of client and topic, and as many pairs of client and quota, that are told apart; taken in some 5 ms."""
+NAME_CHARACTERS_MAX: Final = 256
+OTHERS: Final = "(others)"
+READ, WRITE = "READ", "WRITE"
+
+
+class Use(NamedTuple):
+    """A client has read from, or written to, a topic. `records` is None for reads: nodes do not count those."""
+
+    principal: str
+    address: str
+    client_id: str
+    operation: str  # READ or WRITE
+    topic: str
+    size_bytes: int
+    records: int | None
+
+
+class Throttling(NamedTuple):
+    """A quota has held a client's connections back."""
+
+    principal: str
+    address: str
+    client_id: str
+    quota_type: str  # produce, fetch, request, controller_mutation
+    entity: str  # that has the limit
+    limit: float  # in the unit of the quota
+    throttle_time_ms: int  # the sum of what answers have named
+    throttle_time_ms_max: int
+
+
+class Sums:
+    """What a pair has come to."""
+
+    __slots__ = ("first", "limit", "second", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.first = 0
+        self.second = 0
+        self.limit = 0.0  # the last one that held
+
+
+Key = tuple[str, str, str, str, str]
+Taken = list[tuple[Use | Throttling, int]]
+
+
+class UseWindow:
+    """Use and delays since the last time they were taken. `start_ms` is in milliseconds since 1970."""
+
+    __slots__ = ("_throttled", "_used", "start_ms")
+
+    def __init__(self, now_ms: int) -> None:
+        self.start_ms = now_ms
+        self._used: dict[Key, Sums] = {}  # of user, address, client id, operation and topic: bytes and records
+        self._throttled: dict[Key, Sums] = {}  # of user, address, client id, quota type and entity: sum and maximum
+
+    def wrote(self, user: str, address: str, client_id: str, topic: str, size_bytes: int, records: int) -> None:
+        """Count a batch that was appended."""
+        sums = self._used.get((user, address, client_id, WRITE, topic))
+        if sums is None:
+            sums = _room(self._used, (user, address, client_id, WRITE, topic))
+        sums.times += 1
+        sums.first += size_bytes
+        sums.second += records
+
+    def read(self, user: str, address: str, client_id: str, topic: str, size_bytes: int) -> None:
+        """Count records of a partition that a client was given."""
+        sums = self._used.get((user, address, client_id, READ, topic))
+        if sums is None:
+            sums = _room(self._used, (user, address, client_id, READ, topic))
+        sums.times += 1
+        sums.first += size_bytes
+
+    def throttled(
+        self, user: str, address: str, client_id: str, quota: tuple[str, str, float], throttle_time_ms: int
+    ) -> None:
+        """Count a delay by a quota, which is its type, its entity and its limit."""
+        quota_type, entity, limit = quota
+        sums = _room(self._throttled, (user, address, client_id, quota_type, entity))
+        sums.times += 1
+        sums.first += throttle_time_ms
+        sums.second = max(sums.second, throttle_time_ms)
+        sums.limit = limit
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether the minute has ended in which the window began, or the clock was set back before it."""
+        return now_ms // MINUTE_MS != self.start_ms // MINUTE_MS
+
+    def take(self, now_ms: int) -> Taken:
+        """Return each use and each throttling with the number of its requests, and begin again."""
+        taken: Taken = []
+        for (user, address, client_id, operation, topic), sums in self._used.items():
+            records = sums.second if operation == WRITE else None
+            use = Use(_principal(user), address, _cut(client_id), operation, topic, sums.first, records)
+            taken.append((use, sums.times))
+        for (user, address, client_id, quota_type, entity), sums in self._throttled.items():
+            client, quota = (_principal(user), address, _cut(client_id)), (quota_type, _cut(entity), sums.limit)
+            taken.append((Throttling(*client, *quota, sums.first, sums.second), sums.times))
+        self.start_ms, self._used, self._throttled = now_ms, {}, {}
+        return taken
+
+
+def _room(sums: dict[Key, Sums], key: Key) -> Sums:
+    """Return the sums of a key, or those of the others where there is no room for one more."""
+    found = sums.get(key)
+    if found is None:
+        if len(sums) >= PAIRS_MAX:
+            key = (OTHERS, "", "", key[3], OTHERS)
+        found = sums.setdefault(key, Sums())
+    return found
+
+
+def _principal(user: str) -> str:
+    return _cut(f"User:{user}")
+
+
+def _cut(name: str) -> str:
+    return name[:NAME_CHARACTERS_MAX]

@@ -1,0 +1,137 @@
+"""The use of topics and the delays by quotas: summed up by minute, exact in sum, bounded in kinds, never lost."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.core.audit.chain import Chain, Kind
+from kavka_broker.core.audit.happenings import KINDS_MAX
+from kavka_broker.core.audit.journal import WAITING_MAX, Journal
+from kavka_broker.core.audit.use import (
+    MINUTE_MS,
+    NAME_CHARACTERS_MAX,
+    OTHERS,
+    PAIRS_MAX,
+    READ,
+    WRITE,
+    Throttling,
+    Use,
+    UseWindow,
+)
+
+KEY = bytes(range(32))
+LIMIT = ("produce", "user=alice", 1024.0)
+
+
+def test_use_is_summed_up_by_client_and_topic() -> None:
+    window = UseWindow(0)
+    window.wrote("alice", "::1", "app", "orders", 100, 3)
+    window.wrote("alice", "::1", "app", "orders", 50, 1)
+    window.read("alice", "::1", "app", "orders", 70)
+    window.wrote("alice", "::1", "app", "bills", 1, 1)
+    assert window.take(9) == [
+        (Use("User:alice", "::1", "app", WRITE, "orders", 150, 4), 2),
+        (Use("User:alice", "::1", "app", READ, "orders", 70, None), 1),
+        (Use("User:alice", "::1", "app", WRITE, "bills", 1, 1), 1),
+    ]
+    assert window.take(10) == []
+    assert window.start_ms == 10
+
+
+def test_delays_are_summed_up_by_client_and_quota_with_the_last_limit() -> None:
+    window = UseWindow(0)
+    window.throttled("alice", "::1", "app", LIMIT, 300)
+    window.throttled("alice", "::1", "app", (*LIMIT[:2], 2048.0), 200)
+    expected = Throttling("User:alice", "::1", "app", "produce", "user=alice", 2048.0, 500, 300)
+    assert window.take(9) == [(expected, 2)]
+
+
+BATCHES = st.lists(st.tuples(st.integers(0, PAIRS_MAX + 50), st.integers(1, 9)), max_size=50)
+
+
+@given(batches=BATCHES, is_full=st.booleans())
+def test_no_byte_is_lost_to_the_bound(batches: list[tuple[int, int]], *, is_full: bool) -> None:
+    window = UseWindow(0)
+    for number in range(PAIRS_MAX if is_full else 0):
+        window.wrote("a", "::1", "c", str(number), 1, 1)
+    for number, size in batches:
+        window.wrote("b", "::1", "c", str(number), size, size)
+        window.read("b", "::1", "c", str(number), size)
+        window.throttled("b", "::1", "c", ("fetch", str(number), 1.0), size)
+    taken = window.take(1)
+    uses = [use for use, _ in taken if isinstance(use, Use)]
+    filled, wanted = (PAIRS_MAX if is_full else 0), sum(size for _, size in batches)
+    assert sum(use.size_bytes for use in uses) == filled + 2 * wanted
+    assert sum(use.records or 0 for use in uses) == filled + wanted
+    assert sum(found.throttle_time_ms for found, _ in taken if isinstance(found, Throttling)) == wanted
+    assert len(uses) <= PAIRS_MAX + 2
+    assert all(use.topic == OTHERS for use in uses if is_full and use.principal != "User:a")
+
+
+def test_long_names_are_cut() -> None:
+    window = UseWindow(0)
+    window.wrote("a" * 1000, "::1", "b" * 1000, "c" * 249, 1, 1)
+    window.throttled("a" * 1000, "::1", "b" * 1000, ("produce", "d" * 1000, 1.0), 1)
+    texts = [part for found, _ in window.take(1) for part in found if isinstance(part, str)]
+    assert max(map(len, texts)) == NAME_CHARACTERS_MAX
+
+
+def test_a_window_ends_with_its_minute_or_a_clock_that_goes_back() -> None:
+    window = UseWindow(MINUTE_MS + 5)
+    assert not window.is_due(2 * MINUTE_MS - 1)
+    assert window.is_due(2 * MINUTE_MS)
+    assert window.is_due(MINUTE_MS - 1)
+
+
+def journal() -> Journal:
+    kept = Journal(Chain("1-7", KEY), 0)
+    kept.use.wrote("alice", "::1", "app", "orders", 100, 3)
+    return kept
+
+
+def test_use_waits_for_the_end_of_its_minute() -> None:
+    kept = journal()
+    kept.close_window(MINUTE_MS - 1)
+    assert kept.waiting == 0
+    kept.close_window(MINUTE_MS)
+    entry = next(entry for entry in kept.batch(MINUTE_MS) if entry.kind is Kind.EVENT)
+    event = json.loads(entry.value)
+    assert (event["start_time"], event["end_time"], event["count"]) == (0, MINUTE_MS, 1)
+    assert event["unmapped"] == {"kafka": {"bytes": 100, "records": 3}}
+
+
+def test_use_is_counted_on_while_the_topic_takes_nothing() -> None:
+    kept = journal()
+    kept.window.denied("User:a", "::1", "WRITE", "topic", "t")
+    kept.close_window(1)
+    for minute in range(1, 4):
+        kept.use.wrote("alice", "::1", "app", "orders", 100, 3)
+        kept.close_window(minute * MINUTE_MS)
+    assert kept.waiting == 1
+    kept.batch(3 * MINUTE_MS)
+    kept.close_window(3 * MINUTE_MS + 1)
+    (entry,) = kept.batch(3 * MINUTE_MS + 1)
+    assert json.loads(entry.value)["unmapped"] == {"kafka": {"bytes": 400, "records": 12}}
+
+
+def test_use_takes_no_room_that_refusals_need() -> None:
+    kept = journal()
+    for second in range(WAITING_MAX // KINDS_MAX):
+        for number in range(KINDS_MAX):
+            kept.window.denied("User:a", "::1", "WRITE", "topic", f"{second}-{number}")
+        kept.close_window(MINUTE_MS + second)
+    assert kept.dropped_total == 1  # the use was first to wait; it is the next minutes' that do not
+    kept.use.wrote("alice", "::1", "app", "orders", 100, 3)
+    kept.close_window(2 * MINUTE_MS)
+    assert (kept.waiting, kept.dropped_total) == (WAITING_MAX, 1)
+
+
+def test_the_last_use_is_told_though_others_wait() -> None:
+    kept = journal()
+    kept.window.denied("User:a", "::1", "WRITE", "topic", "t")
+    kept.close_window(1)
+    kept.close_window(2, is_last=True)
+    events = [json.loads(entry.value) for entry in kept.batch(3, is_last=True) if entry.kind is Kind.EVENT]
+    assert [event["api"]["operation"] for event in events] == ["WRITE", "WRITE"]
+    assert events[1]["unmapped"]["kafka"]["bytes"] == 100
