@@ -9,8 +9,10 @@ import asyncio
 import gc
 import socket
 from collections.abc import Callable
+from ssl import SSLError
 from typing import Final, Protocol
 
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.logs import get
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX, Tls
@@ -35,6 +37,7 @@ class Admission(Protocol):
     name: str
     limits: Limits
     tls: Tls | None
+    authentications: Authentications
 
     @property
     def has_room(self) -> bool:
@@ -172,6 +175,7 @@ class SocketAcceptor:
         except (OSError, asyncio.CancelledError) as problem:
             accepted.close()
             self._admission.give_back()
+            self._admission.authentications.failed += isinstance(problem, SSLError)
             log.warning("connection.not_made", listener=self._admission.name, reason=str(problem) or "others came")
 
     def _wait_a_moment(self, problem: OSError) -> None:

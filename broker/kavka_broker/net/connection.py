@@ -23,6 +23,7 @@ from typing import Protocol
 
 from kavka_broker.api.broker import Connected
 from kavka_broker.api.dispatch import Dispatcher, Exchange
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login, SaslSettings
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
@@ -47,6 +48,7 @@ class ConnectionOwner(Protocol):
     dispatcher: Dispatcher | None
     limits: Limits
     sasl: SaslSettings | None
+    authentications: Authentications
     clock: Clock
     timers: Timers
     received_bytes: int
@@ -91,18 +93,18 @@ class Connection(asyncio.BufferedProtocol):
         assert isinstance(transport, asyncio.Transport)
         began_ns = self._turns.now_ns()
         self._transport = transport
-        address = transport.get_extra_info("peername")
+        listener, address = self._listener, transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
-        self.peer = Connected(host, self._listener.name, port)
-        user = self._listener.user_of(transport)
+        self.peer = Connected(host, listener.name, port)
+        user = listener.user_of(transport)
         self.peer.user = user or self.peer.user
-        if (sasl := self._listener.sasl) is not None:
-            self.peer.login, self.peer.on_known = Login(sasl), self._take_long_frames
+        if (sasl := listener.sasl) is not None:
+            self.peer.login, self.peer.on_known = Login(sasl, listener.authentications), self._take_long_frames
             self._inbox.frame_bytes_max = min(self._inbox.frame_bytes_max, sasl.receive_bytes_max)
         self.outbox = Outbox(transport)
-        self.last_active_ms = self._listener.clock.monotonic_ms()
-        self._flow = self._turns.join_newcomers(self._listener.name, host)
-        self._listener.opened(self)
+        self.last_active_ms = listener.clock.monotonic_ms()
+        self._flow = self._turns.join_newcomers(listener.name, host)
+        listener.opened(self)
         if user is None:
             self.close("no rule of ssl.principal.mapping.rules is about its certificate")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
@@ -164,6 +166,11 @@ class Connection(asyncio.BufferedProtocol):
         self._listener.refused(self, reason)
         self._transport.abort()
 
+    def _violated(self, violation: ProtocolViolation) -> None:
+        if self.peer.login is not None:
+            self.peer.login.fail()
+        self.close(str(violation))
+
     def close_after(self, delay_ms: int, reason: str) -> None:
         """Hear nothing of the client any more, and close when the delay is over."""
         self._end_mute()
@@ -205,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._begin_all()
         except ProtocolViolation as violation:
-            self.close(str(violation))
+            self._violated(violation)
             return
         except Exception:
             # A defect of ours: the request is gone, and the next answer would be taken for its own.
@@ -360,7 +367,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._dispatcher.complete(exchange)
         except ProtocolViolation as violation:
-            self.close(str(violation))
+            self._violated(violation)
             return
         except Exception:
             # An answer that cannot be written is a defect of ours; the answers behind it must not wait forever.

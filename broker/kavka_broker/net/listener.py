@@ -10,6 +10,7 @@ from asyncio import Transport
 from collections.abc import Callable
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import SaslSettings
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
@@ -54,6 +55,7 @@ class Listener:
         self.received_bytes = 0
         self.accepted_count = 0
         self.refused_count = 0
+        self.authentications = Authentications()
         self._closed_sent_bytes = 0
         self._quotas = quotas or ConnectionQuotas()
         self._acceptor = acceptor(self)
@@ -123,6 +125,8 @@ class Listener:
     def opened(self, connection: Connection) -> None:
         """Count a new connection, or refuse it."""
         self.accepted_count += 1
+        if self.tls is not None and self.sasl is None:
+            self.authentications.successful += 1  # its handshake is over
         self.connections[connection] = None
         address = connection.peer.address
         if not self._quotas.admits(connection, address):

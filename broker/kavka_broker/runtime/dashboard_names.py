@@ -58,6 +58,8 @@ TOPIC_FIGURES: Final = (
 CONFLUENT: Final = "confluent"
 STRIMZI: Final = "strimzi"
 LISTENER: Final = ("listener",)
+OF_SOCKETS: Final = "kafka_server_socket_server_metrics_"
+CONFLUENT_SOCKETS: Final = "kafka_server_socketservermetrics_"
 
 ALIASES: Final = (
     *(
@@ -74,7 +76,11 @@ ALIASES: Final = (
         "kafka_controller_controllerstats_uncleanleaderelections_total",
     ),
     Alias(CONFLUENT, "kafka_network_requestmetrics_requestspersec", "kavka_requests_total", ("request",)),
-    Alias(CONFLUENT, "kafka_server_socketservermetrics_connection_count", "kavka_connections", LISTENER),
+    Alias(CONFLUENT, f"{CONFLUENT_SOCKETS}connection_count", "kavka_connections", LISTENER),
+    *(
+        Alias(CONFLUENT, f"{CONFLUENT_SOCKETS}{figure}", f"{OF_SOCKETS}{figure}", LISTENER)
+        for figure in ("successful_authentication_total", "failed_authentication_total")
+    ),
     Alias(
         CONFLUENT,
         "kafka_server_kafkaserver_brokerstate",
@@ -82,7 +88,7 @@ ALIASES: Final = (
         value=broker_state,
         meaning=f"{RUNNING} where kavka_broker_ready is 1, otherwise {STARTING}.",
     ),
-    Alias(STRIMZI, "kafka_server_socket_server_metrics_connection_count", "kavka_connections", LISTENER),
+    Alias(STRIMZI, f"{OF_SOCKETS}connection_count", "kavka_connections", LISTENER),
     *(
         Alias(dashboard, name, "kavka_loop_idle_ratio")
         for dashboard, name in (

@@ -26,7 +26,7 @@ from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.auditing import Auditing
 from kavka_broker.runtime.cluster_counts import ClusterCounts
-from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, dashboard_samples
+from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, OF_SOCKETS, dashboard_samples
 from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family, Kind
@@ -78,8 +78,9 @@ async def pages_of(family: Family, found: Sequence[Sample], slices: Slices) -> A
     """Yield the samples of a family, some a turn; the first have its name and help above them."""
     from prometheus_client import Metric
 
+    stem = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
     async for some in slices.pieces(found, SAMPLES_PER_TURN):
-        metric = Metric(family.name.removesuffix("_total"), family.help, family.kind)
+        metric = Metric(stem, family.help, family.kind)
         for name, values, value in some:
             metric.add_sample(name, dict(zip(labels_of(family, name), values, strict=True)), value)
         page = text_of(metric)
@@ -250,16 +251,18 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield "kavka_connections_refused_total", label, listener.refused_count
     yield "kavka_network_received_bytes_total", label, listener.received_bytes
     yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
+    yield f"{OF_SOCKETS}successful_authentication_total", label, listener.authentications.successful
+    yield f"{OF_SOCKETS}failed_authentication_total", label, listener.authentications.failed
 
 
 def rate_samples(listeners: Sequence[Listener], now_ms: int) -> Iterator[Sample]:
     """Yield how fast connections come. The first listener is a broker's, if this node is one."""
     for listener in listeners:
         rate = listener.rates.of_listener(listener.name, now_ms)
-        yield "kafka_server_socket_server_metrics_connection_accept_rate", (listener.name,), rate
+        yield f"{OF_SOCKETS}connection_accept_rate", (listener.name,), rate
     for listener in listeners[:1]:
         yield (
-            "kafka_server_socket_server_metrics_broker_connection_accept_rate",
+            f"{OF_SOCKETS}broker_connection_accept_rate",
             (),
             listener.rates.of_broker(now_ms),
         )

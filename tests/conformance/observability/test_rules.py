@@ -155,6 +155,11 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         11,
         {f"kavka_cleaner_uncleanable_partitions{{{DISK}}}": "0x19"},
     ),
+    "KavkaAuthenticationFailures": (
+        {f'kafka_server_socket_server_metrics_failed_authentication_total{{{NODE}, listener="CLIENTS"}}': "0+60x30"},
+        20,
+        {f'kafka_server_socket_server_metrics_failed_authentication_total{{{NODE}, listener="CLIENTS"}}': "0+20x30"},
+    ),
     "KavkaConnectionsRefused": (
         {f'kavka_connections_refused_total{{{NODE}, listener="PLAINTEXT"}}': "0+120x30"},
         20,

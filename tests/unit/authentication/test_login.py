@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import (
     API_VERSIONS,
     SASL_AUTHENTICATE,
@@ -22,8 +23,8 @@ USERS = {"alice": "alice-secret", "bob": "x"}
 INVALID = "Authentication failed: Invalid username or password"
 
 
-def login(*mechanisms: str) -> Login:
-    return Login(SaslSettings(mechanisms or ("PLAIN",), USERS))
+def login(*mechanisms: str, counts: Authentications | None = None) -> Login:
+    return Login(SaslSettings(mechanisms or ("PLAIN",), USERS), counts or Authentications())
 
 
 def proved(found: Login, token: bytes) -> Proof:
@@ -54,6 +55,26 @@ def test_only_a_token_follows_the_handshake(api_key: int) -> None:
     assert refused.value.code is ErrorCode.ILLEGAL_SASL_STATE
     with pytest.raises(ProtocolViolation, match="nothing more is expected"):
         found.check(SASL_AUTHENTICATE)
+
+
+def test_each_login_counts_once_and_only_at_its_end() -> None:
+    counts = Authentications()
+    right, wrong, lost, left = (login(counts=counts) for _ in range(4))
+    for found in (right, wrong, lost, left):
+        found.choose("PLAIN", 1)
+    assert counts == Authentications()
+
+    proved(right, b"\0alice\0alice-secret")
+    with pytest.raises(BrokerError):
+        proved(wrong, b"\0alice\0guess")
+    wrong.fail()
+    with pytest.raises(BrokerError):
+        lost.check(METADATA)
+    with pytest.raises(ProtocolViolation):
+        lost.check(METADATA)
+    with pytest.raises(BrokerError):
+        login(counts=counts).choose("GSSAPI", 1)
+    assert counts == Authentications(successful=1, failed=3)
 
 
 def test_tokens_come_bare_after_the_oldest_handshake() -> None:

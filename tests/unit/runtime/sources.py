@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
@@ -109,6 +110,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         received_bytes=1000,
         sent_bytes=2000,
         rates=rates(),
+        authentications=Authentications(successful=8, failed=3),
     )
     topic = SimpleNamespace(
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}

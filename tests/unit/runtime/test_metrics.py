@@ -175,6 +175,8 @@ def test_connections_are_counted_by_listener() -> None:
     name = "kafka_server_socket_server_metrics"
     assert value(found, f"{name}_connection_accept_rate", listener="PLAINTEXT") == 0.5
     assert value(found, f"{name}_broker_connection_accept_rate") == 0.5
+    assert value(found, f"{name}_successful_authentication_total", listener="PLAINTEXT") == 8
+    assert value(found, f"{name}_failed_authentication_total", listener="PLAINTEXT") == 3
     assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
 
 

@@ -13,6 +13,7 @@ from hmac import compare_digest
 from typing import Final, NamedTuple
 
 from kavka_broker.core.authentication import scram
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 
 API_VERSIONS: Final = 18
@@ -58,12 +59,13 @@ class Proof(NamedTuple):
 
 
 class Login:
-    """The login of a connection that is not authenticated yet."""
+    """The login of a connection that is not authenticated yet. It adds what becomes of it to `counts`, once."""
 
-    __slots__ = ("_exchange", "_mechanism", "_stage", "settings")
+    __slots__ = ("_counts", "_exchange", "_mechanism", "_stage", "settings")
 
-    def __init__(self, settings: SaslSettings) -> None:
+    def __init__(self, settings: SaslSettings, counts: Authentications) -> None:
         self.settings = settings
+        self._counts = counts
         self._stage = Stage.HANDSHAKE
         self._mechanism = ""
         self._exchange: scram.Exchange | None = None  # of SCRAM, once it has begun
@@ -81,13 +83,13 @@ class Login:
             return
         words = f"API key {api_key} before the client is known: {self._stage.value} is expected"
         is_told = self._stage is Stage.PROOF
-        self._stage = Stage.FAILED
+        self.fail()
         raise BrokerError(ErrorCode.ILLEGAL_SASL_STATE, words) if is_told else ProtocolViolation(words)
 
     def choose(self, mechanism: str, version: int) -> None:
         """Take up a mechanism. Raises UNSUPPORTED_SASL_MECHANISM, after which the connection is closed."""
         if mechanism not in self.settings.mechanisms:
-            self._stage = Stage.FAILED
+            self.fail()
             raise BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{mechanism!r} is not served here")
         self._stage, self._mechanism = Stage.PROOF if version else Stage.BARE_PROOF, mechanism
 
@@ -97,14 +99,30 @@ class Login:
         `find` gives what is kept of a user's password for SCRAM, `draw` a nonce.
         """
         stage, self._stage = self._stage, Stage.FAILED
+        try:
+            proof = self._prove(token, find, draw)
+        except BrokerError:
+            self._counts.failed += 1
+            raise
+        if proof.user is None:
+            self._stage = stage  # one more is to come
+        else:
+            self._counts.successful += 1
+        return proof
+
+    def fail(self) -> None:
+        """Take nothing more: what came is no part of a login."""
+        if self._stage is not Stage.FAILED:
+            self._stage = Stage.FAILED
+            self._counts.failed += 1
+
+    def _prove(self, token: bytes, find: scram.Find, draw: Callable[[], str]) -> Proof:
+        """What a token proves by the mechanism that was chosen. Raises SASL_AUTHENTICATION_FAILED."""
         if self._mechanism == PLAIN:
             return Proof(b"", plain_user(token, self.settings.plain_users))
         if self._exchange is None:
             self._exchange = scram.Exchange(scram.MECHANISMS[self._mechanism], find, draw())
-        proof = Proof(*self._exchange.take(token))
-        if proof.user is None:
-            self._stage = stage  # one more is to come
-        return proof
+        return Proof(*self._exchange.take(token))
 
 
 def plain_user(token: bytes, users: Mapping[str, str]) -> str:

@@ -40,6 +40,18 @@ NETWORK: Final[tuple[Row, ...]] = (
         ("listener",),
         "Connections closed by the broker, with a reason.",
     ),
+    (
+        "kafka_server_socket_server_metrics_successful_authentication_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Logins over SASL, and TLS handshakes on listeners without SASL, that have let a client in.",
+    ),
+    (
+        "kafka_server_socket_server_metrics_failed_authentication_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Those that have failed, and whose connection was closed.",
+    ),
     ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
     ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),
 )
