@@ -3,12 +3,11 @@
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
 never at the cost of a partition. Controllers get their votes and lose them one at a time (`quorum`), a node that is to
-go before it goes. The replicas of a node that the resource no longer wants are moved (`draining`), and it goes when it
-holds none; one that is down and is still to hold some is started again. Settings that brokers take while they run are
-not the nodes' business but Kafka's (`brokers_config`).
+go before it goes. The nodes that the resource no longer wants are emptied and stopped (`shrinking`). Settings that
+brokers take while they run are not the nodes' business but Kafka's (`brokers_config`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
@@ -19,7 +18,6 @@ from kavka_operator.domain.plan import (
     GrowVolume,
     Plan,
     StartNode,
-    StopNode,
     Word,
     ready,
     reconciling,
@@ -28,9 +26,10 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile import quorum
-from kavka_operator.reconcile.draining import held_by, moves, too_large
+from kavka_operator.reconcile.draining import assigned
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
+from kavka_operator.reconcile.shrinking import gone, shrink
 from kavka_operator.reconcile.volumes import last_copies, refusals
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
@@ -66,7 +65,7 @@ def reconcile(
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
     if step is not None and not is_pending(step):
         return step
-    rest = _grown(_at_rest(nodes, seen, cluster, survey, change), volumes)
+    rest = _grown(_at_rest(wanted, nodes, seen, cluster, survey, change), volumes)
     return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
 
 
@@ -81,6 +80,7 @@ def _grown(rest: ClusterPlan, volumes: Mapping[int, Sequence[SeenVolume]]) -> Cl
 
 
 def _at_rest(
+    wanted: KafkaCluster,
     nodes: Sequence[WantedNode],
     seen: Mapping[int, SeenNode],
     cluster: SeenCluster | None,
@@ -93,49 +93,11 @@ def _at_rest(
         return Plan(words=stalled("NodeFailed", "; ".join(f"node {node.id}: {node.message}" for node in failed)))
     if not all(node.state == "Running" for node in ours):
         return Plan(words=reconciling("Starting", _counted(nodes, seen)))
-    surplus = [node for number, node in sorted(seen.items()) if number not in {node.id for node in nodes}]
-    wanted = {node.id for node in nodes}
-    racks = {number: broker.rack for number, broker in (cluster.brokers if cluster else {}).items() if number in wanted}
-    return change or shrink(surplus, survey, racks) or Plan(words=_words(nodes, seen, cluster, survey))
-
-
-def shrink(surplus: Sequence[SeenNode], survey: Survey | None, racks: Mapping[int, str | None]) -> ClusterPlan | None:
-    """The plan for nodes that are no longer wanted; None if they are gone or cannot be judged now.
-
-    `racks` are those of the brokers that stay and serve.
-    """
-    if survey is None or survey.doubt:
-        return None
-    held = {node.id: [partition.name for partition in held_by({node.id}, survey)] for node in surplus}
-    if missed := [node.id for node in surplus if node.state == "Stopped" and held[node.id]]:
-        words = f"{named(missed)}: no longer wanted, but there are replicas that only they can have"
-        return Plan(tuple(map(StartNode, missed)), reconciling("Starting", words))
-    there = [node for node in surplus if node.state != "Stopped"]
-    if leaving := [node.id for node in there if node.state == "Stopping"]:
-        return Plan(words=reconciling("Shrinking", f"{named(leaving)} on the way down"))
-    if free := [node.id for node in there if not held[node.id] and node.id not in survey.quorum.voters]:
-        return Plan((StopNode(free[0]),), reconciling("Shrinking", str(StopNode(free[0]))))
-    if voting := [node.id for node in there if not held[node.id]]:
-        return Plan(words=stalled("ShrinkRefused", f"{named(voting)} {_have(voting)} a vote; want it again"))
-    return _drained([node.id for node in there], held, survey, racks) if there else None
-
-
-def _drained(
-    leaving: Sequence[int], held: Mapping[int, Sequence[str]], survey: Survey, racks: Mapping[int, str | None]
-) -> ClusterPlan:
-    """The plan that moves the replicas of nodes to others, and says how many are left."""
-    if stuck := too_large(set(leaving), survey, len(racks)):
-        words = f"{some(stuck)}: more replicas than brokers that stay and serve ({len(racks)})"
-        return Plan(words=stalled("ShrinkRefused", f"{words}; want {named(leaving)} again, or fewer replicas"))
-    left = "; ".join(f"node {number} holds {counted(len(held[number]), 'replica')}" for number in leaving)
-    actions = tuple(moves(set(leaving), survey, racks))
-    under_way = len(survey.moving) + sum(len(action.replicas) for action in actions)
-    words = f"{left}; {counted(under_way, 'partition')} on the way to other brokers"
-    return Plan(actions, reconciling("Shrinking", words))
-
-
-def _have(those: Sequence[int]) -> str:
-    return "has" if len(those) == 1 else "have"
+    ids = {node.id for node in nodes}
+    surplus = [node for number, node in sorted(seen.items()) if number not in ids]
+    racks = {number: broker.rack for number, broker in (cluster.brokers if cluster else {}).items() if number in ids}
+    former = gone((node.id for node in wanted.status.nodes), {*ids, *seen}, survey)
+    return change or shrink(surplus, survey, racks, former) or Plan(words=_words(nodes, seen, cluster, survey))
 
 
 def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan[AlterBrokers]:
@@ -171,7 +133,12 @@ def _words(
     if missing:
         have = "has" if len(missing) == 1 else "have"
         return reconciling("Registering", f"{_brokers(missing)} {have} not joined yet{_why(missing, seen)}")
-    return ready("1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run{_health(survey)}")
+    known = {*cluster.brokers, *seen, *(node.id for node in nodes)}
+    return ready(f"{_run(nodes)}{_health(survey)}{_strangers(known, survey)}")
+
+
+def _run(nodes: Sequence[WantedNode]) -> str:
+    return "1 node runs" if len(nodes) == 1 else f"{len(nodes)} nodes run"
 
 
 def _brokers(those: Sequence[int]) -> str:
@@ -184,11 +151,26 @@ def _why(those: Sequence[int], seen: Mapping[int, SeenNode]) -> str:
 
 
 def _health(survey: Survey | None) -> str:
-    behind = (
-        [partition.name for partition in survey.partitions if len(partition.isr) < len(partition.replicas)]
-        if survey
-        else []
+    """Words for partitions that cannot be used, or that lack replicas in sync. One replica alone is always in sync."""
+    partitions = survey.partitions if survey else ()
+    offline = [partition.name for partition in partitions if partition.leader is None]
+    behind = [found.name for found in partitions if found.leader is not None and len(found.isr) < len(found.replicas)]
+    words = f"; {some(offline)} {_have(offline)} no leader" if offline else ""
+    return words + (f"; {some(behind)} {_have(behind)} fewer replicas in sync than wanted" if behind else "")
+
+
+def _strangers(known: Collection[int], survey: Survey | None) -> str:
+    """Words for replicas on nodes that are away and that this resource has never had. They are left where they are."""
+    found = (
+        {partition.name: assigned(partition, survey) - set(known) for partition in survey.partitions} if survey else {}
     )
-    return (
-        f"; {some(behind)} {'has' if len(behind) == 1 else 'have'} fewer replicas in sync than wanted" if behind else ""
-    )
+    names = [name for name, numbers in found.items() if numbers]
+    if not names:
+        return ""
+    nodes = sorted({number for numbers in found.values() for number in numbers})
+    are = "is away and is" if len(nodes) == 1 else "are away and are"
+    return f"; {some(names)} {_have(names)} replicas on {named(nodes)}, which {are} not of this KafkaCluster"
+
+
+def _have(those: Sequence[object]) -> str:
+    return "has" if len(those) == 1 else "have"

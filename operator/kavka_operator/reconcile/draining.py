@@ -1,8 +1,9 @@
 """Emptying brokers that are no longer wanted: each replica of theirs goes to a broker that stays.
 
 A few partitions at a time (`MOVES_MAX`), so that copying leaves disks and networks to clients; the next ones follow
-when those are done. A replica keeps its place in the list, so preferred leaders stay as spread as they were. It goes
-to a rack that the partition has no other replica in, as far as there is one, and there to the broker with the fewest.
+when those are done. One without a leader has nothing to copy from: it is left alone, and takes no other's turn. A
+replica keeps its place in the list, so preferred leaders stay as spread as they were. It goes to a rack that the
+partition has no other replica in, as far as there is one, and there to the broker with the fewest.
 """
 
 from collections import Counter
@@ -39,13 +40,13 @@ def reasons_to_stay(node: int, survey: Survey) -> list[str]:
 def moves(leaving: AbstractSet[int], survey: Survey, racks: Mapping[int, str | None]) -> list[MoveReplicas]:
     """The next partitions to move, an action a topic. `racks` are those of the brokers that stay and serve."""
     load = Counter(number for partition in survey.partitions for number in target_of(partition, survey))
-    room = MOVES_MAX - len(survey.moving)
+    room = MOVES_MAX - len(under_way(survey))
     found: dict[str, dict[int, tuple[int, ...]]] = {}
     for partition in held_by(leaving, survey):
         target = target_of(partition, survey)
         if room <= 0 or not leaving & set(target) or partition.key in survey.moving:
             continue
-        if len(target) > len(racks):
+        if partition.leader is None or len(target) > len(racks):
             continue
         found.setdefault(partition.topic, {})[partition.index] = _replaced(target, leaving, load, racks)
         room -= 1
@@ -55,6 +56,21 @@ def moves(leaving: AbstractSet[int], survey: Survey, racks: Mapping[int, str | N
 def too_large(leaving: AbstractSet[int], survey: Survey, brokers: int) -> list[str]:
     """The partitions that have more replicas than brokers stay."""
     return [partition.name for partition in held_by(leaving, survey) if len(target_of(partition, survey)) > brokers]
+
+
+def under_way(survey: Survey) -> list[SeenPartition]:
+    """The partitions that are on their way to other brokers; without a leader none is."""
+    return [found for found in survey.partitions if found.key in survey.moving and found.leader is not None]
+
+
+def without_leader(leaving: AbstractSet[int], survey: Survey) -> list[SeenPartition]:
+    """The partitions on these nodes that nothing can be copied of now."""
+    return [partition for partition in held_by(leaving, survey) if partition.leader is None]
+
+
+def out_of_reach(away: AbstractSet[int], survey: Survey) -> list[SeenPartition]:
+    """The partitions that no node has in sync except these, which are away: nobody else may lead them."""
+    return [partition for partition in without_leader(away, survey) if set(partition.isr) <= away]
 
 
 def target_of(partition: SeenPartition, survey: Survey) -> tuple[int, ...]:

@@ -21,12 +21,13 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
-from kavka_operator.reconcile.cluster import NO_VOLUMES, reconcile, shrink
+from kavka_operator.reconcile.cluster import NO_VOLUMES, reconcile
 from kavka_operator.reconcile.draining import held_by
 from kavka_operator.reconcile.rollout.batches import Batch, next_batch
 from kavka_operator.reconcile.rollout.diagnose import BROKER, CONTROLLER, Diagnosis, diagnose
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, is_pending, roll
+from kavka_operator.reconcile.shrinking import gone, shrink
 
 REFUSALS = ("BadConfig", "VolumeRefused", "ShrinkRefused")
 """Reasons for which what is wanted is not done, whatever one waits for."""
@@ -96,7 +97,8 @@ def forecast(
     rolling = _asked_for(wanted, plan(nodes, diagnose(nodes, seen, cluster, survey), survey))
     restarts, obstacles = _waves(rolling.order, survey, wanted.spec.rollout.max_concurrent)
     surplus = [node for number, node in sorted(seen.items()) if number not in {node.id for node in nodes}]
-    left = shrink(surplus, settled, _racks(nodes, cluster)) if surplus else None
+    former = gone((node.id for node in wanted.status.nodes), {*seen, *(node.id for node in nodes)}, settled)
+    left = shrink(surplus, settled, _racks(nodes, cluster), former)
     is_waiting = step is not None and is_pending(step)
     return Forecast(
         starts=tuple(action for action in first.actions if isinstance(action, StartNode)),

@@ -34,6 +34,7 @@ from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
 from kavka_operator.reconcile.moves import LISTS
 from kavka_operator.reconcile.quotas import active_override, target_values
+from kavka_operator.reconcile.shrinking import gone
 from kavka_operator.reconcile.topics import FORGET
 
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
@@ -187,6 +188,7 @@ def cluster_status(
     """
     firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
     lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
+    lines += _lines_of_gone(cluster, {*seen_nodes, *(node.id for node in nodes)}, survey) if nodes else ()
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
         **_common(cluster, [*plan.words, _available(plan.words, seen, survey)], now),
@@ -207,6 +209,13 @@ def cluster_status(
         empty_volumes=empty,
         unmanaged_quotas=unmanaged[:100],
     )
+
+
+def _lines_of_gone(cluster: KafkaCluster, here: Collection[int], survey: Survey | None) -> tuple[NodeStatus, ...]:
+    """The lines of nodes of which nothing is left and that are still to hold something: so they are not forgotten."""
+    known = {line.id: line for line in cluster.status.nodes}
+    kept = [known[number] for number in gone(known, here, survey)]
+    return tuple(NodeStatus(id=line.id, rack=line.rack, roles=line.roles, state="Stopped") for line in kept)
 
 
 def _available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:

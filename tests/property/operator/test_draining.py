@@ -1,12 +1,15 @@
 """Brokers that are emptied: whatever they hold goes to others, in racks as far apart as before, a few at a time."""
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kavka_operator.domain.plan import MoveReplicas
 from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
-from kavka_operator.reconcile.draining import MOVES_MAX, held_by, moves, reasons_to_stay, too_large
+from kavka_operator.reconcile.draining import MOVES_MAX, held_by, moves, out_of_reach, reasons_to_stay, too_large
+from kavka_operator.reconcile.shrinking import shrink
 
 QUORUM = SeenQuorum(0, (0,), {})
 LOOKS_MAX = 200
@@ -61,6 +64,34 @@ def some_done(survey: Survey, random: Random) -> Survey:
         for found in survey.partitions
     )
     return Survey(partitions, survey.quorum, "", left)
+
+
+@given(st.integers(0, 2**32))
+def test_where_nodes_are_gone_nothing_waits_without_a_word_and_nothing_is_given_up(seed: int) -> None:
+    random = Random(seed)
+    racks, whole = cluster_of(random)
+    gone = random.sample(sorted(racks), random.randint(1, len(racks) - 3))
+    survey = Survey(tuple(without(partition, set(gone), random) for partition in whole), QUORUM)
+    plan = shrink([], survey, {number: rack for number, rack in racks.items() if number not in gone}, gone)
+    held, lost = held_by(set(gone), survey), out_of_reach(set(gone), survey)
+    assert (plan is None) == (not held)
+    if plan is None:
+        return
+    actions = [action for action in plan.actions if isinstance(action, MoveReplicas)]
+    moved = {(action.name, index) for action in actions for index in action.replicas}
+    movable = {partition.key for partition in held if partition.leader is not None}
+    assert moved <= movable
+    assert (len(moved), len(actions)) == (min(MOVES_MAX, len(movable)), len(plan.actions))
+    assert plan.words[0].reason == ("Shrinking" if movable else "ShrinkRefused")
+    assert all(partition.name in plan.words[0].message for partition in lost[:1])
+
+
+def without(partition: SeenPartition, gone: set[int], random: Random) -> SeenPartition:
+    """The partition after brokers have gone, some of them as the last that had it in sync."""
+    isr = tuple(number for number in partition.isr if number not in gone)
+    if not gone & set(partition.isr) or (isr and random.random() < 0.5):
+        return replace(partition, isr=isr, leader=isr[0])
+    return replace(partition, isr=(next(number for number in partition.isr if number in gone),), leader=None)
 
 
 def test_a_replica_goes_to_a_rack_of_its_own() -> None:
