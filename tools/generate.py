@@ -10,7 +10,7 @@ import sys
 GENERATORS = (
     "tools.generate_messages",
     "tools.config_types",
-    "kavka_operator.api.generate",
+    "tools.definitions.generate",
     "tools.compat_table",
     "tools.metrics_page",
     "tools.dashboards",

@@ -15,9 +15,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from kavka_kubernetes import metric_table as table
+from kavka_kubernetes.lanes import ClusterKey, Lanes
 from kavka_kubernetes.metric_table import Family
 from kavka_kubernetes.standing import Standing, standing
-from kavka_operator.loop.lanes import ClusterKey, Lanes
 from kavka_operator.loop.looking import LookResult
 
 BUCKETS: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -19,6 +19,7 @@ from kubernetes.aio.client import ApiClient
 
 from kavka_kubernetes import logs, watching
 from kavka_kubernetes.figures import Figures
+from kavka_kubernetes.lanes import Lanes
 from kavka_kubernetes.platform.api import Api, ApiError, Bridge
 from kavka_kubernetes.platform.events import Events, Herald
 from kavka_kubernetes.platform.hosted import Hosted
@@ -34,7 +35,6 @@ from kavka_operator.kafka.admin import Connect
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.external import ExternalPlatform

@@ -4,9 +4,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kavka_operator.api.crd import resource_schema
 from kavka_operator.api.kinds import KINDS
 from tests.support.control_plane import Json
+from tools.definitions.crd import resource_schema
 
 ITEMS_MAX = 3
 CHANGED_MAX = 2

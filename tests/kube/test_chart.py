@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from kavka_kubernetes.process import LEASE
-from kavka_operator.api.generate import MONITORING
 from kavka_operator.api.pools import NodePool
 from kavka_operator.platform.kubernetes.names import node_labels
 from kavka_operator.platform.nodes import Node
 from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.tidy.tree import ROOT
+from tools.definitions.generate import MONITORING
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 RELEASE = {"release": "prometheus"}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kavka_operator.api import GROUP
-from kavka_operator.api.crd import NOT_SEEN
 from tests.tidy.tree import ROOT, nodes, parsed, relative
+from tools.definitions.crd import NOT_SEEN
 
 OPERATOR = ROOT / "operator/kavka_operator"
 PAGE = ROOT / "docs/reference/conditions.md"

@@ -24,7 +24,7 @@ def test_types_of_configs_are_what_the_tables_say() -> None:
 
 
 def test_resources_are_what_the_models_say() -> None:
-    assert not drift("kavka_operator.api.generate")
+    assert not drift("tools.definitions.generate")
 
 
 def test_the_pictures_show_the_house_as_it_is() -> None:

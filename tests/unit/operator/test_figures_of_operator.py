@@ -11,13 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_kubernetes import standing as standing_module
 from kavka_kubernetes.figures import Figures
+from kavka_kubernetes.lanes import Lanes
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
 from kavka_kubernetes.port import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
 from kavka_kubernetes.standing import NotReady, Roll, standing
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.counted import CountedAdmin
-from kavka_operator.loop.lanes import Lanes
 from kavka_operator.loop.looking import LookResult
 
 MAIN = ("default", "main")

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.crd import NOT_SEEN, definition
-from kavka_operator.api.generate import drifted
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.resource import Resource
 from kavka_operator.api.stored import resource_from
 from kavka_operator.api.topic import Topic
+from tools.definitions.crd import NOT_SEEN, definition
+from tools.definitions.generate import drifted
 
 ROOT = Path(__file__).parents[3]
 Schema = dict[str, Any]

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.crd import resource_schema
 from kavka_operator.api.kinds import KINDS, names_of
 from kavka_operator.api.resource import Resource
+from tools.definitions.crd import resource_schema
 
 HEAD = f"""# The resources
 

@@ -2,17 +2,17 @@
 
 The rules of `examples/monitoring` are copied into the chart as they are.
 
-`python -m kavka_operator.api.generate` writes; with `--check` it says what has drifted and exits 1.
+`python -m tools.definitions.generate` writes; with `--check` it says what has drifted and exits 1.
 """
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kavka_operator.api.chart import definition_template, settings, text_of
-from kavka_operator.api.crd import definition
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.api.reference import reference
+from tools.definitions.chart import definition_template, settings, text_of
+from tools.definitions.crd import definition
+from tools.definitions.reference import reference
 
 HEAD = "# Generated from kavka_operator/api by `make generate`. Do not edit.\n"
 OF_EXAMPLES = (
@@ -46,7 +46,7 @@ def drifted(root: Path) -> list[Path]:
 
 def main(arguments: list[str]) -> int:
     """Write or check, in the repository that holds this package."""
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[2]
     if "--check" in arguments:
         stale = drifted(root)
         for path in stale:

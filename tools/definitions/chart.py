@@ -13,9 +13,9 @@ import yaml
 
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_operator.api.crd import definition
 from kavka_operator.api.resource import Resource
 from kavka_operator.api.settings import OPEN_PREFIXES
+from tools.definitions.crd import definition
 
 TEMPLATE = """\
 {{{{- if .Values.crds.enabled }}}}
