@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kavka_kubernetes import lanes as lanes_module
 from kavka_kubernetes.lanes import ClusterKey, Lanes
-from kavka_operator.loop import lanes as lanes_module
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 
 ONE, TWO = ("default", "one"), ("default", "two")
