@@ -134,8 +134,10 @@ class Hosted:
                 case RestartNode(node=number) if number in self._layouts and self._may_take(number):
                     if not seeing.going_volumes(self._known, number):  # one may have been deleted since the look
                         self._restart(self._layouts[number])
-                case StopNode(node=number) if number in self._known.sets and self._may_take(number):
-                    self._delete(self._known.sets[number])
+                case StartNode(node=number) if number in {*self._known.sets, *self._known.pods}:
+                    raise PlatformUnavailableError(_unwanted(number))
+                case StopNode(node=number) if self._may_take(number):
+                    self._take_down(number)
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
                     self._claim(self._layouts[number], name, self._kept(number, name))
                 case _:
@@ -273,6 +275,12 @@ class Hosted:
         for name, directory_id in drawn.items():
             self._claim(layout, name, manifests.kept_of(kept.cluster_id, directory_id, self._known.initial))
 
+    def _take_down(self, number: int) -> None:
+        """Delete the StatefulSet of a node, whose pod goes with it, or the pod that one has left behind."""
+        found = self._known.sets.get(number) or self._known.pods.get(number)
+        if found is not None:
+            self._delete(found)
+
     def _restart(self, layout: Layout) -> None:
         """Give a node what is wanted of it now, and let its pod be made again."""
         self._expose(layout)
@@ -375,3 +383,10 @@ class Hosted:
 
     def _is_broker(self, number: int) -> bool:
         return number in self._layouts and self._layouts[number].node.is_broker
+
+
+def _unwanted(number: int) -> str:
+    return (
+        f"node {number} is not wanted any more, so that nothing says how to start it; want it again: what its"
+        " PersistentVolumeClaims hold is kept"
+    )

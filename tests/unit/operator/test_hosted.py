@@ -8,11 +8,10 @@ import pytest
 
 from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode, StopNode
+from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes import requested, seeing, settings
+from kavka_operator.platform.kubernetes import requested, settings
 from kavka_operator.platform.kubernetes.names import ASKED, FINGERPRINT
-from kavka_operator.platform.kubernetes.seeing import Known
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
 
@@ -252,20 +251,6 @@ def test_where_all_volumes_are_gone_no_cluster_is_begun_by_itself() -> None:
         scene.do(StartNode(0))
 
 
-def test_a_node_that_is_not_wanted_goes_and_its_volume_stays() -> None:
-    scene = Scene()
-    scene.start()
-    scene.wanted = main(2)
-    view = scene.look()
-    assert [(node.id, node.pool, node.roles, node.volumes) for node in view.leaving] == [
-        (2, "nodes", ("broker", "controller"), ("data",))
-    ]
-    scene.do(StopNode(2))
-    assert scene.api.names("StatefulSet") == ["main-nodes-0", "main-nodes-1"]
-    assert "data-main-nodes-2" in scene.api.names("PersistentVolumeClaim")
-    assert 2 not in scene.look().seen
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [("Service", "main-nodes"), ("StatefulSet", "main-nodes-0"), ("NetworkPolicy", "main-nodes")]
 )
@@ -446,16 +431,3 @@ def test_a_budget_for_each_node_is_open_for_those_that_may_go() -> None:
     order = [scene.api.one("PodDisruptionBudget", name)["spec"]["maxUnavailable"] for name in ("main-nodes-0",)]
     assert (len(scene.api.writes) - before, order) == (2, [1])
     assert "main-nodes-1" in scene.api.writes[before], "what closes is written first"
-
-
-@pytest.mark.parametrize(
-    ("metadata", "state"),
-    [
-        ({}, "Stopped"),  # deleted without its pod: it is made again, and takes the pod
-        ({"ownerReferences": [{"kind": "StatefulSet", "uid": "gone"}]}, "Stopping"),
-        ({"deletionTimestamp": "2026-11-23T20:00:00Z"}, "Stopping"),
-    ],
-)
-def test_a_pod_without_its_stateful_set_goes_or_is_taken_again(metadata: dict[str, Any], state: str) -> None:
-    (node,) = seeing.seen_nodes(Known(pods={4: {"metadata": metadata}}), {}).values()
-    assert (node.id, node.state) == (4, state)

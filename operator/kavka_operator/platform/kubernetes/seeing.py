@@ -91,8 +91,8 @@ def by_node(documents: Sequence[Document]) -> dict[int, Document]:
 
 
 def seen_nodes(known: Known, changes: Mapping[int, tuple[str, ...]]) -> dict[int, SeenNode]:
-    """Every node that was started. `changes` are the settings of each that are wanted otherwise now."""
-    return {number: _seen(number, known, changes.get(number, ())) for number in sorted({*known.sets, *known.pods})}
+    """Every node that was started. `changes` are the settings of each wanted one that are wanted otherwise now."""
+    return {number: _seen(number, known, changes.get(number)) for number in sorted({*known.sets, *known.pods})}
 
 
 def template_of(known: Known, number: int) -> Mapping[str, Any]:
@@ -151,22 +151,23 @@ def _lost_directories(known: Known, number: int) -> tuple[str, ...]:
     return tuple(word.rpartition("=")[2] for word in words if word.rpartition("=")[0] in lost)
 
 
-def _seen(number: int, known: Known, changed: tuple[str, ...]) -> SeenNode:
-    state, message = _state(known, number)
+def _seen(number: int, known: Known, changed: tuple[str, ...] | None) -> SeenNode:
+    """A node; what has `changed` is None for one that is not wanted."""
+    state, message = _state(known, number, is_wanted=changed is not None)
     mark = annotation(template_of(known, number), FINGERPRINT)
     status = _broker_status(known.pods.get(number, {}))
     lost = _lost_directories(known, number) if state == "Stopped" else ()
     restarts, going = int(status.get("restartCount", 0)), going_volumes(known, number)
-    return SeenNode(number, state, mark, restarts, message, changed, lost=lost, going=going)
+    return SeenNode(number, state, mark, restarts, message, changed or (), lost=lost, going=going)
 
 
-def _state(known: Known, number: int) -> tuple[NodeState, str]:
+def _state(known: Known, number: int, *, is_wanted: bool) -> tuple[NodeState, str]:
     pod = known.pods.get(number)
     if pod is not None and _is_going(pod):
         return "Stopping", ""
-    if number not in known.sets:
-        is_left = pod is not None and not part(pod, "metadata").get("ownerReferences")
-        return ("Stopped" if is_left else "Stopping"), "its StatefulSet is gone"  # deleted without its pod, or with it
+    if pod is not None and number not in known.sets:
+        state, words = _state_of_orphan(pod, is_wanted=is_wanted)
+        return state, "; ".join(["its StatefulSet is gone", *([words] if words else [])])
     if pod is not None and _broker_status(pod).get("started"):
         return "Running", ""
     if lost := lost_volumes(known, number):
@@ -175,6 +176,21 @@ def _state(known: Known, number: int) -> tuple[NodeState, str]:
         why = known.podless.get(number)
         return "Starting", f"has no pod yet: {why}" if why else "has no pod yet"
     return _on_its_way(pod)
+
+
+def _state_of_orphan(pod: Mapping[str, Any], *, is_wanted: bool) -> tuple[NodeState, str]:
+    """The state of a node whose StatefulSet was deleted: with its pod, which goes as well, or without it.
+
+    A wanted node gets another StatefulSet, which takes the pod. One that is not wanted is emptied as it runs.
+    """
+    if part(pod, "metadata").get("ownerReferences"):
+        return "Stopping", ""
+    if is_wanted:
+        return "Stopped", ""
+    phase = str(part(pod, "status").get("phase", ""))
+    if phase in {"Failed", "Succeeded"}:
+        return "Failed", f"its pod has ended ({phase}), and nothing makes it again"
+    return ("Running", "") if _broker_status(pod).get("started") else _on_its_way(pod)
 
 
 def _is_going(document: Mapping[str, Any]) -> bool:
