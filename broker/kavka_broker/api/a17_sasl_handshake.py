@@ -1,7 +1,9 @@
 """SaslHandshake (17): the mechanism by which a client will say who it is.
 
-- Only before it is known, on a listener that speaks SASL: elsewhere ILLEGAL_SASL_STATE.
-- A mechanism that is not served: UNSUPPORTED_SASL_MECHANISM with those that are, and the connection closes.
+- Only before it is known, or to renew a login that does not hold for good (`core/authentication/session.py`), on a
+  listener that speaks SASL: otherwise ILLEGAL_SASL_STATE.
+- A mechanism that is not served: UNSUPPORTED_SASL_MECHANISM with those that are, and the connection closes. In a
+  renewal it closes without an answer. Another mechanism than the login's is taken there, and what follows is refused.
 - After version 0 tokens come bare, without a request around them.
 Versions: never flexible.
 """

@@ -1,11 +1,13 @@
 """SaslAuthenticate (36): a token of the mechanism that SaslHandshake has named.
 
-- Only before the client is known: afterwards, and where a listener does not speak SASL, ILLEGAL_SASL_STATE.
+- Only behind a SaslHandshake: otherwise, and where a listener does not speak SASL, ILLEGAL_SASL_STATE.
 - A token that proves nothing: SASL_AUTHENTICATION_FAILED after `connection.failed.authentication.delay.ms`, so that
   guessing takes a while, and the connection closes.
 - SCRAM takes two tokens, and answers each. What is kept of passwords is that of this broker's image.
 - From then on the client is User:NAME; quotas and the fairness of the loop know it by that name.
-Versions: flexible from 2. Sessions do not end (`connections.max.reauth.ms` is refused): lifetime 0.
+- Where a login does not hold for good, the answer to its last token says for how many milliseconds it does (KIP-368).
+  One that renews another has to prove the same user by the same mechanism.
+Versions: flexible from 2; session_lifetime_ms from 1.
 """
 
 from asyncio import Future, get_running_loop
@@ -30,10 +32,15 @@ def sasl_authenticate(
 ) -> SaslAuthenticateResponse | Postponed:
     peer = client.peer
     if peer is None or peer.login is None:
-        return SaslAuthenticateResponse(ErrorCode.ILLEGAL_SASL_STATE, "this connection is not logging in")
+        return SaslAuthenticateResponse(
+            ErrorCode.ILLEGAL_SASL_STATE, "SaslAuthenticate request received after successful authentication"
+        )
     try:
         proof = peer.login.authenticate(
-            bytes(request.auth_bytes), broker.metadata.credentials.of, lambda: nonce(broker.random_bytes)
+            bytes(request.auth_bytes),
+            broker.metadata.credentials.of,
+            lambda: nonce(broker.random_bytes),
+            client.version,
         )
     except BrokerError as error:
         log.warning("authentication.failed", listener=client.listener, client=client.address, reason=error.message)
@@ -42,11 +49,14 @@ def sasl_authenticate(
             broker.audit.logged_in(None, client.address, client.listener)
         client.is_last = "its authentication has failed"
         return later(answer, peer.login.settings.failure_delay_ms, broker)
-    if proof.user is not None:
-        peer.know(proof.user)
-        if broker.audit is not None:
-            broker.audit.logged_in(proof.user, client.address, client.listener)
-    return SaslAuthenticateResponse(auth_bytes=proof.answer)
+    if proof.user is None:
+        return SaslAuthenticateResponse(auth_bytes=proof.answer)
+    session = peer.login.session_of(proof.user, broker.clock.monotonic_ms())
+    peer.know(proof.user, session)
+    if broker.audit is not None:
+        broker.audit.logged_in(proof.user, client.address, client.listener)
+    lifetime_ms = 0 if session is None else session.lifetime_ms
+    return SaslAuthenticateResponse(auth_bytes=proof.answer, session_lifetime_ms=lifetime_ms)
 
 
 def nonce(random_bytes: Callable[[int], bytes]) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kavka_broker.core.audit.happenings import Window
     from kavka_broker.core.audit.use import UseWindow
     from kavka_broker.core.authentication.login import Login
+    from kavka_broker.core.authentication.session import Session
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
@@ -60,9 +61,10 @@ class Connected:
         "flow",
         "listener",
         "login",
-        "on_known",
+        "on_login",
         "on_lost",
         "port",
+        "session",
         "software_name",
         "software_version",
         "user",
@@ -74,16 +76,25 @@ class Connected:
         self.listener = listener
         self.user = "ANONYMOUS"
         self.login: Login | None = None  # while the client has yet to say who it is
-        self.on_known: Callable[[], None] | None = None  # called when it has
+        self.session: Session | None = None  # how long it holds what it has said; None: as long as the connection
+        self.on_login: Callable[[], None] | None = None  # called when a login is over, and when one begins again
         self.software_name = self.software_version = ""
         self.flow: Flow | None = None  # with which it takes its turns on the loop
         self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
 
-    def know(self, user: str) -> None:
+    def know(self, user: str, session: Session | None) -> None:
         """Note that the client has proved to be this user."""
-        self.user, self.login, on_known, self.on_known = user, None, self.on_known, None
-        if on_known is not None:
-            on_known()
+        self.user, self.login, self.session = user, None, session
+        if self.on_login is not None:
+            self.on_login()
+        if session is None:
+            self.on_login = None  # no login begins again
+
+    def log_in_again(self, login: Login) -> None:
+        """Note that the client is about to prove again who it is."""
+        self.login = login
+        if self.on_login is not None:
+            self.on_login()
 
 
 class Enveloped(NamedTuple):

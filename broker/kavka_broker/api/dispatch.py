@@ -7,6 +7,7 @@ which the exchanges began.
 What goes wrong, and what the peer sees (as Apache Kafka does it):
 
 - a request of a client that has yet to say who it is (`core/authentication/login.py`): ProtocolViolation;
+- a request behind the end of what the client has said (`core/authentication/session.py`): the connection closes;
 - an API key or version that is not served, or bytes that do not decode: ProtocolViolation, the connection closes;
 - ApiVersions of a version that is not served: a v0 answer with UNSUPPORTED_VERSION and the table, so that the client
   can choose again;
@@ -36,7 +37,8 @@ from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import CONTROLLER, Answer, Api, Postponed, Role
 from kavka_broker.api.steps import Steps
 from kavka_broker.api.throttling import throttle
-from kavka_broker.core.authentication.login import Login
+from kavka_broker.core.authentication.login import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
+from kavka_broker.core.authentication.session import Session
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -52,7 +54,6 @@ from kavka_broker.turns import Flow
 log = get("api")
 
 API_VERSIONS = 18
-SASL_AUTHENTICATE = 36
 SIZE = Struct(">i")
 
 
@@ -178,7 +179,7 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, header)
             return exchange
-        if peer.login is not None and not self._may_come(exchange, peer.login):
+        if (peer.login is not None or peer.session is not None) and not self._may_come(exchange, peer):
             return exchange
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
@@ -207,10 +208,26 @@ class Dispatcher:
             exchange.waiting = self._task(answer, exchange)
         return exchange
 
-    def _may_come(self, exchange: Exchange, login: Login) -> bool:
-        """Whether a client that is not known may ask for this. Raises ProtocolViolation where no answer can say no."""
+    def _session_holds(self, exchange: Exchange, peer: Connected, session: Session) -> bool:
+        """Whether a client is still known, or begins to renew its login. Otherwise there is no answer but the end of
+        the connection, behind the answers that are owed.
+        """
+        if exchange.api.key == SASL_HANDSHAKE and session.begin_renewal(exchange.started_ms):
+            peer.log_in_again(Login(session.settings, session.counts, session))
+            return True
+        if session.holds(exchange.started_ms):
+            return True
+        exchange.client.is_last = "its login does not hold any more, and it has not renewed it"
+        return False
+
+    def _may_come(self, exchange: Exchange, peer: Connected) -> bool:
+        """Whether a client that is not known, or not for good, may ask for this. Raises ProtocolViolation where no
+        answer can say no.
+        """
+        if peer.login is None:
+            return peer.session is None or self._session_holds(exchange, peer, peer.session)
         try:
-            login.check(exchange.api.key)
+            peer.login.check(exchange.api.key)
         except BrokerError as error:
             exchange.client.is_last = str(error)
             self._finish(exchange, self._failure(exchange, error))

@@ -24,7 +24,8 @@ from typing import Protocol
 from kavka_broker.api.broker import Connected
 from kavka_broker.api.dispatch import Dispatcher, Exchange
 from kavka_broker.core.authentication.counts import Authentications
-from kavka_broker.core.authentication.login import Login, SaslSettings
+from kavka_broker.core.authentication.login import Login
+from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
@@ -99,8 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         user = listener.user_of(transport)
         self.peer.user = user or self.peer.user
         if (sasl := listener.sasl) is not None:
-            self.peer.login, self.peer.on_known = Login(sasl, listener.authentications), self._take_long_frames
-            self._inbox.frame_bytes_max = min(self._inbox.frame_bytes_max, sasl.receive_bytes_max)
+            self.peer.login, self.peer.on_login = Login(sasl, listener.authentications), self._bound_frames
+            self._bound_frames()
         self.outbox = Outbox(transport)
         self.last_active_ms = listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(listener.name, host)
@@ -109,8 +110,10 @@ class Connection(asyncio.BufferedProtocol):
             self.close("no rule of ssl.principal.mapping.rules is about its certificate")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
 
-    def _take_long_frames(self) -> None:
-        self._inbox.frame_bytes_max = self._listener.limits.request_bytes_max
+    def _bound_frames(self) -> None:
+        """Take only short frames while the client says who it is, also when it does so again."""
+        login, bytes_max = self.peer.login, self._listener.limits.request_bytes_max
+        self._inbox.frame_bytes_max = bytes_max if login is None else min(bytes_max, login.settings.receive_bytes_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
         began_ns = self._turns.now_ns()
@@ -124,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
         self._exchanges.clear()
-        self.peer.on_known = None
+        self.peer.on_login = None
         for tell in list(self.peer.on_lost):
             tell()
         self._leave_turns(began_ns)

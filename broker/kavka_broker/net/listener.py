@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.authentication.counts import Authentications
-from kavka_broker.core.authentication.login import SaslSettings
+from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection

@@ -58,6 +58,13 @@ TOPIC_FIGURES: Final = (
 CONFLUENT: Final = "confluent"
 STRIMZI: Final = "strimzi"
 LISTENER: Final = ("listener",)
+LOGIN_FIGURES: Final = (
+    "successful_authentication_total",
+    "failed_authentication_total",
+    "successful_authentication_no_reauth_total",
+    "successful_reauthentication_total",
+    "failed_reauthentication_total",
+)
 OF_SOCKETS: Final = "kafka_server_socket_server_metrics_"
 CONFLUENT_SOCKETS: Final = "kafka_server_socketservermetrics_"
 
@@ -77,16 +84,17 @@ ALIASES: Final = (
     ),
     Alias(CONFLUENT, "kafka_network_requestmetrics_requestspersec", "kavka_requests_total", ("request",)),
     Alias(CONFLUENT, f"{CONFLUENT_SOCKETS}connection_count", "kavka_connections", LISTENER),
-    *(
-        Alias(CONFLUENT, f"{CONFLUENT_SOCKETS}{figure}", f"{OF_SOCKETS}{figure}", LISTENER)
-        for figure in ("successful_authentication_total", "failed_authentication_total")
-    ),
+    *(Alias(CONFLUENT, f"{CONFLUENT_SOCKETS}{figure}", f"{OF_SOCKETS}{figure}", LISTENER) for figure in LOGIN_FIGURES),
     Alias(
         CONFLUENT,
         "kafka_server_kafkaserver_brokerstate",
         "kavka_broker_ready",
         value=broker_state,
         meaning=f"{RUNNING} where kavka_broker_ready is 1, otherwise {STARTING}.",
+    ),
+    *(
+        Alias(dashboard, f"{prefix}expired_connections_killed_count", "kavka_sessions_ended_total", LISTENER)
+        for dashboard, prefix in ((CONFLUENT, CONFLUENT_SOCKETS), (STRIMZI, OF_SOCKETS))
     ),
     Alias(STRIMZI, f"{OF_SOCKETS}connection_count", "kavka_connections", LISTENER),
     *(

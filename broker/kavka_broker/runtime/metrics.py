@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
@@ -251,8 +252,16 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield "kavka_connections_refused_total", label, listener.refused_count
     yield "kavka_network_received_bytes_total", label, listener.received_bytes
     yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
-    yield f"{OF_SOCKETS}successful_authentication_total", label, listener.authentications.successful
-    yield f"{OF_SOCKETS}failed_authentication_total", label, listener.authentications.failed
+    yield from login_samples(listener.authentications, label)
+
+
+def login_samples(counts: Authentications, label: tuple[str]) -> Iterator[Sample]:
+    yield f"{OF_SOCKETS}successful_authentication_total", label, counts.successful
+    yield f"{OF_SOCKETS}failed_authentication_total", label, counts.failed
+    yield f"{OF_SOCKETS}successful_authentication_no_reauth_total", label, counts.successful_untold
+    yield f"{OF_SOCKETS}successful_reauthentication_total", label, counts.renewed
+    yield f"{OF_SOCKETS}failed_reauthentication_total", label, counts.not_renewed
+    yield "kavka_sessions_ended_total", label, counts.sessions_ended
 
 
 def rate_samples(listeners: Sequence[Listener], now_ms: int) -> Iterator[Sample]:

@@ -35,16 +35,21 @@ class Watched:
 
     def counted(self, listener: str) -> tuple[int, int]:
         """How many were let in by this listener since its start, and how many failed."""
-        with urlopen(f"http://{self.page}/metrics", timeout=ANSWER_SECONDS_MAX) as answer:
-            found = {
-                sample.name: int(sample.value)
-                for family in text_string_to_metric_families(answer.read().decode())
-                for sample in family.samples
-                if sample.labels.get("listener") == listener
-            }
+        found = figures(self.page, listener)
         names = (f"{PREFIX}{result}_authentication_total" for result in ("successful", "failed"))
         successful, failed = (found[name] for name in names)
         return successful, failed
+
+
+def figures(page: str, listener: str) -> dict[str, int]:
+    """The figures of a listener on a broker's page, by name."""
+    with urlopen(f"http://{page}/metrics", timeout=ANSWER_SECONDS_MAX) as answer:
+        return {
+            sample.name: int(sample.value)
+            for family in text_string_to_metric_families(answer.read().decode())
+            for sample in family.samples
+            if sample.labels.get("listener") == listener
+        }
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from kavka_broker.core.authentication.login import (
     SASL_HANDSHAKE,
     Login,
     Proof,
-    SaslSettings,
     plain_user,
 )
+from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from tests.unit.authentication import scripted
 
@@ -28,7 +28,7 @@ def login(*mechanisms: str, counts: Authentications | None = None) -> Login:
 
 
 def proved(found: Login, token: bytes) -> Proof:
-    return found.authenticate(token, lambda user, number: KEPT if user == "user" else None, lambda: scripted.NONCE)
+    return found.authenticate(token, lambda user, _: KEPT if user == "user" else None, lambda: scripted.NONCE, 1)
 
 
 def test_a_client_is_known_after_versions_a_handshake_and_a_token() -> None:
@@ -115,15 +115,10 @@ def test_a_token_is_tried_once_a_connection() -> None:
             b"bob\0alice\0alice-secret",
             "Authentication failed: Client requested an authorization id that is different from username",
         ),
-        (b"", "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"),
-        (
-            b"\0a\0b\0c",
-            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN",
-        ),
-        (
-            b"\xff\0a\0b",
-            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN",
-        ),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"\0a\0b\0c", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0a\0b\0c\0d", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\xff\0a\0b", INVALID),
     ],
 )
 def test_a_token_that_proves_nothing(token: bytes, words: str) -> None:

@@ -59,6 +59,32 @@ def test_a_listener_asks_as_its_keys_say_and_the_others_do_not() -> None:
     check(found)
 
 
+@pytest.mark.parametrize(
+    ("keys", "session_ms"),
+    [
+        ({}, 0),
+        ({"connections__max__reauth__ms": "60000"}, 60_000),
+        (
+            {"connections__max__reauth__ms": "60000", "listener__name__inside__connections__max__reauth__ms": "1"},
+            60_000,
+        ),
+        ({"connections__max__reauth__ms": "60000", "listener__name__clients__connections__max__reauth__ms": "7"}, 7),
+        (
+            {
+                "listener__name__clients__connections__max__reauth__ms": "7",
+                "listener__name__CLIENTS__plain__connections__max__reauth__ms": "5",
+            },
+            5,
+        ),
+    ],
+)
+def test_a_login_holds_as_long_as_the_closest_key_says(keys: dict[str, str], session_ms: int) -> None:
+    found = config(**keys)
+    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    assert asked.session_ms_max == {"PLAIN": session_ms}
+    check(found)
+
+
 def test_scram_needs_no_users_in_the_configuration() -> None:
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     found = config(
@@ -86,6 +112,10 @@ def test_the_mechanisms_of_one_listener_win() -> None:
         ({KEY: 'some.Other required user_a="hidden";'}, "some.Other is not served"),
         ({KEY: f'{PLAIN_MODULE} required user_a="hidden"'}, "semicolon"),
         ({KEY: f'{PLAIN_MODULE} required username="a" password="hidden";'}, "names no user"),
+        (
+            {"listener.name.clients.plain.connections.max.reauth.ms": "soon"},
+            "listener.name.clients.plain.connections.max.reauth.ms: ",
+        ),
         ({"sasl.jaas.config": JAAS}, "is read from listener.name.X.MECHANISM.sasl.jaas.config"),
         (
             {"listener.name.clients.plain.sasl.server.callback.handler.class": "a.B"},

@@ -110,7 +110,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         received_bytes=1000,
         sent_bytes=2000,
         rates=rates(),
-        authentications=Authentications(successful=8, failed=3),
+        authentications=Authentications(8, 7, 3, 6, 2, 5),
     )
     topic = SimpleNamespace(
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}

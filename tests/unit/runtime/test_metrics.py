@@ -176,7 +176,11 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, f"{name}_connection_accept_rate", listener="PLAINTEXT") == 0.5
     assert value(found, f"{name}_broker_connection_accept_rate") == 0.5
     assert value(found, f"{name}_successful_authentication_total", listener="PLAINTEXT") == 8
+    assert value(found, f"{name}_successful_authentication_no_reauth_total", listener="PLAINTEXT") == 7
     assert value(found, f"{name}_failed_authentication_total", listener="PLAINTEXT") == 3
+    assert value(found, f"{name}_successful_reauthentication_total", listener="PLAINTEXT") == 6
+    assert value(found, f"{name}_failed_reauthentication_total", listener="PLAINTEXT") == 2
+    assert value(found, "kavka_sessions_ended_total", listener="PLAINTEXT") == 5
     assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
 
 

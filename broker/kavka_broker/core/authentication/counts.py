@@ -12,4 +12,8 @@ class Authentications:
     """The counters of one listener."""
 
     successful: int = 0
+    successful_untold: int = 0  # of these, clients that are not told how long their login holds
     failed: int = 0
+    renewed: int = 0  # logins that were proved again on their connection
+    not_renewed: int = 0  # renewals that have failed
+    sessions_ended: int = 0  # connections closed as their login did not hold any more

@@ -3,17 +3,19 @@
 As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first (there once, here until a version is found
 that both know); then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
 or bare where the handshake was of version 0. Anything else closes the connection. PLAIN is RFC 4616, and its refusals
-are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`).
+are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`). A login that does not hold for good is renewed
+by another one on the same connection (`session.py`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
 from kavka_broker.core.authentication import scram
 from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.core.authentication.session import Session
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 
 API_VERSIONS: Final = 18
@@ -23,22 +25,13 @@ PLAIN: Final = "PLAIN"
 SERVED_MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
 
 
-@dataclass(frozen=True, slots=True)
-class SaslSettings:
-    """What a listener asks of its clients. `plain_users` are passwords by user, which nothing shows."""
-
-    mechanisms: tuple[str, ...]
-    plain_users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    receive_bytes_max: int = 524_288
-    failure_delay_ms: int = 100
-
-
 class Stage(Enum):
     """What a login waits for."""
 
     HANDSHAKE = "ApiVersions or SaslHandshake"
     PROOF = "SaslAuthenticate"
     BARE_PROOF = "a token"
+    OTHER_MECHANISM = "anything, which is refused"
     FAILED = "nothing more"
 
 
@@ -47,6 +40,7 @@ ALLOWED: Final = {
     Stage.HANDSHAKE: (API_VERSIONS, SASL_HANDSHAKE),
     Stage.PROOF: (SASL_AUTHENTICATE,),
     Stage.BARE_PROOF: (),
+    Stage.OTHER_MECHANISM: (),
     Stage.FAILED: (),
 }
 
@@ -59,21 +53,25 @@ class Proof(NamedTuple):
 
 
 class Login:
-    """The login of a connection that is not authenticated yet. It adds what becomes of it to `counts`, once."""
+    """The login of a connection that is not authenticated yet, or one that renews what `former` proved there. It adds
+    what becomes of it to `counts`, once.
+    """
 
-    __slots__ = ("_counts", "_exchange", "_mechanism", "_stage", "settings")
+    __slots__ = ("_counts", "_exchange", "_former", "_is_told", "_mechanism", "_stage", "settings")
 
-    def __init__(self, settings: SaslSettings, counts: Authentications) -> None:
+    def __init__(self, settings: SaslSettings, counts: Authentications, former: Session | None = None) -> None:
         self.settings = settings
         self._counts = counts
+        self._former = former
+        self._is_told = False
         self._stage = Stage.HANDSHAKE
         self._mechanism = ""
         self._exchange: scram.Exchange | None = None  # of SCRAM, once it has begun
 
     @property
     def takes_bare_tokens(self) -> bool:
-        """Whether the next frame is a token without a request around it."""
-        return self._stage is Stage.BARE_PROOF
+        """Whether the next frame is a token without a request around it, or is refused like one, whatever it is."""
+        return self._stage is Stage.BARE_PROOF or self._stage is Stage.OTHER_MECHANISM
 
     def check(self, api_key: int) -> None:
         """Check that this request may come now. Raises ProtocolViolation where the connection is closed at once,
@@ -87,34 +85,86 @@ class Login:
         raise BrokerError(ErrorCode.ILLEGAL_SASL_STATE, words) if is_told else ProtocolViolation(words)
 
     def choose(self, mechanism: str, version: int) -> None:
-        """Take up a mechanism. Raises UNSUPPORTED_SASL_MECHANISM, after which the connection is closed."""
+        """Take up a mechanism. Raises UNSUPPORTED_SASL_MECHANISM, after which the connection is closed; in a renewal
+        ProtocolViolation, as Apache Kafka closes it without an answer there.
+        """
+        self._mechanism, former = mechanism, self._former
         if mechanism not in self.settings.mechanisms:
             self.fail()
-            raise BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"{mechanism!r} is not served here")
-        self._stage, self._mechanism = Stage.PROOF if version else Stage.BARE_PROOF, mechanism
+            words = f"{mechanism!r} is not served here"
+            raise (
+                BrokerError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, words) if former is None else ProtocolViolation(words)
+            )
+        if former is not None and mechanism != former.mechanism:
+            self._stage = Stage.OTHER_MECHANISM
+        else:
+            self._stage = Stage.PROOF if version else Stage.BARE_PROOF
 
-    def authenticate(self, token: bytes, find: scram.Find, draw: Callable[[], str]) -> Proof:
+    def authenticate(self, token: bytes, find: scram.Find, draw: Callable[[], str], version: int = 0) -> Proof:
         """What a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed.
 
-        `find` gives what is kept of a user's password for SCRAM, `draw` a nonce.
+        `find` gives what is kept of a user's password for SCRAM, `draw` a nonce; `version` is that of the request
+        around the token, 0 for a bare one.
         """
         stage, self._stage = self._stage, Stage.FAILED
+        self._is_told = self._is_told or version > 0
         try:
+            self._check_mechanism(stage)
             proof = self._prove(token, find, draw)
-        except BrokerError:
-            self._counts.failed += 1
-            raise
+            self._check_user(proof.user)
+        except BrokerError as error:
+            self._count_failure()
+            if self._former is None:
+                raise
+            words = (error.message or "").replace("during authentication", "during re-authentication")
+            raise BrokerError(error.code, words) from None
         if proof.user is None:
             self._stage = stage  # one more is to come
         else:
-            self._counts.successful += 1
+            self._count_success()
         return proof
+
+    def session_of(self, user: str, now_ms: float) -> Session | None:
+        """The session of the user that has been proved now; None where it lasts as long as the connection."""
+        lifetime_ms, former = self.settings.session_ms_max.get(self._mechanism, 0), self._former
+        if lifetime_ms <= 0:
+            return None
+        renewed_ms = None if former is None else former.renewed_ms
+        ends_ms = now_ms + lifetime_ms
+        return Session(self.settings, self._counts, self._mechanism, user, lifetime_ms, ends_ms, renewed_ms)
 
     def fail(self) -> None:
         """Take nothing more: what came is no part of a login."""
         if self._stage is not Stage.FAILED:
             self._stage = Stage.FAILED
+            self._count_failure()
+
+    def _check_mechanism(self, stage: Stage) -> None:
+        """Raises SASL_AUTHENTICATION_FAILED where a renewal was begun with another mechanism than the login's."""
+        if stage is Stage.OTHER_MECHANISM and self._former is not None:
+            raise _failed(
+                f"SASL mechanism '{self._mechanism}' requested by client is not supported for re-authentication of "
+                f"mechanism '{self._former.mechanism}'"
+            )
+
+    def _check_user(self, user: str | None) -> None:
+        """Raises SASL_AUTHENTICATION_FAILED where a renewal proves another user than the login."""
+        if user is not None and self._former is not None and user != self._former.user:
+            words = "Cannot change principals during re-authentication from"
+            raise _failed(f"{words} User.{self._former.user}: User.{user}")
+
+    def _count_failure(self) -> None:
+        if self._former is None:
             self._counts.failed += 1
+        else:
+            self._counts.not_renewed += 1
+
+    def _count_success(self) -> None:
+        if self._former is None:
+            self._counts.successful += 1
+            self._counts.successful_untold += not self._is_told
+        else:
+            self._counts.renewed += 1
 
     def _prove(self, token: bytes, find: scram.Find, draw: Callable[[], str]) -> Proof:
         """What a token proves by the mechanism that was chosen. Raises SASL_AUTHENTICATION_FAILED."""
@@ -131,13 +181,11 @@ def plain_user(token: bytes, users: Mapping[str, str]) -> str:
     Raises SASL_AUTHENTICATION_FAILED; which part of a pair is wrong is not said.
     """
     try:
-        parts = token.decode().split("\0")
+        parts = token.decode().split("\0", 3)
     except UnicodeDecodeError:
-        parts = []
+        raise _failed("Authentication failed: Invalid username or password") from None
     if len(parts) != 3:
-        raise _failed(
-            "Authentication failed during authentication due to invalid credentials with SASL mechanism PLAIN"
-        )
+        raise _failed(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
     authorization_id, user, password = parts
     if not user:
         raise _failed("Authentication failed: username not specified")

@@ -1,17 +1,20 @@
 """What the configuration asks of clients of a listener that speaks SASL, as Kafka's keys say it.
 
 `listener.name.X.sasl.enabled.mechanisms` or `sasl.enabled.mechanisms`, and for PLAIN the users with their passwords in
-`listener.name.X.plain.sasl.jaas.config` (PlainLoginModule, one option `user_NAME` each). They are read at the start.
+`listener.name.X.plain.sasl.jaas.config` (PlainLoginModule, one option `user_NAME` each). They are read at the start, as
+is how long a login holds, `connections.max.reauth.ms`: for a mechanism of a listener, for a listener, or for all.
 SCRAM needs no key: its users are in the metadata. A key that Kafka's configuration has for it names ScramLoginModule.
 """
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
-from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS, SaslSettings
+from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS
+from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.scram import MECHANISMS as SCRAM
-from kavka_broker.core.config.broker import OF_A_LISTENER, BrokerConfig
+from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.config.unserved import SECURED
@@ -21,13 +24,18 @@ PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER: Final = "user_"
 JAAS: Final = ".sasl.jaas.config"
+SESSION: Final = "connections.max.reauth.ms"
 _OF_ONE: Final = re.compile(r"listener\.name\.[^.]+\.(.+)")
 
 
 def is_read(name: str) -> bool:
     """Whether a key of one listener says how its clients are known or what is encrypted, and is read at the start."""
     found = _OF_ONE.fullmatch(name)
-    return found is not None and found[1] in {*SECURED, *(f"{name.lower()}{JAAS}" for name in SERVED_MECHANISMS)}
+    if found is None:
+        return False
+    mechanism, _, key = found[1].partition(".")
+    is_of_mechanism = f".{key}" == JAAS or key == SESSION
+    return found[1] in SECURED or (is_of_mechanism and mechanism.upper() in SERVED_MECHANISMS)
 
 
 def given_to_listeners(config: BrokerConfig) -> dict[str, str]:
@@ -56,7 +64,18 @@ def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
         _plain_users(f"{own}{PLAIN.lower()}{JAAS}", given) if PLAIN in mechanisms else {},
         config["sasl.server.max.receive.size"],
         config["connection.failed.authentication.delay.ms"],
+        {name: _session_ms_max(config, own, name, given) for name in mechanisms},
     )
+
+
+def _session_ms_max(config: BrokerConfig, own: str, mechanism: str, given: dict[str, str]) -> int:
+    """How long a login by a mechanism holds on a listener; 0 or less for as long as its connection. `own` is what the
+    listener's keys begin with. Raises ConfigError.
+    """
+    for key in (f"{own}{mechanism.lower()}.{SESSION}", f"{own}{SESSION}"):
+        if key in given:
+            return int(replace(KEYS[SESSION], name=key).parse(given[key]))
+    return int(config[SESSION])
 
 
 def _plain_users(key: str, given: dict[str, str]) -> dict[str, str]:

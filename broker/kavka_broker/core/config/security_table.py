@@ -30,7 +30,7 @@ SECURITY_KEYS: Final = by_name(
     (
         Definition("authorizer.class.name", STRING, "", LOW, served=True),
         Definition("connection.failed.authentication.delay.ms", INT, 100, LOW, Range(0), served=True),
-        Definition("connections.max.reauth.ms", LONG, 0, MEDIUM),
+        Definition("connections.max.reauth.ms", LONG, 0, MEDIUM, served=True),
         Definition("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, LOW, Range(1)),
         Definition("delegation.token.expiry.time.ms", LONG, 86_400_000, MEDIUM, Range(1)),
         Definition("delegation.token.max.lifetime.ms", LONG, 604_800_000, MEDIUM, Range(1)),

@@ -16,6 +16,7 @@ from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 #: How clients are known and what is encrypted: keys that are read at the start, for a broker or one of its listeners.
 SECURED: Final = (
+    "connections.max.reauth.ms",
     "sasl.enabled.mechanisms",
     "ssl.client.auth",
     "ssl.enabled.protocols",
@@ -43,7 +44,6 @@ PROMISES: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _POLICY,
     CLASS_KEY: f"this version runs {STANDARD} and no other authorizer; write that name, or remove it",
     "config.providers": "values are taken as they stand and none is fetched; remove it, and write the values out",
-    "connections.max.reauth.ms": _PLAIN,
     "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; remove it",
     "create.topic.policy.class.name": _POLICY,
     "delegation.token.secret.key": "this version knows no delegation tokens; remove it",
@@ -92,7 +92,7 @@ def check_secured(given: Mapping[str, str], protocols: Iterable[str]) -> None:
         has = {name: there or name in protocol.split("_") for name, there in has.items()}
     for name, text in given.items():
         plain = plain_name(name)
-        kind = "SASL" if plain.startswith("sasl.") else "SSL"
+        kind = "SSL" if plain.startswith("ssl.") else "SASL"
         is_asked = plain == "sasl.jaas.config" or (plain in {*SECURED, *LOGINS_OF_NODES} and _asks(plain, text))
         if is_asked and not has[kind]:
             raise ConfigError(name, f"no listener speaks {kind}; give one such a protocol, or remove it")

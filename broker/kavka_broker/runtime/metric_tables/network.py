@@ -52,6 +52,30 @@ NETWORK: Final[tuple[Row, ...]] = (
         ("listener",),
         "Those that have failed, and whose connection was closed.",
     ),
+    (
+        "kafka_server_socket_server_metrics_successful_authentication_no_reauth_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Logins of clients that are not told how long their login holds, as they speak too old versions.",
+    ),
+    (
+        "kafka_server_socket_server_metrics_successful_reauthentication_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Logins that were renewed on their connection.",
+    ),
+    (
+        "kafka_server_socket_server_metrics_failed_reauthentication_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Renewals of logins that have failed, and whose connection was closed.",
+    ),
+    (
+        "kavka_sessions_ended_total",
+        Kind.COUNTER,
+        ("listener",),
+        "Connections closed by a request behind the end of their login (connections.max.reauth.ms).",
+    ),
     ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
     ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),
 )
