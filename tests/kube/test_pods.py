@@ -279,3 +279,34 @@ def test_a_node_waits_for_its_load_balancer_and_says_its_address(operated: Opera
     operated.until(lambda: names(operated, "pods") == ["pods-nodes-0-0"])
     settings = find(operated, "pods", "pods-nodes-0-0")["metadata"]["annotations"]["kavka.dev/settings"]
     assert "OUTSIDE://192.0.2.8:9094" in settings
+
+
+def test_a_pod_that_a_leaving_node_left_behind_is_seen_and_taken_down(operated: Operated) -> None:
+    begun(operated, of_pods(3), pods=3)
+    for number in range(3):
+        say(operated, f"pods-nodes-{number}-0", RUNS)
+    operated.until(lambda: operated.status("KafkaCluster", "pods").get("readyBrokers") == 3)
+    operated.stop()
+    kubernetes = operated.kubernetes
+    orphan = {"propagationPolicy": "Orphan"}
+    assert kubernetes.api.call("DELETE", place(operated, "statefulsets", "pods-nodes-2"), orphan).is_well
+    operated.until(lambda: names(operated, "statefulsets") == ["pods-nodes-0", "pods-nodes-1"])
+    assert "ownerReferences" not in find(operated, "pods", "pods-nodes-2-0")["metadata"]
+    assert kubernetes.apply(of_pods(2, rollout={"hold": True})).is_well  # fewer nodes have other settings
+    operated.start()
+    operated.until(lambda: "no Pod pods-nodes-2-0" in operated.writes())
+    assert "data-pods-nodes-2" in names(operated, "persistentvolumeclaims")
+
+
+def test_an_id_that_was_taken_from_a_claim_is_told_until_a_broker_proves_it(operated: Operated) -> None:
+    begun(operated, of_pods())
+    claim, key = "data-pods-nodes-0", "kavka.dev/directory-id"
+    former = find(operated, "persistentvolumeclaims", claim)["metadata"]["annotations"]
+    wiped = {"metadata": {"annotations": {key: None}}}
+    path = place(operated, "persistentvolumeclaims", claim)
+    assert operated.kubernetes.api.call("PATCH", path, wiped, content=MERGE).is_well
+    operated.until(lambda: f"pvc {claim} {key}={former[key]}" in message(operated))
+    assert operated.condition("KafkaCluster", "pods") == ("False", "Unsupported")
+    assert key not in find(operated, "persistentvolumeclaims", claim)["metadata"]["annotations"]
+    say(operated, "pods-nodes-0-0", RUNS)
+    operated.until(lambda: find(operated, "persistentvolumeclaims", claim)["metadata"]["annotations"] == former)

@@ -11,6 +11,7 @@ that is not in the list, joins as an observer, and never votes as the controller
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +31,14 @@ from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Docu
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, controller_port, fingerprint
 from kavka_operator.platform.kubernetes.sight import Sight
-from kavka_operator.platform.kubernetes.template import FORMAT, Identity, claims_of, format_arguments, template
+from kavka_operator.platform.kubernetes.template import (
+    FORMAT,
+    Identity,
+    claims_of,
+    format_arguments,
+    formatted_with,
+    template,
+)
 
 KNOWN_SECONDS_MAX = 10.0
 """How long a list is believed where nothing was heard of the cluster's objects since."""
@@ -77,8 +85,11 @@ class Hosted:
         """The nodes as they are wanted and seen now. Raises ApiError."""
         self._list()
         self._taken.clear()
-        known = self._looked_at = self._known
         sight = self._sight(cluster)
+        if self._mend(sight):
+            self._relist()
+            sight = self._sight(cluster)
+        known = self._looked_at = self._known
         self._layouts = sight.layouts
         seen = sight.seen()
         marks = seeing.stamp(known, seen)
@@ -112,6 +123,25 @@ class Hosted:
             return sight
         self._machines = [zones.machine_from(found) for found in self.bridge.wait(self.api.machines())]
         return Sight.of(cluster, self._known, self._machines)
+
+    def _mend(self, sight: Sight) -> bool:
+        """Write ids again that claims have lost, where a broker runs on the volume; whether any were written.
+
+        Its pod has formatted the volume with them, or found it so. Where none runs, the volume may be another.
+        """
+        written = False
+        for number, layout in sight.layouts.items():
+            wiped, pod = seeing.wiped(self._known, number), self._known.pods.get(number)
+            if not wiped or pod is None or not seeing.serves(pod):
+                continue
+            ids = formatted_with(pod["spec"])
+            for name in wiped:
+                if ids.cluster_id and ids.directories.get(name):
+                    kept = manifests.kept_of(ids.cluster_id, ids.directories[name], self._known.initial or ids.initial)
+                    with suppress(PlatformUnavailableError):  # it is another's: the faults tell
+                        self._claim(layout, name, kept)
+                        written = True
+        return written
 
     def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[tuple[str, str, Document]]:
         """A node of each pool whose nodes are not all as they are wanted: its pool, fingerprint and StatefulSet."""
@@ -212,8 +242,10 @@ class Hosted:
         self._expose(layout)
         if not self._known.initial:
             self._form()
-        lost = seeing.lost_volumes(self._known, number) if number in self._known.sets else []
-        if lost and set(lost) <= set(layout.volumes):
+        lost = seeing.lost_volumes(self._known, number)
+        if number not in self._known.sets and lost:
+            self._delete(self._known.pods[number])  # it would format another volume by the id of the lost one
+        elif lost and set(lost) <= set(layout.volumes):
             self._heal(layout, lost)
             return
         self._claim_missing(layout)
@@ -249,7 +281,14 @@ class Hosted:
 
     def _directory(self, layout: Layout) -> str:
         """The id of the directory that holds a node's metadata log."""
-        return annotation(self._known.claims_of(layout.node.id)[layout.metadata], DIRECTORY_ID)
+        return self._drawn(layout.node.id, layout.metadata)
+
+    def _drawn(self, number: int, name: str) -> str:
+        """The id that was drawn for a volume. Raises PlatformUnavailableError where its claim has lost it."""
+        claim = self._known.claims_of(number)[name]
+        if not (found := annotation(claim, DIRECTORY_ID)):
+            raise PlatformUnavailableError(f"{name_of(claim)} has lost its {DIRECTORY_ID} since the look")
+        return found
 
     def _heal(self, layout: Layout, lost: list[str]) -> None:
         """Give a node empty volumes in the place of those that are gone, with ids that nobody has had.
@@ -325,14 +364,13 @@ class Hosted:
 
     def _kept(self, number: int, name: str) -> dict[str, str]:
         """The ids that were drawn for a volume."""
-        claim = self._known.claims_of(number)[name]
         (cluster_id,) = self._known.cluster_ids
-        return manifests.kept_of(cluster_id, annotation(claim, DIRECTORY_ID), self._known.initial)
+        return manifests.kept_of(cluster_id, self._drawn(number, name), self._known.initial)
 
     def _identity(self, layout: Layout) -> Identity:
         """The ids with which volumes are formatted: a first controller's only where its directory is still the same."""
         claims = self._known.claims_of(layout.node.id)
-        ids = {name: annotation(claim, DIRECTORY_ID) for name, claim in claims.items() if name in layout.volumes}
+        ids = {name: self._drawn(layout.node.id, name) for name in claims if name in layout.volumes}
         own = ids.get(layout.metadata, "")
         is_first = bool(own) and any(entry.endswith(f":{own}") for entry in self._known.initial.split(","))
         (cluster_id,) = self._known.cluster_ids

@@ -53,7 +53,7 @@ def reconcile(
     faults += [f'spec.rollout.windows: there is no time zone "{zone}"; write one as Europe/Berlin' for zone in zones]
     if faults:
         return Plan(words=stalled("BadConfig", "; ".join(faults)))
-    refused = {**refusals(wanted, nodes, volumes), **last_copies(wanted, nodes, seen, survey)}
+    refused = {**refusals(wanted, nodes, volumes), **last_copies(wanted, nodes, seen, survey, volumes)}
     absent = [node for node in nodes if node.id not in seen or seen[node.id].state == "Stopped"]
     if startable := [node for node in absent if node.id not in refused]:
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))

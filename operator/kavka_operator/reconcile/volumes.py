@@ -5,7 +5,8 @@ with an empty directory and lead it as if nothing had ever been there. So a node
 is known to be empty, and never with an empty directory in the place of one that has vanished. The metadata log stays
 where it is for good: a controller that began a new one would forget whom it has voted for. What a dead disk held is
 given up by the id of its directory, with the annotation `kavka.dev/forget-volumes` on the KafkaCluster: the id of an
-empty one that takes its place is another, so that the next loss is noticed again.
+empty one that takes its place is another, so that the next loss is noticed again. A node of which nothing is left, not
+even an id, is given up as `node-ID`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,11 @@ def refusal(node: WantedNode, seen: Sequence[SeenVolume], given_up: Sequence[str
 
 
 def last_copies(
-    wanted: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], survey: Survey | None
+    wanted: KafkaCluster,
+    nodes: Sequence[WantedNode],
+    seen: Mapping[int, SeenNode],
+    survey: Survey | None,
+    volumes: Mapping[int, Sequence[SeenVolume]],
 ) -> dict[int, str]:
     """The nodes that have lost a volume and may not begin with an empty one, and why.
 
@@ -44,11 +49,21 @@ def last_copies(
     lost = {
         node.id: [found for found in seen[node.id].lost if found not in given_up] for node in nodes if node.id in seen
     }
-    return {
-        number: words
-        for number, ids in lost.items()
-        if ids and (words := _needed(number, ids, seen[number].message, survey)) is not None
-    }
+    bare = [node.id for node in nodes if node.id not in seen and node.volumes and not volumes.get(node.id)]
+    found = {number: _needed(number, ids, seen[number].message, survey) for number, ids in lost.items() if ids}
+    found |= {number: _missed(number, survey) for number in bare if f"node-{number}" not in given_up}
+    return {number: words for number, words in found.items() if words is not None}
+
+
+def _missed(number: int, survey: Survey | None) -> str | None:
+    """The reason why a node of which nothing is left may not begin as a new one; None if it may, as a new node may."""
+    counted_on = [partition.name for partition in survey.partitions if number in partition.isr] if survey else []
+    if not counted_on:
+        return None
+    return (
+        f"node {number}: none of its volumes is there, and it counts as in sync with {some(counted_on)}; bring them"
+        f" back, or give up what they held with the annotation {FORGET}=node-{number}"
+    )
 
 
 def _needed(number: int, ids: Sequence[str], message: str, survey: Survey | None) -> str | None:

@@ -95,3 +95,29 @@ def test_a_leaving_node_that_lost_its_volume_is_seen_so_and_its_stateful_set_goe
     assert (node.state, len(node.lost)) == ("Stopped", 1)
     scene.do(StopNode(2))
     assert scene.api.names("StatefulSet") == ["main-nodes-0", "main-nodes-1"]
+
+
+def test_a_pod_without_its_stateful_set_never_formats_another_volume_by_the_id_of_a_lost_one() -> None:
+    scene = Scene()
+    scene.start()
+    former = scene.look().wanted[1].controller
+    assert former is not None
+    for key in (("StatefulSet", "main-nodes-1"), ("PersistentVolumeClaim", "data-main-nodes-1")):
+        del scene.api.objects[key]
+    scene.api.say("main-nodes-1-0", phase="Pending")
+    node = scene.look().seen[1]
+    assert (node.state, node.lost) == ("Stopped", (former.directory_id,))
+    before = len(scene.api.writes)
+    scene.do(StartNode(1))
+    assert scene.api.writes[before] == "delete Pod main-nodes-1-0"
+    assert former.directory_id not in "".join(scene.arguments(1))
+    assert "--no-initial-controllers" in scene.arguments(1)
+
+
+def test_a_leaving_pod_without_its_stateful_set_that_lost_its_volume_is_seen_so() -> None:
+    scene = orphaned(2)
+    del scene.api.objects["PersistentVolumeClaim", "data-main-nodes-2"]
+    scene.api.say("main-nodes-2-0", phase="Pending")
+    node = scene.look().seen[2]
+    assert (node.state, node.message) == ("Stopped", "its StatefulSet is gone; the volume data is gone")
+    assert len(node.lost) == 1

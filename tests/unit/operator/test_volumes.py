@@ -180,3 +180,22 @@ def test_an_empty_volume_takes_the_place_of_a_lost_one_where_nothing_counts_on_i
     if not starts:
         assert "kavka.dev/forget-volumes=old" in plan.words[0].message
         assert plan.words[0].reason == "VolumeRefused"
+
+
+@pytest.mark.parametrize(
+    ("isr", "given_up", "starts"),
+    [((1, 2), "", True), ((0,), "", False), ((0,), "node-0", True), ((0,), "node-1", False), (None, "", True)],
+)
+def test_a_node_of_which_nothing_is_left_begins_again_only_where_nothing_counts_on_it(
+    isr: tuple[int, ...] | None, given_up: str, starts: bool
+) -> None:
+    wanted = cluster(metadata={"annotations": {"kavka.dev/forget-volumes": given_up}})
+    survey = None
+    if isr is not None:
+        survey = Survey((SeenPartition("orders", 7, None, (0, 1, 2), isr),), SeenQuorum(1, (1, 2), {}))
+    plan = clusters.reconcile(wanted, [node("data")], {}, None, survey, NOW)
+    assert list(plan.actions) == ([StartNode(0)] if starts else [])
+    if not starts:
+        words = "none of its volumes is there, and it counts as in sync with orders-7"
+        assert words in plan.words[0].message
+        assert "kavka.dev/forget-volumes=node-0" in plan.words[0].message

@@ -2,6 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
+from kavka_operator.platform.kubernetes import seeing
+from kavka_operator.platform.kubernetes.names import (
+    CLUSTER_ID,
+    DIRECTORY_ID,
+    annotation,
+    name_of,
+    node_name,
+    pod_name,
+)
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, properties
 
@@ -32,8 +41,29 @@ def _of_node(layout: Layout, known: Known, image: str | None, *, sees_machines: 
     for volume in pool.storage.volumes:
         if volume.size is None:
             yield f'spec.nodePools "{pool.name}": volume "{volume.name}" has no size; write one such as size: 10Gi'
+    yield from _wiped(layout, known)
     if len(known.cluster_ids) > 1:
         found = ", ".join(sorted(known.cluster_ids))
         yield f"the volumes belong to {len(known.cluster_ids)} clusters ({found}); delete those that do not belong here"
     if len(properties(layout).encode()) > SETTINGS_BYTES_MAX:
         yield f"spec.config: has more than {SETTINGS_BYTES_MAX} bytes in all, which no pod can carry; shorten it"
+
+
+def _wiped(layout: Layout, known: Known) -> Iterator[str]:
+    """The reasons against going on with claims that do not say any more what their volumes were formatted with.
+
+    Such a claim was edited, or made again with an empty volume: which of them, nobody here can see. With the former id
+    an empty volume would vote, and be taken for in sync, as the one that it replaces.
+    """
+    number, ids = layout.node.id, seeing.formatted(known, layout.node.id)
+    namespace, pod = layout.cluster.metadata.namespace, pod_name(node_name(layout.name, layout.node))
+    for volume, claim in seeing.wiped(known, number).items():
+        name, former = name_of(claim), {CLUSTER_ID: ids.cluster_id, DIRECTORY_ID: ids.directories.get(volume, "")}
+        lost = [key for key in seeing.IDS if not annotation(claim, key)]
+        again = " ".join(f"{key}={former[key] or '...'}" for key in lost)
+        source = "" if all(former[key] for key in lost) else " with the ids in its meta.properties"
+        yield (
+            f'PersistentVolumeClaim "{name}" has lost {" and ".join(lost)}: if its volume has what it had, run kubectl'
+            f" annotate -n {namespace} pvc {name} {again}{source}; if it is empty, delete the claim and the pod"
+            f' "{pod}"'
+        )

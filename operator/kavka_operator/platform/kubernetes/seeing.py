@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.quantity import parse
 from kavka_operator.api.stored import part
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
@@ -32,8 +33,9 @@ from kavka_operator.platform.kubernetes.names import (
     uid_of,
 )
 from kavka_operator.platform.kubernetes.settings import Layout, directory, fingerprint, fingerprint_by_spelling
-from kavka_operator.platform.kubernetes.template import BROKER, DIRECTORY_OPTION, claims_of
+from kavka_operator.platform.kubernetes.template import BROKER, Identity, claims_of, formatted_with
 
+IDS = (CLUSTER_ID, DIRECTORY_ID)
 ROLES = ("broker", "controller")
 WORDS_LENGTH_MAX = 500
 RESTARTS_MAX = 2
@@ -80,9 +82,14 @@ class Known:
         return {label(claim, VOLUME): claim for claim in self.claims.values() if number_of(claim) == number}
 
     def metadata_volume(self, number: int) -> str | None:
-        """The volume that holds the metadata log of a node; None before it has one."""
-        found = (name for name, claim in self.claims_of(number).items() if annotation(claim, HOLDS_METADATA) == YES)
-        return next(found, None)
+        """The volume that holds the metadata log of a node; None before it has one.
+
+        Where no claim says so, as when one is lost, the settings do that the node was started with.
+        """
+        claims = self.claims_of(number)
+        found = [name for name, claim in claims.items() if annotation(claim, HOLDS_METADATA) == YES]
+        place = parse_properties(settings_of(self, number)).get("metadata.log.dir", "")
+        return next(iter(found), place.removeprefix(directory("")) or None)
 
 
 def by_node(documents: Sequence[Document]) -> dict[int, Document]:
@@ -134,8 +141,14 @@ def is_level(known: Known, layout: Layout) -> bool:
 
 def lost_volumes(known: Known, number: int) -> list[str]:
     """The volumes that a node's template mounts and that are gone."""
-    spec = part(part(part(known.sets.get(number, {}), "spec"), "template"), "spec")
-    return [volume for volume, claim in claims_of(spec).items() if claim not in known.claims]
+    return [volume for volume, claim in claims_of(_made_from(known, number)).items() if claim not in known.claims]
+
+
+def _made_from(known: Known, number: int) -> dict[str, Any]:
+    """The spec that the next pod of a node is made from; of its last pod, where it has no StatefulSet."""
+    if number in known.sets:
+        return part(part(part(known.sets[number], "spec"), "template"), "spec")
+    return part(known.pods.get(number, {}), "spec")
 
 
 def going_volumes(known: Known, number: int) -> tuple[str, ...]:
@@ -143,12 +156,21 @@ def going_volumes(known: Known, number: int) -> tuple[str, ...]:
     return tuple(name_of(claim) for claim in known.claims_of(number).values() if _is_going(claim))
 
 
+def wiped(known: Known, number: int) -> dict[str, Document]:
+    """The claims of a node that have lost the ids that were drawn for them, by the names of its volumes."""
+    claims = known.claims_of(number)
+    return {name: claim for name, claim in claims.items() if not all(annotation(claim, key) for key in IDS)}
+
+
+def formatted(known: Known, number: int) -> Identity:
+    """The ids with which the volumes of a node were formatted, or will be when its pod starts."""
+    return formatted_with(part(template_of(known, number), "spec"))
+
+
 def _lost_directories(known: Known, number: int) -> tuple[str, ...]:
-    """The ids that the lost volumes of a node were formatted with."""
-    lost = {f"{DIRECTORY_OPTION}{directory(name)}" for name in lost_volumes(known, number)}
-    spec = part(part(part(known.sets.get(number, {}), "spec"), "template"), "spec")
-    words = [word for container in spec.get("initContainers") or () for word in container.get("args") or ()]
-    return tuple(word.rpartition("=")[2] for word in words if word.rpartition("=")[0] in lost)
+    """The ids that the lost volumes of a node were formatted with; the name of a volume whose id nobody knows."""
+    ids = formatted_with(_made_from(known, number)).directories
+    return tuple(ids.get(name, name) for name in lost_volumes(known, number))
 
 
 def _seen(number: int, known: Known, changed: tuple[str, ...] | None) -> SeenNode:
@@ -165,13 +187,17 @@ def _state(known: Known, number: int, *, is_wanted: bool) -> tuple[NodeState, st
     pod = known.pods.get(number)
     if pod is not None and _is_going(pod):
         return "Stopping", ""
+    lost = lost_volumes(known, number)
+    without = f"the volume {', '.join(lost)} is gone" if lost else ""
     if pod is not None and number not in known.sets:
+        if lost and _is_left(pod):
+            return "Stopped", f"its StatefulSet is gone; {without}"
         state, words = _state_of_orphan(pod, is_wanted=is_wanted)
         return state, "; ".join(["its StatefulSet is gone", *([words] if words else [])])
-    if pod is not None and _broker_status(pod).get("started"):
+    if pod is not None and serves(pod):
         return "Running", ""
-    if lost := lost_volumes(known, number):
-        return "Stopped", f"the volume {', '.join(lost)} is gone"
+    if lost:
+        return "Stopped", without
     if pod is None:
         why = known.podless.get(number)
         return "Starting", f"has no pod yet: {why}" if why else "has no pod yet"
@@ -183,14 +209,19 @@ def _state_of_orphan(pod: Mapping[str, Any], *, is_wanted: bool) -> tuple[NodeSt
 
     A wanted node gets another StatefulSet, which takes the pod. One that is not wanted is emptied as it runs.
     """
-    if part(pod, "metadata").get("ownerReferences"):
+    if not _is_left(pod):
         return "Stopping", ""
     if is_wanted:
         return "Stopped", ""
     phase = str(part(pod, "status").get("phase", ""))
     if phase in {"Failed", "Succeeded"}:
         return "Failed", f"its pod has ended ({phase}), and nothing makes it again"
-    return ("Running", "") if _broker_status(pod).get("started") else _on_its_way(pod)
+    return ("Running", "") if serves(pod) else _on_its_way(pod)
+
+
+def _is_left(pod: Mapping[str, Any]) -> bool:
+    """Whether nothing owns a pod any more, so that it stays."""
+    return not part(pod, "metadata").get("ownerReferences")
 
 
 def _is_going(document: Mapping[str, Any]) -> bool:
@@ -237,6 +268,11 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     status = part(pod, "status")
     yield from status.get("initContainerStatuses") or ()
     yield from status.get("containerStatuses") or ()
+
+
+def serves(pod: Mapping[str, Any]) -> bool:
+    """Whether the broker in a pod has started, and has not ended since."""
+    return bool(_broker_status(pod).get("started"))
 
 
 def _broker_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,7 +36,8 @@ START_SECONDS_MAX = 1800
 CONFIG_DIRECTORY = "/etc/kavka"
 CONFIG = f"{CONFIG_DIRECTORY}/server.properties"
 SCRATCH = "/tmp"  # noqa: S108 - a directory of the pod alone
-DIRECTORY_OPTION = "--directory-id="
+DIRECTORY_OPTION, CLUSTER_OPTION = "--directory-id=", "--cluster-id="
+INITIAL_OPTION = "--initial-controllers="
 FORMAT, BROKER = "format", "broker"
 SETTINGS_VOLUME, SCRATCH_VOLUME = "kavka-settings", "kavka-tmp"
 HOST_IP_ENTRY = {"name": HOST_IP[2:-1], "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}
@@ -55,8 +56,21 @@ class Identity:
 def format_arguments(identity: Identity) -> list[str]:
     """The arguments of the container that formats what is new."""
     ids = [f"{DIRECTORY_OPTION}{directory(name)}={found}" for name, found in sorted(identity.directories.items())]
-    first = [f"--initial-controllers={identity.initial}"] if identity.initial else ["--no-initial-controllers"]
-    return ["format", "--config", CONFIG, f"--cluster-id={identity.cluster_id}", "--ignore-formatted", *ids, *first]
+    first = [f"{INITIAL_OPTION}{identity.initial}"] if identity.initial else ["--no-initial-controllers"]
+    return ["format", "--config", CONFIG, f"{CLUSTER_OPTION}{identity.cluster_id}", "--ignore-formatted", *ids, *first]
+
+
+def formatted_with(pod_spec: Mapping[str, Any]) -> Identity:
+    """The ids with which a pod formats its volumes; those that are missing or empty there are missing or empty."""
+    containers = [found for found in pod_spec.get("initContainers") or () if found.get("name") == FORMAT]
+    words = [str(word) for container in containers for word in container.get("args") or ()]
+
+    def given(option: str) -> list[str]:
+        return [word.removeprefix(option) for word in words if word.startswith(option)]
+
+    pairs = [found.rpartition("=") for found in given(DIRECTORY_OPTION)]
+    directories = {place.removeprefix(directory("")): found for place, _, found in pairs if found}
+    return Identity("".join(given(CLUSTER_OPTION)), directories, "".join(given(INITIAL_OPTION)))
 
 
 def template(layout: Layout, image: str, identity: Identity) -> Document:
