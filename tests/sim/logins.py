@@ -120,9 +120,10 @@ class Owner(Client):
 class Careless(Introduction):
     """Goes on behind a login, whatever came of it: the node alone has to keep it out."""
 
-    async def log_in(self, ask: Ask) -> None:
+    async def log_in(self, ask: Ask) -> int:
         with suppress(LoginError):
-            await super().log_in(ask)
+            return await super().log_in(ask)
+        return 0
 
 
 class Visitor(Client):

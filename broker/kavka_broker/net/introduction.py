@@ -52,30 +52,34 @@ class Introduction:
         """Whether the listener asks who this node is, or shows who it is itself."""
         return self.context is not None or self.login is not None
 
-    async def log_in(self, ask: Ask) -> None:
-        """Log in where the listener asks for it. Raises LoginError, Unreachable."""
+    async def log_in(self, ask: Ask) -> int:
+        """Log in where the listener asks for it; returns for how many milliseconds that holds, 0 for as long as the
+        connection. Raises LoginError, Unreachable.
+        """
         if self.login is None:
-            return
+            return 0
         mechanism = self.login.mechanism
         answer = await ask(SaslHandshakeRequest(mechanism), SaslHandshakeResponse)
         if answer.error_code != ErrorCode.NONE:
             raise LoginError(f"it does not serve {mechanism}, but {', '.join(answer.mechanisms)}")
         if mechanism == PLAIN:
-            await _proved(ask, f"\0{self.login.user}\0{self.login.password}".encode())
-            return
+            token = f"\0{self.login.user}\0{self.login.password}"
+            return (await _proved(ask, token.encode())).session_lifetime_ms
         client = Client(
             MECHANISMS[mechanism], self.login.user, self.login.password, self.random_bytes(NONCE_BYTES).hex()
         )
-        challenge = await _proved(ask, client.first())
-        client.check(await _proved(ask, await asyncio.to_thread(client.proof, challenge)))
+        challenge = bytes((await _proved(ask, client.first())).auth_bytes)
+        answer = await _proved(ask, await asyncio.to_thread(client.proof, challenge))
+        client.check(bytes(answer.auth_bytes))
+        return answer.session_lifetime_ms
 
 
-async def _proved(ask: Ask, token: bytes) -> bytes:
+async def _proved(ask: Ask, token: bytes) -> SaslAuthenticateResponse:
     """The answer to a token. Raises LoginError where it was refused."""
     answer = await ask(SaslAuthenticateRequest(token), SaslAuthenticateResponse)
     if answer.error_code != ErrorCode.NONE:
         raise LoginError(answer.error_message or ErrorCode(answer.error_code).name)
-    return bytes(answer.auth_bytes)
+    return answer
 
 
 def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:

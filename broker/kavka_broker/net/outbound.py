@@ -7,6 +7,10 @@ in its new versions. Answers own their bytes: they may be kept for as long as it
 
 One question that is not answered in time ends the connection, as Apache Kafka does it: behind a lost packet or a
 stopped process all that follows would wait too, and a new connection tells quickly which of both it is.
+
+Where a login holds for a while only (KIP-368), another connection takes over before its end, with a login of its own:
+to renew it on the same connection all questions would have to wait for a round trip or two. What was asked over the
+former one is answered there.
 """
 
 import asyncio
@@ -42,6 +46,9 @@ SHARED_BYTES: Final = 64 * 1024
 FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
 IN_FLIGHT_MAX: Final = 1_000
 CORRELATION_ID_MAX: Final = 2**31 - 1
+#: The share of a login's lifetime after which another connection takes over, and the least time before that.
+LIFETIME_SHARE: Final = 0.85
+LIFETIME_SECONDS_MIN: Final = 0.01
 #: The version of ApiVersions that Kafka 2.4 and later understand; later ones add nothing that is used here.
 API_VERSIONS_VERSION: Final = 3
 CLOSED_EARLY: Final = "the connection was lost before this node was known there; the log of that node may say why"
@@ -86,6 +93,7 @@ class Remote:
         self._client_id = client_id
         self._outbound = outbound
         self._link: Link | None = None
+        self._retired: list[Link] = []  # former connections that still owe answers
         self._opening: asyncio.Task[Link] | None = None
         self._refusal = ""  # what the log was told last
         self._line: dict[object, None] = {}  # requests that wait for the connection, and those behind them in line
@@ -122,8 +130,8 @@ class Remote:
     def close(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
-        if self._link is not None:
-            self._link.lose(f"the connection to {self} is given up")
+        for link in (*self._retired, *(() if self._link is None else (self._link,))):
+            link.lose(f"the connection to {self} is given up")
 
     async def _connected(self) -> "Link":
         if self._link is not None and not self._link.is_lost:
@@ -146,6 +154,13 @@ class Remote:
         if not task.cancelled() and task.exception() is None:
             self._link = task.result()
 
+    def _retire(self, link: "Link") -> None:
+        """Use another connection from now on."""
+        if self._link is link:
+            self._link = None
+        self._retired = [former for former in (*self._retired, link) if not former.is_lost]
+        link.retire()
+
     async def _open(self) -> "Link":
         try:
             link = await self._connect()
@@ -158,7 +173,7 @@ class Remote:
             raise Unreachable(f"{self} is no address: {problem}") from None
         try:
             await link.greet()
-            await self._outbound.introduction.log_in(link.ask_unbounded)
+            lifetime_ms = await self._outbound.introduction.log_in(link.ask_unbounded)
         except (LoginError, Unreachable) as problem:
             is_unknown = link.is_lost and self._outbound.introduction.is_needed
             words = CLOSED_EARLY if is_unknown else problem
@@ -168,6 +183,8 @@ class Remote:
             link.lose("the greeting failed")
             raise
         self._refusal = ""
+        if lifetime_ms:
+            link.retire_after(max(lifetime_ms * LIFETIME_SHARE / 1000, LIFETIME_SECONDS_MIN), self._retire)
         self._outbound.on_opened(*self._address)
         return link
 
@@ -233,7 +250,19 @@ class Link(asyncio.BufferedProtocol):
         self._versions: Versions = {}
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None  # for the first limit of the waiting requests, or one before it
+        self._retirement: asyncio.TimerHandle | None = None
+        self._is_retired = False
         self.is_lost = False
+
+    def retire_after(self, seconds: float, retire: "Callable[[Link], None]") -> None:
+        """Have `retire` called with this connection after a while, unless it is lost before."""
+        self._retirement = asyncio.get_running_loop().call_later(seconds, retire, self)
+
+    def retire(self) -> None:
+        """Take no more requests, and close once those that were sent are answered."""
+        self._is_retired = True
+        if not self._asked:
+            self.lose(f"the login at {self._name} ends soon")
 
     async def greet(self) -> None:
         """Learn which versions the node speaks. Raises Unreachable."""
@@ -304,6 +333,8 @@ class Link(asyncio.BufferedProtocol):
             return
         self.is_lost = True
         self._watch_until(inf)
+        if self._retirement is not None:
+            self._retirement.cancel()
         if self._transport is not None:
             self._transport.abort()
         asked, self._asked = self._asked, {}
@@ -348,6 +379,8 @@ class Link(asyncio.BufferedProtocol):
             asked.answer.set_exception(Unreachable(f"{self._name}: {violation}"))
             raise
         asked.answer.set_result(answer)
+        if self._is_retired:
+            self.retire()
 
 
 class Frames:

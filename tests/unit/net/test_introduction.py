@@ -13,7 +13,7 @@ from kavka_broker.core.authentication.links import LoginSettings
 from kavka_broker.core.authentication.tls import PROTOCOLS, ClientTlsSettings
 from kavka_broker.core.config.definition import Secret
 from kavka_broker.net.introduction import Introduction, client_context
-from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound import Outbound, Remote
 from kavka_broker.net.tls import TlsError
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kavka_broker.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from tests.support.secured import Certificates, certificates
-from tests.support.waiting import for_ever, turns
+from tests.support.waiting import for_ever, turns, until
 
 TIME_MS = 5_000.0
 SECRET = "s3cr3t"
@@ -108,6 +108,43 @@ def test_nothing_is_asked_before_the_login() -> None:
         async with peer() as (port, asked):
             await ask(Outbound(known_by("PLAIN")), port)
             assert asked == [18, 17, 36, 3]
+
+    asyncio.run(scenario())
+
+
+def test_another_connection_takes_over_before_a_login_ends_and_the_former_one_answers_what_it_owes() -> None:
+    async def scenario() -> None:
+        greeted = [18, 17, 36]
+        async with peer({36: SaslAuthenticateResponse(session_lifetime_ms=20), 3: None}) as (port, asked):
+            remote = Outbound(known_by("PLAIN")).to("127.0.0.1", port, client_id="n")
+            assert isinstance(remote, Remote)
+            first = asyncio.ensure_future(remote.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            await until(lambda: asked == [*greeted, 3])
+            await until(lambda: bool(remote._retired))
+            second = asyncio.ensure_future(remote.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            await until(lambda: asked == 2 * [*greeted, 3])
+            assert not first.done()
+            remote.close()
+            for waiting in (first, second):
+                with pytest.raises(Unreachable, match="is given up"):
+                    await waiting
+            await turns()
+
+    asyncio.run(scenario())
+
+
+def test_a_former_connection_is_closed_once_it_owes_nothing() -> None:
+    async def scenario() -> None:
+        async with peer({36: SaslAuthenticateResponse(session_lifetime_ms=20)}) as (port, asked):
+            remote = Outbound(known_by("PLAIN")).to("127.0.0.1", port, client_id="n")
+            assert isinstance(remote, Remote)
+            for count in (1, 2):
+                await remote.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
+                assert asked == count * [18, 17, 36, 3]
+                await until(lambda: remote._link is None)
+                assert [link.is_lost for link in remote._retired] == [True]
+            remote.close()
+            await turns()
 
     asyncio.run(scenario())
 
