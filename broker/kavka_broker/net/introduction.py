@@ -69,9 +69,9 @@ class Introduction:
             MECHANISMS[mechanism], self.login.user, self.login.password, self.random_bytes(NONCE_BYTES).hex()
         )
         challenge = bytes((await _proved(ask, client.first())).auth_bytes)
-        answer = await _proved(ask, await asyncio.to_thread(client.proof, challenge))
-        client.check(bytes(answer.auth_bytes))
-        return answer.session_lifetime_ms
+        told = await _proved(ask, await asyncio.to_thread(client.proof, challenge))
+        client.check(bytes(told.auth_bytes))
+        return told.session_lifetime_ms
 
 
 async def _proved(ask: Ask, token: bytes) -> SaslAuthenticateResponse:
