@@ -13,7 +13,7 @@ from tools.generate_messages.schema import Field, Schema, Struct, snake
 
 INT_TYPES = frozenset({"int8", "int16", "uint16", "int32", "uint32", "int64"})
 PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "bytes": "bytes", "uuid": "bytes"}
-ONE_LINE_WIDTH = 100
+ONE_LINE_WIDTH = 116
 
 
 def module(schema: Schema) -> str:

@@ -16,13 +16,7 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    __slots__ = __match_args__ = (
-        "transactional_id",
-        "producer_id",
-        "producer_epoch",
-        "verify_only",
-        "topics",
-    )
+    __slots__ = __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5)),
         ("ProducerId", "producer_id", "int64", (4, 5)),

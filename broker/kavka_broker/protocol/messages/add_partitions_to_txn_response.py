@@ -62,10 +62,7 @@ class AddPartitionsToTxnResponse(Message):
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5)),
         ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True),
         ("ResultsByTransaction", "results_by_transaction", "[]AddPartitionsToTxnResult", (4, 5)),
-        (
-            "ResultsByTopicV3AndBelow", "results_by_topic_v3_and_below", "[]AddPartitionsToTxnTopicResult",
-            (0, 3),
-        ),
+        ("ResultsByTopicV3AndBelow", "results_by_topic_v3_and_below", "[]AddPartitionsToTxnTopicResult", (0, 3)),
     )
 
     def __init__(

@@ -15,12 +15,7 @@ class AddRaftVoterResponse(Message):
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1), None, None, "", True),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.error_message = error_message

@@ -45,10 +45,6 @@ class AlterConfigsRequest(Message):
         ("ValidateOnly", "validate_only", "bool", (0, 2)),
     )
 
-    def __init__(
-        self,
-        resources: list[AlterConfigsResource] = EMPTY,
-        validate_only: bool = False,
-    ) -> None:
+    def __init__(self, resources: list[AlterConfigsResource] = EMPTY, validate_only: bool = False) -> None:
         self.resources = [] if resources is EMPTY else resources
         self.validate_only = validate_only

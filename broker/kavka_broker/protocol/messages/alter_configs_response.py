@@ -36,10 +36,6 @@ class AlterConfigsResponse(Message):
         ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 2)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        responses: list[AlterConfigsResourceResponse] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, responses: list[AlterConfigsResourceResponse] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.responses = [] if responses is EMPTY else responses

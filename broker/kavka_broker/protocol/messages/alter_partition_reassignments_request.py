@@ -35,10 +35,7 @@ class AlterPartitionReassignmentsRequest(Message):
     __slots__ = __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000),
-        (
-            "AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
-            (1, 1), None, None, None, True,
-        ),
+        ("AllowReplicationFactorChange", "allow_replication_factor_change", "bool", (1, 1), None, None, None, True),
         ("Topics", "topics", "[]ReassignableTopic", (0, 1)),
     )
 

@@ -11,12 +11,7 @@ class ReassignablePartitionResponse(Struct):
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
     )
 
-    def __init__(
-        self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-    ) -> None:
+    def __init__(self, partition_index: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
         self.partition_index = partition_index
         self.error_code = error_code
         self.error_message = error_message
@@ -29,11 +24,7 @@ class ReassignableTopicResponse(Struct):
         ("Partitions", "partitions", "[]ReassignablePartitionResponse", (0, 1)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[ReassignablePartitionResponse] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[ReassignablePartitionResponse] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 

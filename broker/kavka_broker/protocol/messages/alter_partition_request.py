@@ -74,12 +74,7 @@ class AlterPartitionRequest(Message):
         ("Topics", "topics", "[]TopicData", (2, 3)),
     )
 
-    def __init__(
-        self,
-        broker_id: int = 0,
-        broker_epoch: int = -1,
-        topics: list[TopicData] = EMPTY,
-    ) -> None:
+    def __init__(self, broker_id: int = 0, broker_epoch: int = -1, topics: list[TopicData] = EMPTY) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.topics = [] if topics is EMPTY else topics

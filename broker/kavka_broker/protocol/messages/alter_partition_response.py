@@ -66,12 +66,7 @@ class AlterPartitionResponse(Message):
         ("Topics", "topics", "[]TopicData", (2, 3)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        topics: list[TopicData] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, error_code: int = 0, topics: list[TopicData] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.topics = [] if topics is EMPTY else topics

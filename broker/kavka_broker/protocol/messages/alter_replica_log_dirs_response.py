@@ -22,11 +22,7 @@ class AlterReplicaLogDirTopicResult(Struct):
         ("Partitions", "partitions", "[]AlterReplicaLogDirPartitionResult", (1, 2)),
     )
 
-    def __init__(
-        self,
-        topic_name: str = "",
-        partitions: list[AlterReplicaLogDirPartitionResult] = EMPTY,
-    ) -> None:
+    def __init__(self, topic_name: str = "", partitions: list[AlterReplicaLogDirPartitionResult] = EMPTY) -> None:
         self.topic_name = topic_name
         self.partitions = [] if partitions is EMPTY else partitions
 
@@ -42,10 +38,6 @@ class AlterReplicaLogDirsResponse(Message):
         ("Results", "results", "[]AlterReplicaLogDirTopicResult", (1, 2)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        results: list[AlterReplicaLogDirTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, results: list[AlterReplicaLogDirTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is EMPTY else results

@@ -28,10 +28,6 @@ class AlterUserScramCredentialsResponse(Message):
         ("Results", "results", "[]AlterUserScramCredentialsResult", (0, 0)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        results: list[AlterUserScramCredentialsResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, results: list[AlterUserScramCredentialsResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is EMPTY else results

@@ -11,10 +11,7 @@ class ApiVersionsRequest(Message):
     __slots__ = __match_args__ = ("client_software_name", "client_software_version")
     SCHEMA = (
         ("ClientSoftwareName", "client_software_name", "string", (3, 4), None, None, None, "", True),
-        (
-            "ClientSoftwareVersion", "client_software_version", "string",
-            (3, 4), None, None, None, "", True,
-        ),
+        ("ClientSoftwareVersion", "client_software_version", "string", (3, 4), None, None, None, "", True),
     )
 
     def __init__(self, client_software_name: str = "", client_software_version: str = "") -> None:

@@ -39,12 +39,7 @@ class FinalizedFeatureKey(Struct):
         ("MinVersionLevel", "min_version_level", "int16", (3, 4)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        max_version_level: int = 0,
-        min_version_level: int = 0,
-    ) -> None:
+    def __init__(self, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
         self.name = name
         self.max_version_level = max_version_level
         self.min_version_level = min_version_level
@@ -68,18 +63,9 @@ class ApiVersionsResponse(Message):
         ("ErrorCode", "error_code", "int16", (0, 4)),
         ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4)),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
-        (
-            "SupportedFeatures", "supported_features", "[]SupportedFeatureKey",
-            (3, 4), None, (3, 4), 0, b"", True,
-        ),
-        (
-            "FinalizedFeaturesEpoch", "finalized_features_epoch", "int64",
-            (3, 4), None, (3, 4), 1, -1, True,
-        ),
-        (
-            "FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey",
-            (3, 4), None, (3, 4), 2, b"", True,
-        ),
+        ("SupportedFeatures", "supported_features", "[]SupportedFeatureKey", (3, 4), None, (3, 4), 0, b"", True),
+        ("FinalizedFeaturesEpoch", "finalized_features_epoch", "int64", (3, 4), None, (3, 4), 1, -1, True),
+        ("FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey", (3, 4), None, (3, 4), 2, b"", True),
         ("ZkMigrationReady", "zk_migration_ready", "bool", (3, 4), None, (3, 4), 3, False, True),
     )
 

@@ -4,12 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "voter_directory_id",
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = __match_args__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True),
@@ -66,10 +61,7 @@ class BeginQuorumEpochRequest(Message):
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True),
         ("Topics", "topics", "[]TopicData", (0, 1)),
-        (
-            "LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint",
-            (1, 1), None, None, None, b"", True,
-        ),
+        ("LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint", (1, 1), None, None, None, b"", True),
     )
 
     def __init__(

@@ -8,13 +8,7 @@ class BrokerHeartbeatResponse(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "is_caught_up",
-        "is_fenced",
-        "should_shut_down",
-    )
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),

@@ -12,13 +12,7 @@ class Listener(Struct):
         ("SecurityProtocol", "security_protocol", "int16", (0, 4)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        host: str = "",
-        port: int = 0,
-        security_protocol: int = 0,
-    ) -> None:
+    def __init__(self, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
         self.name = name
         self.host = host
         self.port = port
@@ -33,12 +27,7 @@ class Feature(Struct):
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 4)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        min_supported_version: int = 0,
-        max_supported_version: int = 0,
-    ) -> None:
+    def __init__(self, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
         self.name = name
         self.min_supported_version = min_supported_version
         self.max_supported_version = max_supported_version

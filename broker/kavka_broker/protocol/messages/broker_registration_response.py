@@ -15,12 +15,7 @@ class BrokerRegistrationResponse(Message):
         ("BrokerEpoch", "broker_epoch", "int64", (0, 4), None, None, None, -1),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        broker_epoch: int = -1,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, error_code: int = 0, broker_epoch: int = -1) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.broker_epoch = broker_epoch

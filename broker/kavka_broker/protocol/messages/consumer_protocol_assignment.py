@@ -24,10 +24,6 @@ class ConsumerProtocolAssignment(Message):
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),
     )
 
-    def __init__(
-        self,
-        assigned_partitions: list[TopicPartition] = EMPTY,
-        user_data: bytes | None = None,
-    ) -> None:
+    def __init__(self, assigned_partitions: list[TopicPartition] = EMPTY, user_data: bytes | None = None) -> None:
         self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
         self.user_data = user_data

@@ -18,20 +18,11 @@ class TopicPartition(Struct):
 class ConsumerProtocolSubscription(Message):
     KIND = "data"
     VERSIONS = (0, 3)
-    __slots__ = __match_args__ = (
-        "topics",
-        "user_data",
-        "owned_partitions",
-        "generation_id",
-        "rack_id",
-    )
+    __slots__ = __match_args__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 3)),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),
-        (
-            "OwnedPartitions", "owned_partitions", "[]TopicPartition",
-            (1, 3), None, None, None, b"", True,
-        ),
+        ("OwnedPartitions", "owned_partitions", "[]TopicPartition", (1, 3), None, None, None, b"", True),
         ("GenerationId", "generation_id", "int32", (2, 3), None, None, None, -1, True),
         ("RackId", "rack_id", "string", (3, 3), (3, 3), None, None, None, True),
     )

@@ -11,12 +11,7 @@ class CreatePartitionsTopicResult(Struct):
         ("ErrorMessage", "error_message", "string", (0, 3), (0, 3), None, None, None),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        error_code: int = 0,
-        error_message: str | None = None,
-    ) -> None:
+    def __init__(self, name: str = "", error_code: int = 0, error_message: str | None = None) -> None:
         self.name = name
         self.error_code = error_code
         self.error_message = error_message
@@ -33,10 +28,6 @@ class CreatePartitionsResponse(Message):
         ("Results", "results", "[]CreatePartitionsTopicResult", (0, 3)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        results: list[CreatePartitionsTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, results: list[CreatePartitionsTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is EMPTY else results

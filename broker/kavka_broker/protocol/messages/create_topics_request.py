@@ -28,13 +28,7 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    __slots__ = __match_args__ = (
-        "name",
-        "num_partitions",
-        "replication_factor",
-        "assignments",
-        "configs",
-    )
+    __slots__ = __match_args__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("NumPartitions", "num_partitions", "int32", (2, 7)),

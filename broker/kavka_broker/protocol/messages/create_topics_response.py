@@ -44,10 +44,7 @@ class CreatableTopicResult(Struct):
         ("TopicId", "topic_id", "uuid", (7, 7), None, None, None, b"", True),
         ("ErrorCode", "error_code", "int16", (2, 7)),
         ("ErrorMessage", "error_message", "string", (2, 7), (2, 7), None, None, "", True),
-        (
-            "TopicConfigErrorCode", "topic_config_error_code", "int16",
-            (5, 7), None, (5, 7), 0, 0, True,
-        ),
+        ("TopicConfigErrorCode", "topic_config_error_code", "int16", (5, 7), None, (5, 7), 0, 0, True),
         ("NumPartitions", "num_partitions", "int32", (5, 7), None, None, None, -1, True),
         ("ReplicationFactor", "replication_factor", "int16", (5, 7), None, None, None, -1, True),
         ("Configs", "configs", "[]CreatableTopicConfigs", (5, 7), (5, 7), None, None, b"", True),
@@ -85,10 +82,6 @@ class CreateTopicsResponse(Message):
         ("Topics", "topics", "[]CreatableTopicResult", (2, 7)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        topics: list[CreatableTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, topics: list[CreatableTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is EMPTY else topics

@@ -80,10 +80,6 @@ class DeleteAclsResponse(Message):
         ("FilterResults", "filter_results", "[]DeleteAclsFilterResult", (1, 3)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        filter_results: list[DeleteAclsFilterResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, filter_results: list[DeleteAclsFilterResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.filter_results = [] if filter_results is EMPTY else filter_results

@@ -26,10 +26,6 @@ class DeleteGroupsResponse(Message):
         ("Results", "results", "[]DeletableGroupResult", (0, 2)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        results: list[DeletableGroupResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, results: list[DeletableGroupResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is EMPTY else results

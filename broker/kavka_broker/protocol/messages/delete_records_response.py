@@ -11,12 +11,7 @@ class DeleteRecordsPartitionResult(Struct):
         ("ErrorCode", "error_code", "int16", (0, 2)),
     )
 
-    def __init__(
-        self,
-        partition_index: int = 0,
-        low_watermark: int = 0,
-        error_code: int = 0,
-    ) -> None:
+    def __init__(self, partition_index: int = 0, low_watermark: int = 0, error_code: int = 0) -> None:
         self.partition_index = partition_index
         self.low_watermark = low_watermark
         self.error_code = error_code
@@ -29,11 +24,7 @@ class DeleteRecordsTopicResult(Struct):
         ("Partitions", "partitions", "[]DeleteRecordsPartitionResult", (0, 2)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[DeleteRecordsPartitionResult] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[DeleteRecordsPartitionResult] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 
@@ -49,10 +40,6 @@ class DeleteRecordsResponse(Message):
         ("Topics", "topics", "[]DeleteRecordsTopicResult", (0, 2)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        topics: list[DeleteRecordsTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, topics: list[DeleteRecordsTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is EMPTY else topics

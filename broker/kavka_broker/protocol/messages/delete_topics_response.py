@@ -36,10 +36,6 @@ class DeleteTopicsResponse(Message):
         ("Responses", "responses", "[]DeletableTopicResult", (1, 6)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        responses: list[DeletableTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, responses: list[DeletableTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.responses = [] if responses is EMPTY else responses

@@ -12,13 +12,7 @@ class AclDescription(Struct):
         ("PermissionType", "permission_type", "int8", (1, 3)),
     )
 
-    def __init__(
-        self,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
-    ) -> None:
+    def __init__(self, principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0) -> None:
         self.principal = principal
         self.host = host
         self.operation = operation

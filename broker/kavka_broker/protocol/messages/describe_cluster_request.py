@@ -14,10 +14,7 @@ class DescribeClusterRequest(Message):
         "include_fenced_brokers",
     )
     SCHEMA = (
-        (
-            "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
-            (0, 2),
-        ),
+        ("IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool", (0, 2)),
         ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1),
         ("IncludeFencedBrokers", "include_fenced_brokers", "bool", (2, 2)),
     )

@@ -61,13 +61,7 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsResult(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-        "configs",
-    )
+    __slots__ = __match_args__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 4)),
         ("ErrorMessage", "error_message", "string", (1, 4), (1, 4)),
@@ -102,10 +96,6 @@ class DescribeConfigsResponse(Message):
         ("Results", "results", "[]DescribeConfigsResult", (1, 4)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        results: list[DescribeConfigsResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, results: list[DescribeConfigsResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.results = [] if results is EMPTY else results

@@ -14,10 +14,6 @@ class DescribeGroupsRequest(Message):
         ("IncludeAuthorizedOperations", "include_authorized_operations", "bool", (3, 6)),
     )
 
-    def __init__(
-        self,
-        groups: list[str] = EMPTY,
-        include_authorized_operations: bool = False,
-    ) -> None:
+    def __init__(self, groups: list[str] = EMPTY, include_authorized_operations: bool = False) -> None:
         self.groups = [] if groups is EMPTY else groups
         self.include_authorized_operations = include_authorized_operations

@@ -57,10 +57,7 @@ class DescribedGroup(Struct):
         ("ProtocolType", "protocol_type", "string", (0, 6)),
         ("ProtocolData", "protocol_data", "string", (0, 6)),
         ("Members", "members", "[]DescribedGroupMember", (0, 6)),
-        (
-            "AuthorizedOperations", "authorized_operations", "int32",
-            (3, 6), None, None, None, -2147483648,
-        ),
+        ("AuthorizedOperations", "authorized_operations", "int32", (3, 6), None, None, None, -2147483648),
     )
 
     def __init__(

@@ -4,12 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeLogDirsPartition(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "partition_size",
-        "offset_lag",
-        "is_future_key",
-    )
+    __slots__ = __match_args__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 5)),
         ("PartitionSize", "partition_size", "int64", (1, 5)),
@@ -43,14 +38,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "log_dir",
-        "topics",
-        "total_bytes",
-        "usable_bytes",
-        "is_cordoned",
-    )
+    __slots__ = __match_args__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 5)),
         ("LogDir", "log_dir", "string", (1, 5)),

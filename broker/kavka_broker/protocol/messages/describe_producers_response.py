@@ -39,12 +39,7 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "active_producers",
-    )
+    __slots__ = __match_args__ = ("partition_index", "error_code", "error_message", "active_producers")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

@@ -16,10 +16,7 @@ class ReplicaState(Struct):
         ("ReplicaDirectoryId", "replica_directory_id", "uuid", (2, 2)),
         ("LogEndOffset", "log_end_offset", "int64", (0, 2)),
         ("LastFetchTimestamp", "last_fetch_timestamp", "int64", (1, 2), None, None, None, -1, True),
-        (
-            "LastCaughtUpTimestamp", "last_caught_up_timestamp", "int64",
-            (1, 2), None, None, None, -1, True,
-        ),
+        ("LastCaughtUpTimestamp", "last_caught_up_timestamp", "int64", (1, 2), None, None, None, -1, True),
     )
 
     def __init__(

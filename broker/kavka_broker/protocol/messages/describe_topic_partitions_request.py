@@ -33,10 +33,7 @@ class DescribeTopicPartitionsRequest(Message):
     __slots__ = __match_args__ = ("topics", "response_partition_limit", "cursor")
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0)),
-        (
-            "ResponsePartitionLimit", "response_partition_limit", "int32",
-            (0, 0), None, None, None, 2000,
-        ),
+        ("ResponsePartitionLimit", "response_partition_limit", "int32", (0, 0), None, None, None, 2000),
         ("Cursor", "cursor", "Cursor", (0, 0), (0, 0), None, None, None),
     )
 

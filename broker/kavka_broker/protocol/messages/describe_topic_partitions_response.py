@@ -22,10 +22,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1, True),
         ("ReplicaNodes", "replica_nodes", "[]int32", (0, 0)),
         ("IsrNodes", "isr_nodes", "[]int32", (0, 0)),
-        (
-            "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (0, 0), (0, 0), None, None, None,
-        ),
+        ("EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32", (0, 0), (0, 0), None, None, None),
         ("LastKnownElr", "last_known_elr", "[]int32", (0, 0), (0, 0), None, None, None),
         ("OfflineReplicas", "offline_replicas", "[]int32", (0, 0), None, None, None, b"", True),
     )
@@ -68,10 +65,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
         ("TopicId", "topic_id", "uuid", (0, 0), None, None, None, b"", True),
         ("IsInternal", "is_internal", "bool", (0, 0), None, None, None, False, True),
         ("Partitions", "partitions", "[]DescribeTopicPartitionsResponsePartition", (0, 0)),
-        (
-            "TopicAuthorizedOperations", "topic_authorized_operations", "int32",
-            (0, 0), None, None, None, -2147483648,
-        ),
+        ("TopicAuthorizedOperations", "topic_authorized_operations", "int32", (0, 0), None, None, None, -2147483648),
     )
 
     def __init__(

@@ -69,10 +69,6 @@ class DescribeTransactionsResponse(Message):
         ("TransactionStates", "transaction_states", "[]TransactionState", (0, 0)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        transaction_states: list[TransactionState] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, transaction_states: list[TransactionState] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.transaction_states = [] if transaction_states is EMPTY else transaction_states

@@ -11,12 +11,7 @@ class PartitionResult(Struct):
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
     )
 
-    def __init__(
-        self,
-        partition_id: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-    ) -> None:
+    def __init__(self, partition_id: int = 0, error_code: int = 0, error_message: str | None = "") -> None:
         self.partition_id = partition_id
         self.error_code = error_code
         self.error_message = error_message

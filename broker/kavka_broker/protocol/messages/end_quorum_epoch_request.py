@@ -27,14 +27,8 @@ class PartitionData(Struct):
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("LeaderId", "leader_id", "int32", (0, 1)),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
-        (
-            "PreferredSuccessors", "preferred_successors", "[]int32",
-            (0, 0), None, None, None, b"", True,
-        ),
-        (
-            "PreferredCandidates", "preferred_candidates", "[]ReplicaInfo",
-            (1, 1), None, None, None, b"", True,
-        ),
+        ("PreferredSuccessors", "preferred_successors", "[]int32", (0, 0), None, None, None, b"", True),
+        ("PreferredCandidates", "preferred_candidates", "[]ReplicaInfo", (1, 1), None, None, None, b"", True),
     )
 
     def __init__(
@@ -87,10 +81,7 @@ class EndQuorumEpochRequest(Message):
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("Topics", "topics", "[]TopicData", (0, 1)),
-        (
-            "LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint",
-            (1, 1), None, None, None, b"", True,
-        ),
+        ("LeaderEndpoints", "leader_endpoints", "[]LeaderEndpoint", (1, 1), None, None, None, b"", True),
     )
 
     def __init__(

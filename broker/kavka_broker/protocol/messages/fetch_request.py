@@ -36,14 +36,8 @@ class FetchPartition(Struct):
         ("LastFetchedEpoch", "last_fetched_epoch", "int32", (12, 18), None, None, None, -1),
         ("LogStartOffset", "log_start_offset", "int64", (5, 18), None, None, None, -1, True),
         ("PartitionMaxBytes", "partition_max_bytes", "int32", (4, 18)),
-        (
-            "ReplicaDirectoryId", "replica_directory_id", "uuid",
-            (17, 18), None, (17, 18), 0, b"", True,
-        ),
-        (
-            "HighWatermark", "high_watermark", "int64",
-            (18, 18), None, (18, 18), 1, 9223372036854775807, True,
-        ),
+        ("ReplicaDirectoryId", "replica_directory_id", "uuid", (17, 18), None, (17, 18), 0, b"", True),
+        ("HighWatermark", "high_watermark", "int64", (18, 18), None, (18, 18), 1, 9223372036854775807, True),
     )
 
     def __init__(
@@ -75,12 +69,7 @@ class FetchTopic(Struct):
         ("Partitions", "partitions", "[]FetchPartition", (4, 18)),
     )
 
-    def __init__(
-        self,
-        topic: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[FetchPartition] = EMPTY,
-    ) -> None:
+    def __init__(self, topic: str = "", topic_id: bytes = ZERO, partitions: list[FetchPartition] = EMPTY) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
@@ -94,12 +83,7 @@ class ForgottenTopic(Struct):
         ("Partitions", "partitions", "[]int32", (7, 18)),
     )
 
-    def __init__(
-        self,
-        topic: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[int] = EMPTY,
-    ) -> None:
+    def __init__(self, topic: str = "", topic_id: bytes = ZERO, partitions: list[int] = EMPTY) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions

@@ -126,12 +126,7 @@ class FetchableTopicResponse(Struct):
         ("Partitions", "partitions", "[]PartitionData", (4, 18)),
     )
 
-    def __init__(
-        self,
-        topic: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[PartitionData] = EMPTY,
-    ) -> None:
+    def __init__(self, topic: str = "", topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
@@ -146,13 +141,7 @@ class NodeEndpoint(Struct):
         ("Rack", "rack", "string", (16, 18), (16, 18), None, None, None),
     )
 
-    def __init__(
-        self,
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        rack: str | None = None,
-    ) -> None:
+    def __init__(self, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
         self.node_id = node_id
         self.host = host
         self.port = port
@@ -164,13 +153,7 @@ class FetchResponse(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "session_id",
-        "responses",
-        "node_endpoints",
-    )
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True),

@@ -15,12 +15,7 @@ class FindCoordinatorRequest(Message):
         ("CoordinatorKeys", "coordinator_keys", "[]string", (4, 6)),
     )
 
-    def __init__(
-        self,
-        key: str = "",
-        key_type: int = 0,
-        coordinator_keys: list[str] = EMPTY,
-    ) -> None:
+    def __init__(self, key: str = "", key_type: int = 0, coordinator_keys: list[str] = EMPTY) -> None:
         self.key = key
         self.key_type = key_type
         self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys

@@ -47,10 +47,6 @@ class IncrementalAlterConfigsRequest(Message):
         ("ValidateOnly", "validate_only", "bool", (0, 1)),
     )
 
-    def __init__(
-        self,
-        resources: list[AlterConfigsResource] = EMPTY,
-        validate_only: bool = False,
-    ) -> None:
+    def __init__(self, resources: list[AlterConfigsResource] = EMPTY, validate_only: bool = False) -> None:
         self.resources = [] if resources is EMPTY else resources
         self.validate_only = validate_only

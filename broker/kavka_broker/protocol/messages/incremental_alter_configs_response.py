@@ -36,10 +36,6 @@ class IncrementalAlterConfigsResponse(Message):
         ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 1)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        responses: list[AlterConfigsResourceResponse] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, responses: list[AlterConfigsResourceResponse] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.responses = [] if responses is EMPTY else responses

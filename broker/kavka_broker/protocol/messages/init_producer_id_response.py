@@ -22,10 +22,7 @@ class InitProducerIdResponse(Message):
         ("ProducerId", "producer_id", "int64", (0, 6), None, None, None, -1),
         ("ProducerEpoch", "producer_epoch", "int16", (0, 6)),
         ("OngoingTxnProducerId", "ongoing_txn_producer_id", "int64", (6, 6), None, None, None, -1),
-        (
-            "OngoingTxnProducerEpoch", "ongoing_txn_producer_epoch", "int16",
-            (6, 6), None, None, None, -1,
-        ),
+        ("OngoingTxnProducerEpoch", "ongoing_txn_producer_epoch", "int16", (6, 6), None, None, None, -1),
     )
 
     def __init__(

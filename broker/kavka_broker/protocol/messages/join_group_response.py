@@ -11,12 +11,7 @@ class JoinGroupResponseMember(Struct):
         ("Metadata", "metadata", "bytes", (0, 9)),
     )
 
-    def __init__(
-        self,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        metadata: bytes = b"",
-    ) -> None:
+    def __init__(self, member_id: str = "", group_instance_id: str | None = None, metadata: bytes = b"") -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.metadata = metadata

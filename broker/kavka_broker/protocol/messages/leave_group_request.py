@@ -34,12 +34,7 @@ class LeaveGroupRequest(Message):
         ("Members", "members", "[]MemberIdentity", (3, 5)),
     )
 
-    def __init__(
-        self,
-        group_id: str = "",
-        member_id: str = "",
-        members: list[MemberIdentity] = EMPTY,
-    ) -> None:
+    def __init__(self, group_id: str = "", member_id: str = "", members: list[MemberIdentity] = EMPTY) -> None:
         self.group_id = group_id
         self.member_id = member_id
         self.members = [] if members is EMPTY else members

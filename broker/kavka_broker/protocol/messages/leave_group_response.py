@@ -11,12 +11,7 @@ class MemberResponse(Struct):
         ("ErrorCode", "error_code", "int16", (3, 5)),
     )
 
-    def __init__(
-        self,
-        member_id: str = "",
-        group_instance_id: str | None = "",
-        error_code: int = 0,
-    ) -> None:
+    def __init__(self, member_id: str = "", group_instance_id: str | None = "", error_code: int = 0) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.error_code = error_code

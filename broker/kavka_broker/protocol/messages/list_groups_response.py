@@ -37,12 +37,7 @@ class ListGroupsResponse(Message):
         ("Groups", "groups", "[]ListedGroup", (0, 5)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        groups: list[ListedGroup] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, error_code: int = 0, groups: list[ListedGroup] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code
         self.groups = [] if groups is EMPTY else groups

@@ -11,12 +11,7 @@ class ListOffsetsPartition(Struct):
         ("Timestamp", "timestamp", "int64", (1, 11)),
     )
 
-    def __init__(
-        self,
-        partition_index: int = 0,
-        current_leader_epoch: int = -1,
-        timestamp: int = 0,
-    ) -> None:
+    def __init__(self, partition_index: int = 0, current_leader_epoch: int = -1, timestamp: int = 0) -> None:
         self.partition_index = partition_index
         self.current_leader_epoch = current_leader_epoch
         self.timestamp = timestamp

@@ -4,13 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartitionResponse(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "timestamp",
-        "offset",
-        "leader_epoch",
-    )
+    __slots__ = __match_args__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11)),
         ("ErrorCode", "error_code", "int16", (1, 11)),
@@ -41,11 +35,7 @@ class ListOffsetsTopicResponse(Struct):
         ("Partitions", "partitions", "[]ListOffsetsPartitionResponse", (1, 11)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[ListOffsetsPartitionResponse] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[ListOffsetsPartitionResponse] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 
@@ -61,10 +51,6 @@ class ListOffsetsResponse(Message):
         ("Topics", "topics", "[]ListOffsetsTopicResponse", (1, 11)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        topics: list[ListOffsetsTopicResponse] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, topics: list[ListOffsetsTopicResponse] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is EMPTY else topics

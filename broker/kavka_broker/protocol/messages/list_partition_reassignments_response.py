@@ -4,12 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OngoingPartitionReassignment(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "replicas",
-        "adding_replicas",
-        "removing_replicas",
-    )
+    __slots__ = __match_args__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("Replicas", "replicas", "[]int32", (0, 0)),
@@ -37,11 +32,7 @@ class OngoingTopicReassignment(Struct):
         ("Partitions", "partitions", "[]OngoingPartitionReassignment", (0, 0)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[OngoingPartitionReassignment] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[OngoingPartitionReassignment] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 

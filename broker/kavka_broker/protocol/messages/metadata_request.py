@@ -28,14 +28,8 @@ class MetadataRequest(Message):
     )
     SCHEMA = (
         ("Topics", "topics", "[]MetadataRequestTopic", (0, 13), (1, 13)),
-        (
-            "AllowAutoTopicCreation", "allow_auto_topic_creation", "bool",
-            (4, 13), None, None, None, True,
-        ),
-        (
-            "IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool",
-            (8, 10),
-        ),
+        ("AllowAutoTopicCreation", "allow_auto_topic_creation", "bool", (4, 13), None, None, None, True),
+        ("IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool", (8, 10)),
         ("IncludeTopicAuthorizedOperations", "include_topic_authorized_operations", "bool", (8, 13)),
     )
 

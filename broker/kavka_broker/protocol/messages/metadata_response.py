@@ -12,13 +12,7 @@ class MetadataResponseBroker(Struct):
         ("Rack", "rack", "string", (1, 13), (1, 13), None, None, None, True),
     )
 
-    def __init__(
-        self,
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        rack: str | None = None,
-    ) -> None:
+    def __init__(self, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
         self.node_id = node_id
         self.host = host
         self.port = port
@@ -79,10 +73,7 @@ class MetadataResponseTopic(Struct):
         ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True),
         ("IsInternal", "is_internal", "bool", (1, 13), None, None, None, False, True),
         ("Partitions", "partitions", "[]MetadataResponsePartition", (0, 13)),
-        (
-            "TopicAuthorizedOperations", "topic_authorized_operations", "int32",
-            (8, 13), None, None, None, -2147483648,
-        ),
+        ("TopicAuthorizedOperations", "topic_authorized_operations", "int32", (8, 13), None, None, None, -2147483648),
     )
 
     def __init__(

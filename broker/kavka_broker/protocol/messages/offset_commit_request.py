@@ -13,10 +13,7 @@ class OffsetCommitRequestPartition(Struct):
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10)),
         ("CommittedOffset", "committed_offset", "int64", (2, 10)),
-        (
-            "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (6, 10), None, None, None, -1, True,
-        ),
+        ("CommittedLeaderEpoch", "committed_leader_epoch", "int32", (6, 10), None, None, None, -1, True),
         ("CommittedMetadata", "committed_metadata", "string", (2, 10), (2, 10)),
     )
 
@@ -67,10 +64,7 @@ class OffsetCommitRequest(Message):
     )
     SCHEMA = (
         ("GroupId", "group_id", "string", (2, 10)),
-        (
-            "GenerationIdOrMemberEpoch", "generation_id_or_member_epoch", "int32",
-            (2, 10), None, None, None, -1, True,
-        ),
+        ("GenerationIdOrMemberEpoch", "generation_id_or_member_epoch", "int32", (2, 10), None, None, None, -1, True),
         ("MemberId", "member_id", "string", (2, 10), None, None, None, "", True),
         ("GroupInstanceId", "group_instance_id", "string", (7, 10), (7, 10), None, None, None),
         ("RetentionTimeMs", "retention_time_ms", "int64", (2, 4), None, None, None, -1, True),

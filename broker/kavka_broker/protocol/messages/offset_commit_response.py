@@ -45,10 +45,6 @@ class OffsetCommitResponse(Message):
         ("Topics", "topics", "[]OffsetCommitResponseTopic", (2, 10)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetCommitResponseTopic] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, topics: list[OffsetCommitResponseTopic] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is EMPTY else topics

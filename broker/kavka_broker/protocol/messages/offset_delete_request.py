@@ -20,11 +20,7 @@ class OffsetDeleteRequestTopic(Struct):
         ("Partitions", "partitions", "[]OffsetDeleteRequestPartition", (0, 0)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[OffsetDeleteRequestPartition] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[OffsetDeleteRequestPartition] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 

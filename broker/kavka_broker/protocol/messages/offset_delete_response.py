@@ -22,11 +22,7 @@ class OffsetDeleteResponseTopic(Struct):
         ("Partitions", "partitions", "[]OffsetDeleteResponsePartition", (0, 0)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[OffsetDeleteResponsePartition] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[OffsetDeleteResponsePartition] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 

@@ -23,12 +23,7 @@ class OffsetFetchRequestTopics(Struct):
         ("PartitionIndexes", "partition_indexes", "[]int32", (8, 10)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partition_indexes: list[int] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", topic_id: bytes = ZERO, partition_indexes: list[int] = EMPTY) -> None:
         self.name = name
         self.topic_id = topic_id
         self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes

@@ -14,10 +14,7 @@ class OffsetFetchResponsePartition(Struct):
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 7)),
         ("CommittedOffset", "committed_offset", "int64", (1, 7)),
-        (
-            "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (5, 7), None, None, None, -1, True,
-        ),
+        ("CommittedLeaderEpoch", "committed_leader_epoch", "int32", (5, 7), None, None, None, -1, True),
         ("Metadata", "metadata", "string", (1, 7), (1, 7)),
         ("ErrorCode", "error_code", "int16", (1, 7)),
     )
@@ -44,11 +41,7 @@ class OffsetFetchResponseTopic(Struct):
         ("Partitions", "partitions", "[]OffsetFetchResponsePartition", (1, 7)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[OffsetFetchResponsePartition] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[OffsetFetchResponsePartition] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 
@@ -64,10 +57,7 @@ class OffsetFetchResponsePartitions(Struct):
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (8, 10)),
         ("CommittedOffset", "committed_offset", "int64", (8, 10)),
-        (
-            "CommittedLeaderEpoch", "committed_leader_epoch", "int32",
-            (8, 10), None, None, None, -1, True,
-        ),
+        ("CommittedLeaderEpoch", "committed_leader_epoch", "int32", (8, 10), None, None, None, -1, True),
         ("Metadata", "metadata", "string", (8, 10), (8, 10)),
         ("ErrorCode", "error_code", "int16", (8, 10)),
     )

@@ -11,12 +11,7 @@ class OffsetForLeaderPartition(Struct):
         ("LeaderEpoch", "leader_epoch", "int32", (2, 4)),
     )
 
-    def __init__(
-        self,
-        partition: int = 0,
-        current_leader_epoch: int = -1,
-        leader_epoch: int = 0,
-    ) -> None:
+    def __init__(self, partition: int = 0, current_leader_epoch: int = -1, leader_epoch: int = 0) -> None:
         self.partition = partition
         self.current_leader_epoch = current_leader_epoch
         self.leader_epoch = leader_epoch

@@ -48,10 +48,6 @@ class OffsetForLeaderEpochResponse(Message):
         ("Topics", "topics", "[]OffsetForLeaderTopicResult", (2, 4)),
     )
 
-    def __init__(
-        self,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetForLeaderTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, throttle_time_ms: int = 0, topics: list[OffsetForLeaderTopicResult] = EMPTY) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.topics = [] if topics is EMPTY else topics

@@ -7,10 +7,7 @@ class BatchIndexAndErrorMessage(Struct):
     __slots__ = __match_args__ = ("batch_index", "batch_index_error_message")
     SCHEMA = (
         ("BatchIndex", "batch_index", "int32", (8, 13)),
-        (
-            "BatchIndexErrorMessage", "batch_index_error_message", "string",
-            (8, 13), (8, 13), None, None, None,
-        ),
+        ("BatchIndexErrorMessage", "batch_index_error_message", "string", (8, 13), (8, 13), None, None, None),
     )
 
     def __init__(self, batch_index: int = 0, batch_index_error_message: str | None = None) -> None:
@@ -50,10 +47,7 @@ class PartitionProduceResponse(Struct):
         ("BaseOffset", "base_offset", "int64", (3, 13)),
         ("LogAppendTimeMs", "log_append_time_ms", "int64", (3, 13), None, None, None, -1, True),
         ("LogStartOffset", "log_start_offset", "int64", (5, 13), None, None, None, -1, True),
-        (
-            "RecordErrors", "record_errors", "[]BatchIndexAndErrorMessage",
-            (8, 13), None, None, None, b"", True,
-        ),
+        ("RecordErrors", "record_errors", "[]BatchIndexAndErrorMessage", (8, 13), None, None, None, b"", True),
         ("ErrorMessage", "error_message", "string", (8, 13), (8, 13), None, None, None, True),
         ("CurrentLeader", "current_leader", "LeaderIdAndEpoch", (10, 13), None, (10, 13), 0),
     )
@@ -107,13 +101,7 @@ class NodeEndpoint(Struct):
         ("Rack", "rack", "string", (10, 13), (10, 13), None, None, None),
     )
 
-    def __init__(
-        self,
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        rack: str | None = None,
-    ) -> None:
+    def __init__(self, node_id: int = 0, host: str = "", port: int = 0, rack: str | None = None) -> None:
         self.node_id = node_id
         self.host = host
         self.port = port

@@ -15,12 +15,7 @@ class RemoveRaftVoterRequest(Message):
         ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
     )
 
-    def __init__(
-        self,
-        cluster_id: str | None = "",
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO,
-    ) -> None:
+    def __init__(self, cluster_id: str | None = "", voter_id: int = 0, voter_directory_id: bytes = ZERO) -> None:
         self.cluster_id = cluster_id
         self.voter_id = voter_id
         self.voter_directory_id = voter_directory_id

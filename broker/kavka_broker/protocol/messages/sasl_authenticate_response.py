@@ -8,12 +8,7 @@ class SaslAuthenticateResponse(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = (
-        "error_code",
-        "error_message",
-        "auth_bytes",
-        "session_lifetime_ms",
-    )
+    __slots__ = __match_args__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),

@@ -8,13 +8,7 @@ class SyncGroupResponse(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "protocol_type",
-        "protocol_name",
-        "assignment",
-    )
+    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),

@@ -11,12 +11,7 @@ class UpdatableFeatureResult(Struct):
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
     )
 
-    def __init__(
-        self,
-        feature: str = "",
-        error_code: int = 0,
-        error_message: str | None = "",
-    ) -> None:
+    def __init__(self, feature: str = "", error_code: int = 0, error_message: str | None = "") -> None:
         self.feature = feature
         self.error_code = error_code
         self.error_message = error_message

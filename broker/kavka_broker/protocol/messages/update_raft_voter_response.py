@@ -12,13 +12,7 @@ class CurrentLeader(Struct):
         ("Port", "port", "int32", (0, 0)),
     )
 
-    def __init__(
-        self,
-        leader_id: int = -1,
-        leader_epoch: int = -1,
-        host: str = "",
-        port: int = 0,
-    ) -> None:
+    def __init__(self, leader_id: int = -1, leader_epoch: int = -1, host: str = "", port: int = 0) -> None:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.host = host

@@ -70,12 +70,7 @@ class VoteRequest(Message):
         ("Topics", "topics", "[]TopicData", (0, 2)),
     )
 
-    def __init__(
-        self,
-        cluster_id: str | None = None,
-        voter_id: int = -1,
-        topics: list[TopicData] = EMPTY,
-    ) -> None:
+    def __init__(self, cluster_id: str | None = None, voter_id: int = -1, topics: list[TopicData] = EMPTY) -> None:
         self.cluster_id = cluster_id
         self.voter_id = voter_id
         self.topics = [] if topics is EMPTY else topics

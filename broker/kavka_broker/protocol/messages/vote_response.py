@@ -4,13 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-        "vote_granted",
-    )
+    __slots__ = __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),

@@ -33,12 +33,7 @@ DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
 
 
 class Voter(Struct):
-    __slots__ = __match_args__ = (
-        "voter_id",
-        "voter_directory_id",
-        "endpoints",
-        "k_raft_version_feature",
-    )
+    __slots__ = __match_args__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),

@@ -22,11 +22,7 @@ class WritableTxnMarkerTopicResult(Struct):
         ("Partitions", "partitions", "[]WritableTxnMarkerPartitionResult", (1, 2)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        partitions: list[WritableTxnMarkerPartitionResult] = EMPTY,
-    ) -> None:
+    def __init__(self, name: str = "", partitions: list[WritableTxnMarkerPartitionResult] = EMPTY) -> None:
         self.name = name
         self.partitions = [] if partitions is EMPTY else partitions
 
@@ -38,11 +34,7 @@ class WritableTxnMarkerResult(Struct):
         ("Topics", "topics", "[]WritableTxnMarkerTopicResult", (1, 2)),
     )
 
-    def __init__(
-        self,
-        producer_id: int = 0,
-        topics: list[WritableTxnMarkerTopicResult] = EMPTY,
-    ) -> None:
+    def __init__(self, producer_id: int = 0, topics: list[WritableTxnMarkerTopicResult] = EMPTY) -> None:
         self.producer_id = producer_id
         self.topics = [] if topics is EMPTY else topics
 

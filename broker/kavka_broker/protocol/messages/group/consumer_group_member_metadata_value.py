@@ -22,11 +22,7 @@ class ClassicMemberMetadata(Struct):
         ("SupportedProtocols", "supported_protocols", "[]ClassicProtocol", (0, 0)),
     )
 
-    def __init__(
-        self,
-        session_timeout_ms: int = 0,
-        supported_protocols: list[ClassicProtocol] = EMPTY,
-    ) -> None:
+    def __init__(self, session_timeout_ms: int = 0, supported_protocols: list[ClassicProtocol] = EMPTY) -> None:
         self.session_timeout_ms = session_timeout_ms
         self.supported_protocols = [] if supported_protocols is EMPTY else supported_protocols
 
@@ -59,10 +55,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         ("SubscribedTopicRegex", "subscribed_topic_regex", "string", (0, 0), (0, 0)),
         ("RebalanceTimeoutMs", "rebalance_timeout_ms", "int32", (0, 0), None, None, None, -1),
         ("ServerAssignor", "server_assignor", "string", (0, 0), (0, 0)),
-        (
-            "ClassicMemberMetadata", "classic_member_metadata", "ClassicMemberMetadata",
-            (0, 0), (0, 0), (0, 0), 0,
-        ),
+        ("ClassicMemberMetadata", "classic_member_metadata", "ClassicMemberMetadata", (0, 0), (0, 0), (0, 0), 0),
     )
 
     def __init__(

@@ -64,10 +64,7 @@ class GroupMetadataValue(Message):
         ("generation", "generation", "int32", (0, 4)),
         ("protocol", "protocol", "string", (0, 4), (0, 4)),
         ("leader", "leader", "string", (0, 4), (0, 4)),
-        (
-            "currentStateTimestamp", "current_state_timestamp", "int64",
-            (2, 4), None, None, None, -1, True,
-        ),
+        ("currentStateTimestamp", "current_state_timestamp", "int64", (2, 4), None, None, None, -1, True),
         ("members", "members", "[]MemberMetadata", (0, 4)),
     )
 

@@ -20,12 +20,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "assigned_partitions",
-    )
+    __slots__ = __match_args__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
         ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),

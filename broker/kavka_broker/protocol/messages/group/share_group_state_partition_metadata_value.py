@@ -11,12 +11,7 @@ class TopicPartitionsInfo(Struct):
         ("Partitions", "partitions", "[]int32", (0, 0)),
     )
 
-    def __init__(
-        self,
-        topic_id: bytes = ZERO,
-        topic_name: str = "",
-        partitions: list[int] = EMPTY,
-    ) -> None:
+    def __init__(self, topic_id: bytes = ZERO, topic_name: str = "", partitions: list[int] = EMPTY) -> None:
         self.topic_id = topic_id
         self.topic_name = topic_name
         self.partitions = [] if partitions is EMPTY else partitions

@@ -20,20 +20,12 @@ class StreamsGroupMetadataValue(Message):
     API_KEY = 17
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "epoch",
-        "metadata_hash",
-        "validated_topology_epoch",
-        "last_assignment_configs",
-    )
+    __slots__ = __match_args__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("MetadataHash", "metadata_hash", "int64", (0, 0)),
         ("ValidatedTopologyEpoch", "validated_topology_epoch", "int32", (0, 0), None, (0, 0), 0, -1),
-        (
-            "LastAssignmentConfigs", "last_assignment_configs", "[]LastAssignmentConfig",
-            (0, 0), (0, 0), (0, 0), 1,
-        ),
+        ("LastAssignmentConfigs", "last_assignment_configs", "[]LastAssignmentConfig", (0, 0), (0, 0), (0, 0), 1),
     )
 
     def __init__(

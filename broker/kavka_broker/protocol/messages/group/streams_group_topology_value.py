@@ -38,11 +38,7 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    __slots__ = __match_args__ = (
-        "source_topics",
-        "source_topic_regex",
-        "repartition_source_topics",
-    )
+    __slots__ = __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
     SCHEMA = (
         ("SourceTopics", "source_topics", "[]int16", (0, 0)),
         ("SourceTopicRegex", "source_topic_regex", "[]int16", (0, 0)),

@@ -31,10 +31,7 @@ class PartitionChangeRecord(Message):
         ("AddingReplicas", "adding_replicas", "[]int32", (0, 2), (0, 2), (0, 2), 4, None),
         ("LeaderRecoveryState", "leader_recovery_state", "int8", (0, 2), None, (0, 2), 5, -1),
         ("Directories", "directories", "[]uuid", (1, 2), (1, 2), (1, 2), 8, None),
-        (
-            "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (2, 2), (2, 2), (2, 2), 6, None,
-        ),
+        ("EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32", (2, 2), (2, 2), (2, 2), 6, None),
         ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 7, None),
     )
 

@@ -35,10 +35,7 @@ class PartitionRecord(Message):
         ("LeaderEpoch", "leader_epoch", "int32", (0, 2), None, None, None, -1),
         ("PartitionEpoch", "partition_epoch", "int32", (0, 2), None, None, None, -1),
         ("Directories", "directories", "[]uuid", (1, 2)),
-        (
-            "EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32",
-            (2, 2), (2, 2), (2, 2), 1, None,
-        ),
+        ("EligibleLeaderReplicas", "eligible_leader_replicas", "[]int32", (2, 2), (2, 2), (2, 2), 1, None),
         ("LastKnownElr", "last_known_elr", "[]int32", (2, 2), (2, 2), (2, 2), 2, None),
     )
 

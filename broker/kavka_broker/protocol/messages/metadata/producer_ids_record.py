@@ -15,12 +15,7 @@ class ProducerIdsRecord(Message):
         ("NextProducerId", "next_producer_id", "int64", (0, 0)),
     )
 
-    def __init__(
-        self,
-        broker_id: int = 0,
-        broker_epoch: int = -1,
-        next_producer_id: int = 0,
-    ) -> None:
+    def __init__(self, broker_id: int = 0, broker_epoch: int = -1, next_producer_id: int = 0) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self.next_producer_id = next_producer_id

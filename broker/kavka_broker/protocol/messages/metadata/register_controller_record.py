@@ -12,13 +12,7 @@ class ControllerEndpoint(Struct):
         ("SecurityProtocol", "security_protocol", "int16", (0, 0)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        host: str = "",
-        port: int = 0,
-        security_protocol: int = 0,
-    ) -> None:
+    def __init__(self, name: str = "", host: str = "", port: int = 0, security_protocol: int = 0) -> None:
         self.name = name
         self.host = host
         self.port = port
@@ -33,12 +27,7 @@ class ControllerFeature(Struct):
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
     )
 
-    def __init__(
-        self,
-        name: str = "",
-        min_supported_version: int = 0,
-        max_supported_version: int = 0,
-    ) -> None:
+    def __init__(self, name: str = "", min_supported_version: int = 0, max_supported_version: int = 0) -> None:
         self.name = name
         self.min_supported_version = min_supported_version
         self.max_supported_version = max_supported_version
@@ -49,13 +38,7 @@ class RegisterControllerRecord(Message):
     API_KEY = 27
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "controller_id",
-        "incarnation_id",
-        "zk_migration_ready",
-        "end_points",
-        "features",
-    )
+    __slots__ = __match_args__ = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
     SCHEMA = (
         ("ControllerId", "controller_id", "int32", (0, 0)),
         ("IncarnationId", "incarnation_id", "uuid", (0, 0)),
