@@ -1,4 +1,8 @@
-"""The operator's own HTTP port: /healthz, /readyz, /metrics, and a page for people. Opened where KAVKA_LISTEN is set.
+"""The operator's own HTTP ports: one for probes and Prometheus (KAVKA_LISTEN), one for people (KAVKA_CONSOLE).
+
+Each is opened where its variable is set. The first answers /healthz, /readyz and /metrics, and names nothing that a
+person has not named to Prometheus. The page for people names what there is and asks nobody for a login, so it has an
+address of its own: that of the pod itself, unless another one is written.
 
 - `/healthz` is 200 unless this process should be started again: its main loop would not answer at all, or a turn of a
   cluster hangs, which no answer of Kafka's or the API server's takes so long for.
@@ -6,7 +10,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -15,30 +19,41 @@ from aiohttp import web
 from kavka_kubernetes.console.page import Console
 from kavka_kubernetes.figures import Figures
 
-LISTEN = "KAVKA_LISTEN"
+LISTEN, CONSOLE = "KAVKA_LISTEN", "KAVKA_CONSOLE"
+EXAMPLES = {LISTEN: "0.0.0.0:8080", CONSOLE: "127.0.0.1:8081"}
+YES = "true"
+"""The value of KAVKA_CONSOLE that stands for its example."""
 TURN_SECONDS_MAX = 1800.0
 PORT_MAX = 65_535
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class AddressError(ValueError):
-    """KAVKA_LISTEN is no address; the message says what to write."""
+    """A variable is no address; the message says what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address at which the port is opened."""
+    """The address at which a port is opened."""
 
     host: str
     port: int
 
     @staticmethod
-    def of(text: str) -> "Address":
-        """The address in HOST:PORT; an empty host is every address. Raises AddressError."""
+    def of(text: str, variable: str = LISTEN) -> "Address":
+        """The address in HOST:PORT, the value of a variable; an empty host is every address. Raises AddressError."""
         host, colon, port = text.rpartition(":")
         if not colon or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
-            raise AddressError(f'{LISTEN}: "{text}" is no address; write HOST:PORT, such as 0.0.0.0:8080')
+            raise AddressError(f'{variable}: "{text}" is no address; write HOST:PORT, such as {EXAMPLES[variable]}')
         return Address(host.strip("[]"), int(port))
+
+    @staticmethod
+    def of_environment(environment: Mapping[str, str], variable: str) -> "Address | None":
+        """The address that a variable has; None where it has none. Raises AddressError."""
+        text = environment.get(variable) or None
+        if variable == CONSOLE and text == YES:
+            text = EXAMPLES[CONSOLE]
+        return None if text is None else Address.of(text, variable)
 
 
 def healthy(figures: Figures) -> tuple[int, str]:
@@ -55,8 +70,8 @@ def ready(figures: Figures) -> tuple[int, str]:
     return (200, "ok\n") if figures.listed_at else (503, "the resources are not listed yet\n")
 
 
-def application(figures: Figures, *, has_console: bool = False) -> web.Application:
-    """The pages; the console is for people, and names what there is."""
+def application(figures: Figures) -> web.Application:
+    """The pages for probes and Prometheus."""
 
     async def healthz(_: web.Request) -> web.Response:
         code, words = healthy(figures)
@@ -72,18 +87,23 @@ def application(figures: Figures, *, has_console: bool = False) -> web.Applicati
 
     pages = web.Application(client_max_size=1024)
     pages.add_routes([web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)])
-    if has_console:
-        pages.add_routes(Console(figures).routes())
+    return pages
+
+
+def console(figures: Figures) -> web.Application:
+    """The page for people."""
+    pages = web.Application(client_max_size=1024)
+    pages.add_routes(Console(figures).routes())
     return pages
 
 
 @asynccontextmanager
-async def opened(address: Address | None, figures: Figures, *, has_console: bool = False) -> AsyncIterator[None]:
+async def opened(address: Address | None, pages: web.Application) -> AsyncIterator[None]:
     """Serve the pages meanwhile; without an address none. Raises OSError where it cannot be opened."""
     if address is None:
         yield
         return
-    runner = web.AppRunner(application(figures, has_console=has_console), access_log=None)
+    runner = web.AppRunner(pages, access_log=None)
     await runner.setup()
     try:
         await web.TCPSite(runner, address.host or None, address.port).start()

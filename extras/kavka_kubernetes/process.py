@@ -18,6 +18,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from kavka_kubernetes import logs, watching
+from kavka_kubernetes.counted import CountedAdmin
 from kavka_kubernetes.figures import Figures
 from kavka_kubernetes.lanes import Lanes
 from kavka_kubernetes.platform.api import Api, ApiError, Bridge
@@ -28,12 +29,11 @@ from kavka_kubernetes.platform.news import News
 from kavka_kubernetes.platform.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_kubernetes.platform.resources import KubernetesResources
 from kavka_kubernetes.platform.secrets import read_secret
-from kavka_kubernetes.port import LISTEN, Address, AddressError, opened
+from kavka_kubernetes.port import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.seams import Platform
 from kavka_operator.platform.drawing import draw_id
@@ -47,7 +47,6 @@ RETRY_SECONDS = 5.0
 LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
 IMAGE = "KAVKA_BROKER_IMAGE"
-CONSOLE = "KAVKA_CONSOLE"
 
 
 class LeaseLostError(Exception):
@@ -56,10 +55,10 @@ class LeaseLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of the process in its environment: namespaces to watch (none: all), where the lease lies, its port.
+    """Options of the process in its environment: namespaces to watch (none: all), where the lease lies, its ports.
 
     `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned;
-    `has_console` whether the port has the page for people.
+    `listen` is for probes and Prometheus, `console` for people.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -68,7 +67,7 @@ class Options:
     image: str | None = None
     listen: Address | None = None
     sees_machines: bool = False
-    has_console: bool = False
+    console: Address | None = None
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
@@ -78,11 +77,10 @@ class Options:
         """
         names = environment.get("KAVKA_WATCH_NAMESPACES", "").replace(",", " ").split()
         identity = environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}"
-        listen = Address.of(environment[LISTEN]) if environment.get(LISTEN) else None
+        listen, console = (Address.of_environment(environment, variable) for variable in (LISTEN, CONSOLE))
         lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
         sees_machines = not names or environment.get("KAVKA_SEE_MACHINES") == "true"
-        has_console = environment.get(CONSOLE) == "true"
-        return Options(tuple(names), lease, identity, image, listen, sees_machines, has_console)
+        return Options(tuple(names), lease, identity, image, listen, sees_machines, console)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +233,8 @@ async def operate(
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     figures = Figures()
     await config.load_config()  # type: ignore[no-untyped-call]
-    async with ApiClient() as client, opened(options.listen, figures, has_console=options.has_console):
+    pages, people = opened(options.listen, application(figures)), opened(options.console, console(figures))
+    async with ApiClient() as client, pages, people:
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
         operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:

@@ -43,6 +43,7 @@ EVERYTHING: Json = {
     "extraEnv": [{"name": "TZ", "value": "UTC"}],
     "podDisruptionBudget": {"enabled": True, "maxUnavailable": "50%"},
     "networkPolicy": {"enabled": True},
+    "console": {"enabled": True, "host": "0.0.0.0", "port": 9001},
     "metrics": {
         "port": 9000,
         **{key: {"enabled": True, "labels": RELEASE} for key in ("podMonitor", "brokerPodMonitor", "rules")},
@@ -193,11 +194,28 @@ def test_warnings_are_there_where_kubernetes_has_them(version: str, policies: in
 def test_the_probes_and_prometheus_ask_the_port_that_the_operator_opens() -> None:
     documents = rendered({"metrics": {"port": 9000}})
     assert environment(documents)["KAVKA_LISTEN"] == ":9000"
-    assert environment(documents)["KAVKA_CONSOLE"] == "true"
-    assert "KAVKA_CONSOLE" not in environment(rendered({"console": {"enabled": False}}))
     assert container(documents)["ports"] == [{"name": "metrics", "containerPort": 9000}]
     for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
         assert container(documents)[probe]["httpGet"] == {"path": path, "port": "metrics"}
+
+
+def test_the_page_for_people_is_reached_by_port_forward_alone_unless_another_host_is_written() -> None:
+    closed = rendered({"networkPolicy": {"enabled": True}})
+    assert environment(closed)["KAVKA_CONSOLE"] == "127.0.0.1:8081"
+    opened = rendered({"networkPolicy": {"enabled": True}, "console": {"host": "0.0.0.0", "port": 9001}})
+    assert environment(opened)["KAVKA_CONSOLE"] == "0.0.0.0:9001"
+    for documents, ports in ((closed, ["metrics"]), (opened, ["metrics", "console"])):
+        assert [port["name"] for port in container(documents)["ports"]] == ports
+        (policy,) = [document for document in documents if document["kind"] == "NetworkPolicy"]
+        assert policy["spec"]["ingress"] == [{"ports": [{"port": name} for name in ports]}]
+    assert "KAVKA_CONSOLE" not in environment(rendered({"console": {"enabled": False}}))
+
+
+def test_two_pages_cannot_have_one_port() -> None:
+    values: Json = {"console": {"port": 8080}}
+    ran = helm("template", "kavka", str(CHART), "--kube-version", "1.34.0", values=values)
+    assert ran.returncode != 0
+    assert "console.port and metrics.port are both 8080" in ran.stderr
 
 
 def monitoring(values: Json, *kinds: str) -> list[Json]:

@@ -149,17 +149,18 @@ def test_resources_become_topics_and_quotas_and_their_statuses_rest(operated: Op
 
 
 def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: Operated) -> None:
-    port = free_port()
+    port, people = free_port(), free_port()
     assert operated.kubernetes.create(own_topic(operated, "orders", partitions=3)).is_well
     assert operated.kubernetes.create(own_topic(operated, "many", replicationFactor=3)).is_well
-    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}", KAVKA_CONSOLE="true")
+    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}", KAVKA_CONSOLE=f"127.0.0.1:{people}")
     operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
     operated.until(lambda: operated.condition("Topic", "many")[0] == "False")
     operated.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
-    assert "<title>Kavka</title>" in answered(port, "/")
-    shown = json.loads(answered(port, "/console.json"))
+    assert "<title>Kavka</title>" in answered(people, "/")
+    shown = json.loads(answered(people, "/console.json"))
     assert [(found["name"], found["topics"]) for found in shown["clusters"]] == [("main", 2)]
     assert {(found["name"], found["partitions"]) for found in shown["topics"]} >= {("orders", 3)}
+    assert answered(port, "/") == answered(people, "/metrics") == ""
     page = answered(port, "/metrics")
     assert 'kavka_operator_not_ready_timestamp_seconds{kind="Topic",name="many",' in page, page
     assert 'kavka_operator_writes_total{to="kafka",what="CreateTopic"} 1.0' in page

@@ -79,3 +79,13 @@ subjects:
   name: {{ include "kavka.serviceAccountName" .root }}
   namespace: {{ .root.Release.Namespace }}
 {{- end -}}
+
+{{/* Whether the page for people can be reached from outside of its pod. */}}
+{{- define "kavka.openConsole" -}}
+{{- if .Values.console.enabled }}
+{{- if eq (int .Values.console.port) (int .Values.metrics.port) }}
+{{- fail (printf "console.port and metrics.port are both %v; write another for one of them" .Values.console.port) }}
+{{- end }}
+{{- if not (or (hasPrefix "127." .Values.console.host) (has .Values.console.host (list "::1" "localhost"))) }}true{{ end }}
+{{- end }}
+{{- end }}

@@ -11,7 +11,7 @@ from kavka_kubernetes.console import overview as module
 from kavka_kubernetes.console import page as pages
 from kavka_kubernetes.console.overview import overview
 from kavka_kubernetes.figures import Figures
-from kavka_kubernetes.port import application
+from kavka_kubernetes.port import application, console
 
 SECRET = "hunter2"
 
@@ -119,11 +119,11 @@ def test_the_page_is_one_file_and_builds_nothing_of_text() -> None:
     assert page.count("<script") == page.count("<script>") == page.count("<style>") == 1
 
 
-def test_the_port_serves_it_with_a_policy_and_only_where_it_is_wanted() -> None:
+def test_it_is_served_with_a_policy_and_not_at_the_port_of_prometheus() -> None:
     figures = Figures(is_active=True, documents=lambda: [document("KafkaCluster", "main", {})])
 
     async def ask() -> None:
-        async with TestClient(TestServer(application(figures, has_console=True))) as client:
+        async with TestClient(TestServer(console(figures))) as client:
             answer = await client.get("/")
             assert (answer.status, answer.content_type) == (200, "text/html")
             assert await answer.text() == pages.source()
@@ -135,6 +135,7 @@ def test_the_port_serves_it_with_a_policy_and_only_where_it_is_wanted() -> None:
             shown = await told.json()
             assert (shown["isActive"], shown["isListed"], len(shown["clusters"])) == (True, False, 1)
             assert (await client.post("/console.json")).status == 405
+            assert (await client.get("/metrics")).status == 404
         async with TestClient(TestServer(application(figures))) as client:
             assert [(await client.get(path)).status for path in ("/", "/console.json")] == [404, 404]
 

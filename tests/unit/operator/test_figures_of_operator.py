@@ -10,14 +10,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_kubernetes import standing as standing_module
+from kavka_kubernetes.counted import CountedAdmin
 from kavka_kubernetes.figures import Figures
 from kavka_kubernetes.lanes import Lanes
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
 from kavka_kubernetes.port import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
+from kavka_kubernetes.process import Options
 from kavka_kubernetes.standing import NotReady, Roll, standing
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.counted import CountedAdmin
 from kavka_operator.loop.looking import LookResult
 
 MAIN = ("default", "main")
@@ -146,3 +147,17 @@ def test_an_address_to_serve_on_is_read(text: str, address: Address) -> None:
 def test_an_address_that_is_none_says_what_to_write(text: str) -> None:
     with pytest.raises(AddressError, match=r"KAVKA_LISTEN.*0\.0\.0\.0:8080"):
         Address.of(text)
+
+
+def test_the_page_for_people_is_at_an_address_of_its_own() -> None:
+    listen = Address("", 8080)
+    for text, expected in [
+        ("", None),
+        ("true", Address("127.0.0.1", 8081)),
+        ("0.0.0.0:9", Address("0.0.0.0", 9)),
+        ("::1:8081", Address("::1", 8081)),
+    ]:
+        options = Options.of({"KAVKA_LISTEN": ":8080", "KAVKA_CONSOLE": text})
+        assert (options.listen, options.console) == (listen, expected)
+    with pytest.raises(AddressError, match=r"KAVKA_CONSOLE.*127\.0\.0\.1:8081"):
+        Options.of({"KAVKA_CONSOLE": "yes"})
