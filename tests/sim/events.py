@@ -18,8 +18,15 @@ Listener = Callable[[str, Mapping[str, Any]], None]
 #: What no broker may ever have to say here.
 NEVER = {"fetch.damaged": "a leader served a batch with a wrong CRC"}
 
+LOGIN_ENDED: Final = "its login does not hold any more"
 #: For which else a broker closes a connection here: nobody sends what cannot be. (Whom for a bound, `crowds` judges.)
-CLOSED_FOR: Final = ("produce with acks=0", "idle for", "more than max.connections", "its address is above")
+CLOSED_FOR: Final = (
+    "produce with acks=0",
+    "idle for",
+    "more than max.connections",
+    "its address is above",
+    LOGIN_ENDED,  # also for a delayed request of a node
+)
 
 REFUSED_LOGIN: Final = "its authentication has failed"
 

@@ -6,14 +6,15 @@
 | PasswordsAreKept | after healing a node takes another password than the one that may be the last, or none |
 | RulesAreKept | after healing a node lets a user do what no rule that may be the last lets it do, or refuses it |
 
+`renewals` has the rules of logins that hold for a while only, which those of some seeds do, the nodes' own among them.
 Brokers and controllers speak SASL to each other, with an authorizer, so every vote and every fetch of a follower is one
 of a user. What was not answered may have happened, also later: it may be the last word.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kavka_broker.core.authentication.links import LoginSettings
 from kavka_broker.core.authentication.scram import ITERATIONS_MIN, SHA_256, salted
@@ -32,14 +33,16 @@ from kavka_broker.protocol.messages.delete_acls_response import DeleteAclsRespon
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
+from tests.sim.events import LOGIN_ENDED
 from tests.sim.node import CONTROLLER, INTERNAL, INTERNAL_PORT
+from tests.sim.renewals import USER, Renewer
 from tests.sim.workloads import Workload
 
-USER: Final = "alice"
 TOPIC: Final = "guarded"
 MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NODES: Final = f'{MODULE} required username="node" password="of nodes" user_node="of nodes";'
 NEVER_GIVEN: Final = "never given"
+LIFETIMES_MS: Final = (0, 1500, 4000)  # how long a login holds; 0: as long as its connection
 SUPERSEDED_MAX: Final = 3  # passwords of old that are tried at the end
 DESCRIBE, ALLOW, LITERAL, TOPICS, ANY = 8, 3, 3, 2, 1
 T = TypeVar("T", bound=Hashable)
@@ -177,6 +180,7 @@ class Logins(Workload):
             "sasl.mechanism.controller.protocol": "PLAIN",
             f"listener.name.{INTERNAL.lower()}.plain.sasl.jaas.config": NODES,
             f"listener.name.{CONTROLLER.lower()}.plain.sasl.jaas.config": NODES,
+            "connections.max.reauth.ms": str(random.choice(LIFETIMES_MS)),
             "authorizer.class.name": STANDARD,
             "super.users": "User:node;User:ANONYMOUS",  # whom the clients of the other workloads are
         }
@@ -188,11 +192,19 @@ class Logins(Workload):
         self._owner = self.as_client(Owner, "owner")
         self._visitor = self.as_client(Visitor, "visitor")
         self._visitor.owner = self._owner
-        self.simulation.events.strangers.add(self.simulation.network.address_of(self._visitor.process.host))
-        return [self._owner, self._visitor]
+        self._renewer = self.as_client(Renewer, "renewer")
+        self._renewer.password_of = lambda: self._owner.password.answered
+        self._ended = 0
+        self.simulation.events.listeners["connection.closed"].append(self._closed)
+        for guesser in (self._visitor, self._renewer):
+            self.simulation.events.strangers.add(self.simulation.network.address_of(guesser.process.host))
+        return [self._owner, self._visitor, self._renewer]
+
+    def _closed(self, _: str, fields: Mapping[str, Any]) -> None:
+        self._ended += str(fields["reason"]).startswith(LOGIN_ENDED)
 
     def stop(self) -> None:
-        self._owner.is_stopping = self._visitor.is_stopping = True
+        self._owner.is_stopping = self._visitor.is_stopping = self._renewer.is_stopping = True
 
     def missing(self) -> list[str]:
         return [] if self._owner.is_done else ["the owner's last alterations are not answered"]
@@ -201,7 +213,8 @@ class Logins(Workload):
         found = [anomaly for host, _ in self.simulation.addresses for anomaly in await self._of_node(host)]
         self.reached(logins=self._visitor.let_in, logins_refused=self._visitor.refused)
         self.reached(passwords=len(self._owner.password.superseded))
-        return [*self._visitor.wrongly, *found]
+        self.reached(logins_renewed=self._renewer.renewed, logins_ended=self._ended)
+        return [*self._visitor.wrongly, *self._renewer.wrongly, *found]
 
     async def _of_node(self, host: str) -> list[str]:
         """What one node takes that it should not, or refuses."""

@@ -57,6 +57,8 @@ MUST_BE_REACHED: Final = {
     "played.loose_records": "records of a topic that may lose some",
     "played.logins": "a user that is let in by its password",
     "played.logins_refused": "a password that was never given",
+    "played.logins_renewed": "a login that is proved again on its connection",
+    "played.logins_ended": "a connection that ends with its login",
     "played.members_outlived": "a group that goes on without a member that is gone",
     "played.offsets_deleted": "offsets of a group that are deleted",
     "played.partitions_taken_over": "a member that goes on where another has committed",

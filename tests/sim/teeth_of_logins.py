@@ -1,6 +1,7 @@
 """Defects of logins and access rules that we plant to see that the simulation finds them; `teething` says how."""
 
 from kavka_broker.core.authentication.scram import Exchange
+from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 from tests.sim.teething import Patch, tooth
@@ -26,3 +27,9 @@ def passwords_that_never_change(patch: Patch) -> None:
             replay(self, record)  # type: ignore[arg-type]
 
     patch.setattr(Credentials, "replay", forgetful)
+
+
+@tooth("a login holds for good once it was proved", "kill isolate", 5, workloads="logins", hectic=True,
+       connections_max_reauth_ms="1500")  # fmt: skip
+def logins_that_never_end(patch: Patch) -> None:
+    patch.setattr(Session, "holds", lambda *_: True)
