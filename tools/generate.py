@@ -15,6 +15,7 @@ GENERATORS = (
     "tools.metrics_page",
     "tools.dashboards",
     "tools.command_page",
+    "tools.audit_tables_page",
     "tools.pictures",
     "tools.top_picture",
 )

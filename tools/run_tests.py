@@ -27,6 +27,7 @@ BIN = Path(sys.executable).parent
 CODE = (
     "broker/kavka_broker",
     "operator/kavka_operator",
+    "extras/kavka_audit_run",
     "extras/kavka_demo",
     "extras/kavka_kubernetes",
     "extras/kavka_top",

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.kube.cluster import Kubernetes, install, verdict
-from tests.kube.operated import CLUSTER, Operated
 from tests.support.control_plane import ControlPlane, Json
-from tests.support.servers import Server, start_server
 from tools.kube.programs import FOR_TESTS, NoModulesError, program
 
 HERE = Path(__file__).parent
@@ -56,36 +54,6 @@ def kubernetes(plane: ControlPlane) -> Iterator[Kubernetes]:
         kubernetes.begin()
         yield kubernetes
         kubernetes.end()
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A broker for all tests of a file; it answers for the nodes of every cluster there."""
-    running = start_server(tmp_path_factory.mktemp("broker"))
-    yield running
-    running.kill()
-
-
-@pytest.fixture
-def idle(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
-    """A namespace that nothing was applied to, and no operator yet."""
-    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
-    yield scene
-    scene.stop()
-
-
-@pytest.fixture
-def operated(idle: Operated) -> Operated:
-    """A namespace that nothing was applied to, and its operator."""
-    idle.start()
-    return idle
-
-
-@pytest.fixture
-def declared(idle: Operated) -> Operated:
-    """A namespace with a KafkaCluster, and no operator yet."""
-    assert idle.kubernetes.create(CLUSTER).is_well
-    return idle
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from kavka_operator.kafka.client import KafkaClient
 from tests.conformance.quotas.test_recommended import LIMIT, produce
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import external, quota, topic
-from tests.kube.operated import Operated
 from tests.kube.test_command import COMMAND, kavka
+from tests.kube.test_operator import Operated
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
 

@@ -1,12 +1,29 @@
 """What people delete by hand under a running cluster of pods, on a real API server with its controllers."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.kube.cluster import Kubernetes
-from tests.kube.operated import Operated
+from tests.kube.test_operator import Operated
 from tests.kube.test_pods import RUNS, begun, find, message, names, of_pods, place, say
+from tests.support.servers import Server, start_server
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    scene.start()
+    yield scene
+    scene.stop()
 
 
 @pytest.fixture

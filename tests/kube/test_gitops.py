@@ -5,7 +5,7 @@ operator; Argo CD's health script in Lua 5.1, and kstatus, which Flux asks, of t
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ from kavka_kubernetes.platform.api import MANAGER
 from kavka_operator.api.kinds import KINDS
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, quota, topic
-from tests.kube.operated import Operated
+from tests.kube.test_operator import Operated
 from tests.support.control_plane import Json
 from tests.support.programs import lua
+from tests.support.servers import Server, start_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "gitops"
 OVERLAYS = ("staging", "production")
@@ -138,6 +139,21 @@ def test_flux_waits_for_what_the_overlay_makes(kubernetes: Kubernetes) -> None:
     assert Path(EXAMPLES.parents[1], waits["spec"]["path"]).is_dir()
 
 
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    """A namespace that nothing was applied to yet."""
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    yield scene
+    scene.stop()
+
+
 def wanted(scene: Operated) -> str:
     """What a repository holds: one resource of each kind."""
     own = scene.kubernetes.namespace
@@ -161,22 +177,22 @@ def versions(scene: Operated) -> list[str]:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_nobody_fights_over_a_field(idle: Operated, tool: str) -> None:
+def test_nobody_fights_over_a_field(operated: Operated, tool: str) -> None:
     """Applied, made, applied again: no difference, no conflict, no write, and what others have added stays."""
-    text, words = wanted(idle), TOOLS[tool]
-    idle.kubernetes.shows("apply", *words, "-f", "-", stdin=text)
-    idle.start()
-    idle.until_ready(*EVERY)
+    text, words = wanted(operated), TOOLS[tool]
+    operated.kubernetes.shows("apply", *words, "-f", "-", stdin=text)
+    operated.start()
+    operated.until_ready(*EVERY)
     note = ("annotate", "kafkaclusters.kavka.dev", "main", "kavka.dev/approve-rollout=0123456789ab")
-    idle.kubernetes.shows(*note)
-    settle(idle)
-    before, writes = versions(idle), idle.writes()
+    operated.kubernetes.shows(*note)
+    settle(operated)
+    before, writes = versions(operated), operated.writes()
     unforced = tuple(word for word in words if word != "--force-conflicts")
-    assert idle.kubernetes.shows("diff", *unforced, "-f", "-", stdin=text) == ""
-    idle.kubernetes.shows("apply", *unforced, "-f", "-", stdin=text)
-    assert versions(idle) == before
-    assert idle.writes() == writes
-    (main, orders, _) = stored(idle)
+    assert operated.kubernetes.shows("diff", *unforced, "-f", "-", stdin=text) == ""
+    operated.kubernetes.shows("apply", *unforced, "-f", "-", stdin=text)
+    assert versions(operated) == before
+    assert operated.writes() == writes
+    (main, orders, _) = stored(operated)
     assert main["metadata"]["annotations"]["kavka.dev/approve-rollout"] == "0123456789ab"
     assert orders["metadata"]["finalizers"] == ["kavka.dev/finalizer"]
 
@@ -188,11 +204,11 @@ def settle(scene: Operated) -> None:
         scene.until_ready(("ClientQuota", name))
 
 
-def test_the_operator_owns_statuses_and_its_finalizer_and_nothing_else(idle: Operated) -> None:
-    idle.kubernetes.shows("apply", "--server-side", "-f", "-", stdin=wanted(idle))
-    idle.start()
-    idle.until_ready(*EVERY)
-    for resource in stored(idle):
+def test_the_operator_owns_statuses_and_its_finalizer_and_nothing_else(operated: Operated) -> None:
+    operated.kubernetes.shows("apply", "--server-side", "-f", "-", stdin=wanted(operated))
+    operated.start()
+    operated.until_ready(*EVERY)
+    for resource in stored(operated):
         own = [entry for entry in resource["metadata"]["managedFields"] if entry["manager"] == MANAGER]
         assert own
         for entry in own:

@@ -11,9 +11,11 @@ import pytest
 
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import quota
-from tests.kube.operated import Operated, own_topic
+from tests.kube.test_operator import Operated, broker, operated, own_topic
 from tests.support.control_plane import Json
 from tests.support.waiting import until_outside
+
+__all__ = ["broker", "operated"]
 
 pytestmark = pytest.mark.slow
 
@@ -51,22 +53,22 @@ def has_looked(scene: Operated, times: int) -> bool:
     return scene.condition("KafkaCluster", "main")[0] == "True" and asked(scene)["DescribeClientQuotasRequest"] >= times
 
 
-def test_a_thousand_of_each_take_few_requests_and_none_that_writes_at_rest(declared: Operated, tmp_path: Path) -> None:
-    place = declared.kubernetes.namespace
-    topics = [own_topic(declared, f"t{number}", partitions=1) for number in range(MANY)]
+def test_a_thousand_of_each_take_few_requests_and_none_that_writes_at_rest(operated: Operated, tmp_path: Path) -> None:
+    place = operated.kubernetes.namespace
+    topics = [own_topic(operated, f"t{number}", partitions=1) for number in range(MANY)]
     limits = [quota(f"q{number}", entity={"clientId": {"name": f"{place}-{number}"}}) for number in range(MANY)]
-    made(declared.kubernetes, [*topics, *limits], tmp_path)
-    declared.start()
-    until_outside(lambda: ready(declared, "Topic") == MANY and ready(declared, "ClientQuota") == MANY, SECONDS_MAX)
-    found = asked(declared)
+    made(operated.kubernetes, [*topics, *limits], tmp_path)
+    operated.start()
+    until_outside(lambda: ready(operated, "Topic") == MANY and ready(operated, "ClientQuota") == MANY, SECONDS_MAX)
+    found = asked(operated)
     assert found["CreateTopicsRequest"] <= MANY / 200 + 1
     assert found["AlterClientQuotasRequest"] <= MANY / 200 + 1
-    declared.until_ready(("KafkaCluster", "main"))
+    operated.until_ready(("KafkaCluster", "main"))
     # A write shows at the API server a moment before the operator tells of it.
-    declared.until(lambda: declared.writes()[-1] == "KafkaCluster main status")
-    begun, written = asked(declared), declared.writes()
+    operated.until(lambda: operated.writes()[-1] == "KafkaCluster main status")
+    begun, written = asked(operated), operated.writes()
     looks = begun["DescribeClientQuotasRequest"]
-    until_outside(lambda: has_looked(declared, looks + LOOKS), SECONDS_MAX)
-    assert declared.writes()[len(written) :] == []
-    rest = asked(declared) - begun
+    until_outside(lambda: has_looked(operated, looks + LOOKS), SECONDS_MAX)
+    assert operated.writes()[len(written) :] == []
+    rest = asked(operated) - begun
     assert rest.keys() <= READ_IN_A_LOOK

@@ -5,56 +5,157 @@ die after any write, and that nothing hangs when everything goes.
 """
 
 import json
+import os
 import re
+import subprocess
+import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from confluent_kafka import Producer
+from kafka.admin import KafkaAdminClient
 
-from tests.kube.cluster import verdict
-from tests.kube.objects import quota
-from tests.kube.operated import CLUSTER, SECONDS_MAX, Operated, own_topic
+from tests.kube.cluster import Kubernetes, verdict
+from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.operating import DIED
-from tests.support.servers import free_port
+from tests.support.control_plane import Json
+from tests.support.servers import Server, free_port, start_server
 from tests.support.waiting import until_outside
 
+SECONDS_MAX = 60.0
 MONITORING = Path(__file__).parents[2] / "examples/monitoring/operator"
 OVERRIDE_SECONDS = 25
 LONG_AGO = "2026-11-01T00:00:00Z"
+CLUSTER = cluster("main", nodePools=[pool("nodes", replicas=1)])
 
 
-def test_resources_become_topics_and_quotas_and_their_statuses_rest(declared: Operated) -> None:
-    orders = own_topic(declared, "orders", partitions=3, deletionPolicy="Delete")
-    assert declared.kubernetes.create(orders).is_well
-    assert declared.kubernetes.create(
-        quota("clicks", entity={"clientId": {"name": declared.kubernetes.namespace}})
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker for all tests of this file."""
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@dataclass(slots=True)
+class Operated:
+    """A namespace, the broker behind it, and the operator that watches the one for the other."""
+
+    kubernetes: Kubernetes
+    broker: Server
+    log: Path
+    running: "subprocess.Popen[bytes] | None" = field(default=None)
+
+    def start(self, last: int | None = None, **others: str) -> None:
+        """Start the operator, with other settings; with `last` it dies after so many writes."""
+        line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap, *([str(last)] if last else [])]
+        settings = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubernetes.plane.kubeconfig),
+            "KAVKA_WATCH_NAMESPACES": self.kubernetes.namespace,
+            **others,
+        }
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(line, env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def stop(self) -> None:
+        """Kill the operator, wherever it is."""
+        if self.running is not None:
+            self.running.kill()
+            self.running.wait(SECONDS_MAX)
+
+    def writes(self) -> list[str]:
+        """What the operator has written so far, in all of its lives."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return [line.partition(": ")[2] for line in lines if line.startswith("write ")]
+
+    def status(self, kind: str, name: str) -> Json:
+        """What is said of a resource."""
+        found: Json = self.kubernetes.get(kind, name).get("status", {})
+        return found
+
+    def condition(self, kind: str, name: str, wanted: str = "Ready") -> tuple[str, str]:
+        """Status and reason of a condition; empty where it is not there."""
+        for condition in self.status(kind, name).get("conditions", []):
+            if condition["type"] == wanted:
+                return condition["status"], condition["reason"]
+        return "", ""
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for something to hold; a failure shows the operator's log."""
+        try:
+            until_outside(holds, SECONDS_MAX)
+        except AssertionError as error:
+            stands = self.kubernetes.kubectl("get", "kavka", "--output", "wide").stdout
+            pytest.fail(f"{error}\n{stands}\n{self.log.read_text(errors='replace')[-4000:]}")
+
+    def until_ready(self, *keys: tuple[str, str]) -> None:
+        """Wait until resources are ready."""
+        for key in keys:
+            self.until(lambda key=key: self.condition(*key) == ("True", "Ready"))  # type: ignore[misc]
+
+    def is_gone(self, kind: str, name: str) -> bool:
+        """Whether the API server has no such resource."""
+        return self.kubernetes.api.call("GET", self.kubernetes.path(kind, name)).status == 404
+
+    def topics(self) -> set[str]:
+        """The topics of the broker."""
+        admin = KafkaAdminClient(bootstrap_servers=self.broker.bootstrap)
+        try:
+            return set(admin.list_topics())
+        finally:
+            admin.close()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    """A namespace with a KafkaCluster, and no operator yet."""
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    assert kubernetes.create(CLUSTER).is_well
+    yield scene
+    scene.stop()
+
+
+def own_topic(scene: Operated, name: str, **spec: Any) -> Json:
+    """A Topic whose topic is its test's own, as the broker serves all of them."""
+    return topic(name, topicName=f"{scene.kubernetes.namespace}-{name}", **spec)
+
+
+def test_resources_become_topics_and_quotas_and_their_statuses_rest(operated: Operated) -> None:
+    orders = own_topic(operated, "orders", partitions=3, deletionPolicy="Delete")
+    assert operated.kubernetes.create(orders).is_well
+    assert operated.kubernetes.create(
+        quota("clicks", entity={"clientId": {"name": operated.kubernetes.namespace}})
     ).is_well
-    declared.start()
-    declared.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "clicks"))
-    assert orders["spec"]["topicName"] in declared.topics()
-    assert declared.status("Topic", "orders")["partitions"] == 3
-    assert [verdict(declared.kubernetes.get(*key)) for key in (("KafkaCluster", "main"), ("Topic", "orders"))] == [
+    operated.start()
+    operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "clicks"))
+    assert orders["spec"]["topicName"] in operated.topics()
+    assert operated.status("Topic", "orders")["partitions"] == 3
+    assert [verdict(operated.kubernetes.get(*key)) for key in (("KafkaCluster", "main"), ("Topic", "orders"))] == [
         "Current",
         "Current",
     ]
-    before = declared.writes()
-    declared.stop()
-    declared.start()  # another look at everything, from the start
-    assert declared.kubernetes.create(own_topic(declared, "other", partitions=1)).is_well
-    declared.until_ready(("Topic", "other"))
-    assert [words for words in declared.writes()[len(before) :] if "other" not in words] == []
+    before = operated.writes()
+    operated.stop()
+    operated.start()  # another look at everything, from the start
+    assert operated.kubernetes.create(own_topic(operated, "other", partitions=1)).is_well
+    operated.until_ready(("Topic", "other"))
+    assert [words for words in operated.writes()[len(before) :] if "other" not in words] == []
 
 
-def test_its_page_has_every_series_that_rules_and_the_dashboard_name(declared: Operated) -> None:
+def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: Operated) -> None:
     port, people = free_port(), free_port()
-    assert declared.kubernetes.create(own_topic(declared, "orders", partitions=3)).is_well
-    assert declared.kubernetes.create(own_topic(declared, "many", replicationFactor=3)).is_well
-    declared.start(KAVKA_LISTEN=f"127.0.0.1:{port}", KAVKA_CONSOLE=f"127.0.0.1:{people}")
-    declared.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
-    declared.until(lambda: declared.condition("Topic", "many")[0] == "False")
-    declared.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
+    assert operated.kubernetes.create(own_topic(operated, "orders", partitions=3)).is_well
+    assert operated.kubernetes.create(own_topic(operated, "many", replicationFactor=3)).is_well
+    operated.start(KAVKA_LISTEN=f"127.0.0.1:{port}", KAVKA_CONSOLE=f"127.0.0.1:{people}")
+    operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
+    operated.until(lambda: operated.condition("Topic", "many")[0] == "False")
+    operated.until(lambda: answered(port, "/healthz") == answered(port, "/readyz") == "ok\n")
     assert "<title>Kavka</title>" in answered(people, "/")
     shown = json.loads(answered(people, "/console.json"))
     assert [(found["name"], found["topics"]) for found in shown["clusters"]] == [("main", 2)]
@@ -81,25 +182,25 @@ def answered(port: int, path: str) -> str:
         return ""
 
 
-def test_a_deleted_topic_goes_from_kafka_and_then_from_kubernetes(declared: Operated) -> None:
+def test_a_deleted_topic_goes_from_kafka_and_then_from_kubernetes(operated: Operated) -> None:
     for name, policy in (("mine", "Delete"), ("kept", "Retain")):
-        assert declared.kubernetes.create(own_topic(declared, name, partitions=1, deletionPolicy=policy)).is_well
-    declared.start()
-    declared.until_ready(("Topic", "mine"), ("Topic", "kept"))
-    held = [declared.kubernetes.get("Topic", name)["metadata"].get("finalizers") for name in ("mine", "kept")]
+        assert operated.kubernetes.create(own_topic(operated, name, partitions=1, deletionPolicy=policy)).is_well
+    operated.start()
+    operated.until_ready(("Topic", "mine"), ("Topic", "kept"))
+    held = [operated.kubernetes.get("Topic", name)["metadata"].get("finalizers") for name in ("mine", "kept")]
     assert held == [["kavka.dev/finalizer"], None]
     for name in ("mine", "kept"):
-        declared.kubernetes.shows("delete", "topics.kavka.dev", name, "--wait=false")
-    declared.until(lambda: declared.is_gone("Topic", "mine") and declared.is_gone("Topic", "kept"))
-    assert {name for name in declared.topics() if name.startswith(f"{declared.kubernetes.namespace}-")} == {
-        f"{declared.kubernetes.namespace}-kept"
+        operated.kubernetes.shows("delete", "topics.kavka.dev", name, "--wait=false")
+    operated.until(lambda: operated.is_gone("Topic", "mine") and operated.is_gone("Topic", "kept"))
+    assert {name for name in operated.topics() if name.startswith(f"{operated.kubernetes.namespace}-")} == {
+        f"{operated.kubernetes.namespace}-kept"
     }
 
 
-def test_the_finalizers_and_conditions_of_others_stay(declared: Operated) -> None:
-    mine = own_topic(declared, "mine", partitions=1, deletionPolicy="Delete")
+def test_the_finalizers_and_conditions_of_others_stay(operated: Operated) -> None:
+    mine = own_topic(operated, "mine", partitions=1, deletionPolicy="Delete")
     mine["metadata"]["finalizers"] = ["backup.example.com/hold"]
-    assert declared.kubernetes.create(mine).is_well
+    assert operated.kubernetes.create(mine).is_well
     theirs = {
         "type": "BackedUp",
         "status": "True",
@@ -107,63 +208,63 @@ def test_the_finalizers_and_conditions_of_others_stay(declared: Operated) -> Non
         "message": "",
         "lastTransitionTime": "2026-11-22T00:00:00Z",
     }
-    assert declared.kubernetes.see("Topic", "mine", {"conditions": [theirs]}).is_well
-    declared.start()
-    declared.until_ready(("Topic", "mine"))
-    assert set(declared.kubernetes.get("Topic", "mine")["metadata"]["finalizers"]) == {
+    assert operated.kubernetes.see("Topic", "mine", {"conditions": [theirs]}).is_well
+    operated.start()
+    operated.until_ready(("Topic", "mine"))
+    assert set(operated.kubernetes.get("Topic", "mine")["metadata"]["finalizers"]) == {
         "backup.example.com/hold",
         "kavka.dev/finalizer",
     }
-    assert declared.condition("Topic", "mine", "BackedUp") == ("True", "Done")
-    declared.kubernetes.shows("delete", "topics.kavka.dev", "mine", "--wait=false")
-    declared.until(
-        lambda: declared.kubernetes.get("Topic", "mine")["metadata"]["finalizers"] == ["backup.example.com/hold"]
+    assert operated.condition("Topic", "mine", "BackedUp") == ("True", "Done")
+    operated.kubernetes.shows("delete", "topics.kavka.dev", "mine", "--wait=false")
+    operated.until(
+        lambda: operated.kubernetes.get("Topic", "mine")["metadata"]["finalizers"] == ["backup.example.com/hold"]
     )
 
 
-def test_topics_without_their_cluster_say_so_and_come_when_it_comes(declared: Operated) -> None:
-    declared.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
-    assert declared.kubernetes.create(own_topic(declared, "early", partitions=1, deletionPolicy="Delete")).is_well
-    declared.start()
-    declared.until(lambda: declared.condition("Topic", "early") == ("Unknown", "NoSuchCluster"))
-    assert declared.kubernetes.create(CLUSTER).is_well
-    declared.until_ready(("Topic", "early"))
-    declared.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
-    declared.kubernetes.shows("delete", "topics.kavka.dev", "early", "--timeout", "30s")
+def test_topics_without_their_cluster_say_so_and_come_when_it_comes(operated: Operated) -> None:
+    operated.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
+    assert operated.kubernetes.create(own_topic(operated, "early", partitions=1, deletionPolicy="Delete")).is_well
+    operated.start()
+    operated.until(lambda: operated.condition("Topic", "early") == ("Unknown", "NoSuchCluster"))
+    assert operated.kubernetes.create(CLUSTER).is_well
+    operated.until_ready(("Topic", "early"))
+    operated.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "main")
+    operated.kubernetes.shows("delete", "topics.kavka.dev", "early", "--timeout", "30s")
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(declared: Operated) -> None:
+def test_a_namespace_goes_with_all_that_is_in_it(operated: Operated) -> None:
     for name in ("one", "two"):
-        assert declared.kubernetes.create(own_topic(declared, name, partitions=1, deletionPolicy="Delete")).is_well
-    declared.start()
-    declared.until_ready(("Topic", "one"), ("Topic", "two"))
-    declared.kubernetes.end()
-    path = f"/api/v1/namespaces/{declared.kubernetes.namespace}"
-    declared.until(lambda: declared.kubernetes.api.call("GET", path).status == 404)
+        assert operated.kubernetes.create(own_topic(operated, name, partitions=1, deletionPolicy="Delete")).is_well
+    operated.start()
+    operated.until_ready(("Topic", "one"), ("Topic", "two"))
+    operated.kubernetes.end()
+    path = f"/api/v1/namespaces/{operated.kubernetes.namespace}"
+    operated.until(lambda: operated.kubernetes.api.call("GET", path).status == 404)
 
 
-def test_it_may_die_after_any_write(declared: Operated) -> None:
+def test_it_may_die_after_any_write(operated: Operated) -> None:
     """A scenario of so many writes is played so often again, each time with a death after another write."""
-    total = played(declared, "whole")
+    total = played(operated, "whole")
     assert total > 5
     for last in range(1, total + 1):
-        played(declared, f"dies-{last}", last)
+        played(operated, f"dies-{last}", last)
 
 
-def test_an_override_ends_though_the_operator_is_away(declared: Operated) -> None:
-    name = f"{declared.kubernetes.namespace}-spike"
+def test_an_override_ends_though_the_operator_is_away(operated: Operated) -> None:
+    name = f"{operated.kubernetes.namespace}-spike"
     until = (datetime.now(UTC) + timedelta(seconds=OVERRIDE_SECONDS)).strftime("%Y-%m-%dT%H:%M:%SZ")
     override = {"until": until, "limits": {"producerByteRate": "1Gi"}, "reason": "a backfill"}
     override["from"] = "2026-01-01T00:00:00Z"
     usual = {"entity": {"clientId": {"name": name}}, "limits": {"producerByteRate": "10Ki"}}
-    assert declared.kubernetes.create(quota("spike", **usual, overrides=[override])).is_well
-    declared.start()
-    declared.until(lambda: declared.condition("ClientQuota", "spike") == ("True", "Overridden"))
-    declared.stop()
-    written = len(declared.writes())
-    assert not is_held(declared, name), "by the override"
-    until_outside(lambda: is_held(declared, name), SECONDS_MAX)
-    assert len(declared.writes()) == written, "nobody was there to end it"
+    assert operated.kubernetes.create(quota("spike", **usual, overrides=[override])).is_well
+    operated.start()
+    operated.until(lambda: operated.condition("ClientQuota", "spike") == ("True", "Overridden"))
+    operated.stop()
+    written = len(operated.writes())
+    assert not is_held(operated, name), "by the override"
+    until_outside(lambda: is_held(operated, name), SECONDS_MAX)
+    assert len(operated.writes()) == written, "nobody was there to end it"
 
 
 def is_held(scene: Operated, client_id: str) -> bool:
@@ -177,20 +278,20 @@ def is_held(scene: Operated, client_id: str) -> bool:
     return max(told, default=0.0) > 0
 
 
-def test_one_operator_acts_and_the_next_when_it_has_gone(declared: Operated, tmp_path: Path) -> None:
-    second = Operated(declared.kubernetes, declared.broker, tmp_path / "second.log")
-    place = declared.kubernetes.namespace
-    declared.start(POD_NAMESPACE=place, POD_NAME="first")
-    declared.until(lambda: holder(declared) == "first")
+def test_one_operator_acts_and_the_next_when_it_has_gone(operated: Operated, tmp_path: Path) -> None:
+    second = Operated(operated.kubernetes, operated.broker, tmp_path / "second.log")
+    place = operated.kubernetes.namespace
+    operated.start(POD_NAMESPACE=place, POD_NAME="first")
+    operated.until(lambda: holder(operated) == "first")
     second.start(POD_NAMESPACE=place, POD_NAME="second")
     try:
-        assert declared.kubernetes.create(own_topic(declared, "one", partitions=1)).is_well
-        declared.until_ready(("Topic", "one"))
-        assert declared.running is not None
-        declared.running.terminate()
-        assert declared.running.wait(SECONDS_MAX) == 0
+        assert operated.kubernetes.create(own_topic(operated, "one", partitions=1)).is_well
+        operated.until_ready(("Topic", "one"))
+        assert operated.running is not None
+        operated.running.terminate()
+        assert operated.running.wait(SECONDS_MAX) == 0
         second.until(lambda: holder(second) == "second")
-        assert declared.kubernetes.create(own_topic(declared, "two", partitions=1)).is_well
+        assert operated.kubernetes.create(own_topic(operated, "two", partitions=1)).is_well
         second.until_ready(("Topic", "two"))
         assert second.writes()
         assert not [words for words in second.writes() if "one" in words]

@@ -1,6 +1,8 @@
 """`kavka plan` over a kubeconfig: a real API server's own words, and what the operator then does."""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -8,14 +10,31 @@ import yaml
 
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, external, pool, quota, topic
-from tests.kube.operated import Operated
 from tests.kube.test_command import kavka
+from tests.kube.test_operator import Operated
 from tests.kube.test_pods import RUNS, begun, find, of_pods, say
 from tests.support.control_plane import Json
-from tests.support.servers import Server
+from tests.support.servers import Server, start_server
 
 NOTHING, REFUSED, SOMETHING = 0, 1, 2
 SIZED = [pool("nodes", replicas=3, storage={"volumes": [{"name": "data", "size": "1Gi"}]})]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker that answers for the clusters of this file."""
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    with ExitStack() as stack:
+        stack.callback(scene.stop)
+        scene.start()
+        yield scene
 
 
 def planned(kubernetes: Kubernetes, directory: Path, *resources: Json) -> tuple[int, list[str]]:

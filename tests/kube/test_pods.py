@@ -3,9 +3,16 @@
 No kubelet runs here, so that the test says of a pod how it is; a real broker answers for nodes that are said to run.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, volumes
-from tests.kube.operated import Operated
+from tests.kube.test_operator import Operated
 from tests.support.control_plane import Json
+from tests.support.servers import Server, start_server
 
 MERGE = "application/merge-patch+json"
 IMAGE = "kavka/broker:1"
@@ -35,6 +42,22 @@ def of_pods(replicas: int = 1, size: str = "1Gi", **spec: object) -> Json:
     """A KafkaCluster that can run as pods."""
     nodes = pool("nodes", replicas=replicas, storage=volumes({"name": "data", "size": size}))
     return cluster("pods", nodePools=[nodes], image=IMAGE, **spec)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker that answers for all pods of this file."""
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator[Operated]:
+    scene = Operated(kubernetes, broker, tmp_path / "operator.log")
+    scene.start()
+    yield scene
+    scene.stop()
 
 
 def place(scene: Operated, kind: str, name: str = "") -> str:

@@ -23,10 +23,10 @@ from kavka_operator.api import API_VERSION
 from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic
-from tests.kube.operated import Operated
+from tests.kube.test_operator import Operated
 from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, of_pods, say
 from tests.support.control_plane import Api, ControlPlane, Json, kubectl
-from tests.support.servers import Server
+from tests.support.servers import Server, start_server
 from tests.support.waiting import until_outside
 
 HOME, PLACE = "kavka", "shop"
@@ -64,6 +64,13 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     with ControlPlane(tmp_path) as plane:
         install(plane)
         yield plane
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = start_server(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
 
 
 @pytest.fixture

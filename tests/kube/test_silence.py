@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.kube.cluster import Kubernetes, verdict
 from tests.kube.objects import quota, topic
-from tests.kube.operated import CLUSTER, Operated
+from tests.kube.test_operator import CLUSTER, Operated
 from tests.support.servers import start_server
 
 SILENT = ("Unknown", "ClusterUnavailable")

@@ -45,10 +45,15 @@ def megabytes(name: str) -> float:
     own = OURS.get(name)
     if name in OURS:
         files = (ROOT / own).rglob("*") if own else ()
-        paths = [path for path in files if path.is_file() and path.name not in NOT_PACKED]
+        paths = [path for path in files if path.is_file() and path.name not in NOT_PACKED and not is_hidden(path)]
     else:
         paths = [Path(str(file.locate())) for file in metadata.files(name) or ()]
     return sum(path.stat().st_size for path in paths if path.suffix != ".pyc" and path.exists()) / 1e6
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a tool keeps it for itself, as a cache of lint beside the code."""
+    return any(part.startswith(".") for part in path.relative_to(ROOT).parts)
 
 
 def shown(names: set[str]) -> str:
@@ -113,7 +118,19 @@ main()
         (
             "kavka_operator.cli",
             ["--help"],
-            ["kopf", "kubernetes", "kavka_demo", "kavka_kubernetes", "kavka_top", "confluent_kafka", "rich", "textual"],
+            [
+                "duckdb",
+                "kopf",
+                "kubernetes",
+                "kavka_audit",
+                "kavka_audit_run",
+                "kavka_demo",
+                "kavka_kubernetes",
+                "kavka_top",
+                "confluent_kafka",
+                "rich",
+                "textual",
+            ],
             0,
             "commands:",
         ),
@@ -132,6 +149,9 @@ main()
             [
                 "kavka_demo",
                 "kavka_kubernetes",
+                "duckdb",
+                "kavka_audit",
+                "kavka_audit_run",
                 "kavka_top",
                 "confluent_kafka",
                 "kopf",

@@ -19,6 +19,7 @@ CALLED = {
     "yaml": "pyyaml",
     "backports": "backports.zstd",
     "confluent_kafka": "confluent-kafka",
+    "kavka_audit_run": "kavka-extras",
     "kavka_demo": "kavka-extras",
     "kavka_kubernetes": "kavka-extras",
     "kavka_top": "kavka-extras",

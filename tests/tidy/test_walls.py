@@ -14,6 +14,7 @@ from tests.tidy.tree import ROOT
 MEMBERS = (
     "broker/kavka_broker",
     "operator/kavka_operator",
+    "extras/kavka_audit_run",
     "extras/kavka_demo",
     "extras/kavka_kubernetes",
     "extras/kavka_top",
@@ -43,6 +44,8 @@ PLANTS = (
     ("extras", "kavka_operator.cli.words", "kavka_top.sheet"),
     ("extras", "kavka_operator.cli.planning", "kavka_kubernetes.platform.hosted"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
+    ("extras", "kavka_operator.cli.verifying", "kavka_audit.run"),
+    ("audit", "kavka_audit.lake.rows", "kavka_broker.core.quota.entity"),
     ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )
 

@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 KEPT = {"__init__.py", "aio", "py.typed"}
-OTHER_COMMANDS = ("kavka_demo", "kavka_top")
+OTHER_COMMANDS = ("kavka_audit_run", "kavka_demo", "kavka_top")
 
 
 def strip(kubernetes: Path) -> None:

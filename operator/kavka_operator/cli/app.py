@@ -322,7 +322,7 @@ def _add_export(commands: Any) -> None:
 
 
 def _add_audit(commands: Any) -> None:
-    audit = _add(commands, "audit", None, "Look at the audit trail.", state=False)
+    audit = _add(commands, "audit", None, "Look at the audit trail, and answer questions from it.", state=False)
     subjects = audit.add_subparsers(metavar="WHAT", title="what", required=True)
     verify = _add(
         subjects,
@@ -333,6 +333,20 @@ def _add_audit(commands: Any) -> None:
     _add_target(verify, has_pages=False)
     words = "The key that signs the trail (kavka.audit.key.file); without it, signatures are not looked at."
     verify.add_argument("--key-file", type=Path, metavar="FILE", help=words)
+    answers = _add(
+        subjects,
+        "run",
+        _run_audit,
+        "Take what is new in the audit trail into Parquet files and answer from them who uses what, who was refused or"
+        " held back, and what nobody uses; an answer a line, and a page of HTML.",
+    )
+    _add_target(answers, has_pages=False)
+    answers.add_argument("--directory", type=Path, default=Path("audit"), metavar="DIR", help="Where the files go.")
+    words = "Days without use after which a topic may be deleted."
+    answers.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)
+    answers.add_argument("--new-days", type=int, default=7, metavar="N", help="Days for which a first use is new.")
+    words = "An amount of money that is divided by the bytes that each principal has moved."
+    answers.add_argument("--bill", default="0", metavar="AMOUNT", help=words)
 
 
 def _up(options: Options) -> int:
@@ -451,6 +465,15 @@ def _verify(options: Options) -> int:
     from kavka_operator.cli.verifying import verify_trail
 
     return verify_trail(_asked(options), options.key_file)
+
+
+def _run_audit(options: Options) -> int:
+    if words := lacking("kavka audit run", "audit", "kavka_audit_run", "kavka_audit", "duckdb"):
+        sys.stderr.write(f"error: {words}\n")
+        return 1
+    from kavka_audit_run.main import Wanted, run_audit
+
+    return run_audit(_asked(options), Wanted(options.directory, options.unused_days, options.new_days, options.bill))
 
 
 def _recommend(options: Options) -> int:

@@ -1,6 +1,7 @@
-"""Reading the audit topic of a cluster from its beginning to the end that it has now."""
+"""Reading the audit topic of a cluster: whole, as entries of chains, or on from an offset, as records."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ ENTRIES_MAX = 1_000_000
 """Entries that are kept at once; a longer trail is refused."""
 POLL_MS = 1_000
 SILENT_POLLS_MAX = 30
+NO_TOPIC = f"there is no topic {TOPIC}, or it may not be read; kavka.audit.key.file makes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +32,54 @@ class Read:
     is_whole: bool = True
 
 
-def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
-    """Give the records, by partition and offset. Raises AdminError."""
+class AuditTopic:
+    """The audit topic as it is when this is made. Each method raises AdminError."""
+
+    def __init__(self, bootstrap: str, security: Security, topic_id: str) -> None:
+        self.topic_id = topic_id
+        self._client = consumer(bootstrap, security)
+        with _told():
+            indexes = sorted(self._client.partitions_for_topic(TOPIC) or ())
+            self._partitions = [TopicPartition(TOPIC, index) for index in indexes]
+            self._begins = self._client.beginning_offsets(self._partitions)
+            self._ends = self._client.end_offsets(self._partitions)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def ranges(self) -> list[tuple[int, int, int]]:
+        """Return each partition with its first offset and the one after its last."""
+        return [(found.partition, self._begins[found], self._ends[found]) for found in self._partitions]
+
+    def read(self, partition: int, first: int, until: int) -> Iterator[Any]:
+        """Give the records from `first` to before `until`, by offset."""
+        with _told():
+            yield from _records(self._client, TopicPartition(TOPIC, partition), first, until)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
     try:
-        with_topic = consumer(bootstrap, security)
-        try:
-            partitions = [
-                TopicPartition(TOPIC, index) for index in sorted(with_topic.partitions_for_topic(TOPIC) or ())
-            ]
-            if not partitions:
-                raise AdminError(f"there is no topic {TOPIC}, or it may not be read; kavka.audit.key.file makes it")
-            begins, ends = with_topic.beginning_offsets(partitions), with_topic.end_offsets(partitions)
-            for partition in partitions:
-                yield from _of_partition(with_topic, partition, begins[partition], ends[partition])
-        finally:
-            with_topic.close()
+        yield
     except kafka.errors.KafkaError as error:
         raise AdminError(f"{TOPIC} cannot be read: {error}") from error
 
 
-def _of_partition(client: Any, partition: TopicPartition, begin: int, end: int) -> Iterator[Read]:
+def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
+    """Give the records, by partition and offset. Raises AdminError."""
+    topic = AuditTopic(bootstrap, security, "")
+    try:
+        if not topic.ranges():
+            raise AdminError(NO_TOPIC)
+        for partition, begin, end in topic.ranges():
+            for record in topic.read(partition, begin, end):
+                yield _read(record, is_whole=begin == 0)
+    finally:
+        topic.close()
+
+
+def _records(client: Any, partition: TopicPartition, begin: int, end: int) -> Iterator[Any]:
     client.assign([partition])
     client.seek(partition, begin)
     silent = 0
@@ -60,7 +90,7 @@ def _of_partition(client: Any, partition: TopicPartition, begin: int, end: int) 
             raise AdminError(f"{TOPIC}-{partition.partition} gives no record after {client.position(partition)}")
         for record in records:
             if record.offset < end:
-                yield _read(record, is_whole=begin == 0)
+                yield record
 
 
 def _read(record: Any, *, is_whole: bool) -> Read:

@@ -1,0 +1,63 @@
+"""Columns of the Parquet files, with their types in SQL. Times are in milliseconds since 1970, sizes in bytes.
+
+Columns are added and never renamed or given another meaning: files that an earlier version wrote stay readable, and
+what they do not have reads as NULL.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+Columns = Mapping[str, str]
+
+ENTRIES: Final[Columns] = {
+    # Where it stood, and in which chain.
+    "partition": "INTEGER",
+    "offset": "BIGINT",
+    "kind": "VARCHAR",  # event, loss, head, end; dead: no entry of a trail; missed: deleted before it was read
+    "source": "VARCHAR",  # the chain: id and epoch of a broker
+    "node": "INTEGER",
+    "sequence": "BIGINT",
+    "written_ms": "BIGINT",
+    "lost": "BIGINT",  # events that a loss stands for, or records that were missed
+    "problem": "VARCHAR",  # why a record is dead
+    # What happened.
+    "class_uid": "INTEGER",  # of OCSF: 3002 a login, 6003 what was asked of the API
+    "outcome": "VARCHAR",  # allowed, denied, delayed
+    "start_ms": "BIGINT",
+    "end_ms": "BIGINT",
+    "times": "BIGINT",
+    "operation": "VARCHAR",
+    "principal": "VARCHAR",
+    "client_id": "VARCHAR",
+    "address": "VARCHAR",
+    "resource_type": "VARCHAR",
+    "resource": "VARCHAR",
+    # How much, of use.
+    "bytes": "BIGINT",
+    "records": "BIGINT",
+    # By which quota, of throttling.
+    "quota_type": "VARCHAR",
+    "quota_limit": "DOUBLE",
+    "throttle_time_ms": "BIGINT",
+    "throttle_time_ms_max": "BIGINT",
+    # From what to what, of a change.
+    "config_key": "VARCHAR",
+    "config_value": "VARCHAR",
+    "config_previous": "VARCHAR",
+}
+
+#: The cluster as it was when last asked, by table.
+SNAPSHOT: Final[Mapping[str, Columns]] = {
+    "brokers": {"node": "INTEGER"},
+    "partitions": {"topic": "VARCHAR", "partition": "INTEGER", "leader": "INTEGER", "records": "BIGINT"},
+    "topics": {"topic": "VARCHAR", "partitions": "INTEGER", "bytes": "BIGINT", "is_internal": "BOOLEAN"},
+    "grants": {
+        "principal": "VARCHAR",
+        "host": "VARCHAR",
+        "operation": "VARCHAR",
+        "resource_type": "VARCHAR",
+        "pattern_type": "VARCHAR",
+        "resource": "VARCHAR",
+        "permission": "VARCHAR",
+    },
+}

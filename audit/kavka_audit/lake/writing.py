@@ -1,0 +1,23 @@
+"""Rows into Parquet, by DuckDB: it reads them as lines of JSON, so that nothing else has to know the format."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import duckdb
+
+from kavka_audit.lake.columns import Columns
+from kavka_audit.lake.directory import PART, Lake
+
+
+def write(lake: Lake, place: Path, rows: Iterable[Mapping[str, object]], columns: Columns) -> None:
+    """Write rows, whole or not at all."""
+    lines, part = place.with_name(f"{place.name}.lines{PART}"), place.with_name(place.name + PART)
+    with lines.open("w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
+    with duckdb.connect() as connection:
+        read = connection.read_json(str(lines), columns=dict(columns), format="newline_delimited")
+        read.write_parquet(str(part), compression="zstd")
+    lines.unlink()
+    lake.settle(part, place)

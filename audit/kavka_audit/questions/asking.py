@@ -1,0 +1,112 @@
+"""The questions, asked of a lake by DuckDB."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from kavka_audit.lake.columns import ENTRIES, SNAPSHOT, Columns
+from kavka_audit.lake.directory import PART, Lake
+
+MEMORY: Final = "1GB"
+"""What DuckDB may keep in memory; beyond it, it writes to the directory `.spill` of the lake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, and the SQL that answers it. `name` is that of its table."""
+
+    name: str
+    title: str
+    explanation: str
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What questions are asked with. Days are whole; `bill_cents` is divided among those who use the cluster."""
+
+    now_ms: int
+    unused_days: int = 30
+    new_days: int = 7
+    bill_cents: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """An answer: its columns and first rows, in order, and how many rows there are."""
+
+    question: Question
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    count: int
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Return the questions, by name."""
+    files = sorted(Path(__file__).parent.glob("*.sql"))
+    return tuple(_question(file.stem, file.read_text(encoding="utf-8")) for file in files)
+
+
+def _question(name: str, text: str) -> Question:
+    lines = text.splitlines()
+    head = [line.removeprefix("-- ") for line in lines[: next(i for i, line in enumerate(lines) if line[:2] != "--")]]
+    return Question(name, head[0], " ".join(head[1:]), text)
+
+
+def ask(lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
+    """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
+    found = {}
+    with duckdb.connect() as connection:
+        connection.execute("SET memory_limit = ?", [MEMORY])
+        connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
+        _see(connection, lake, settings)
+        for question in questions():
+            found[question.name] = _answer(connection, lake, question, rows_max)
+    return found
+
+
+def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings) -> None:
+    """Make what the questions read. A column that a file does not have reads as NULL."""
+    _view(connection, "entries", ENTRIES, lake.files())
+    connection.execute("CREATE VIEW events AS SELECT * FROM entries WHERE kind = 'event'")
+    for name, columns in SNAPSHOT.items():
+        file = lake.snapshot / f"{name}.parquet"
+        _view(connection, name, columns, [str(file)] if file.exists() else [])
+    values = settings.now_ms, settings.unused_days, settings.new_days, settings.bill_cents
+    connection.execute("CREATE TABLE settings (now_ms BIGINT, unused_days BIGINT, new_days BIGINT, bill_cents BIGINT)")
+    connection.execute("INSERT INTO settings VALUES (?, ?, ?, ?)", list(values))
+
+
+def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: Columns, files: list[str]) -> None:
+    nothing = connection.sql("SELECT 1 AS nothing WHERE false")
+    found = connection.read_parquet(files, union_by_name=True) if files else nothing
+    shape = [
+        f'"{column}"' if column in found.columns else f'CAST(NULL AS {kind}) AS "{column}"'
+        for column, kind in columns.items()
+    ]
+    found.project(", ".join(shape)).create_view(name)
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, lake: Lake, question: Question, rows_max: int) -> Table:
+    place = lake.tables / f"{question.name}.parquet"
+    part = place.with_name(place.name + PART)
+    found = connection.sql(question.sql)
+    # A sum of whole numbers has a type of DuckDB's own, which Parquet has not; it would be written as a float.
+    casts = [
+        f'CAST("{name}" AS BIGINT) AS "{name}"' if kind == "HUGEINT" else f'"{name}"'
+        for name, kind in zip(found.columns, found.types, strict=True)
+    ]
+    found.project(", ".join(casts)).write_parquet(str(part), compression="zstd")
+    lake.settle(part, place)
+    told = connection.execute("SELECT * FROM read_parquet(?) LIMIT ?", [str(place), rows_max])
+    columns, rows = tuple(column[0] for column in told.description or ()), told.fetchall()
+    ((count,),) = connection.execute("SELECT count(*) FROM read_parquet(?)", [str(place)]).fetchall()
+    return Table(question, columns, rows, count)

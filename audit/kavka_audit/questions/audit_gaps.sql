@@ -1,0 +1,34 @@
+-- What does the trail not tell?
+-- missing: entries of a chain that are not there. unended: a chain that stops without its end although its broker began
+-- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
+-- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail.
+WITH chained AS (
+    -- A batch that was written twice shows the same sequence twice.
+    SELECT DISTINCT node, source, sequence FROM entries WHERE sequence IS NOT NULL
+), stepped AS (
+    SELECT
+        node, source, sequence,
+        lag(sequence) OVER (PARTITION BY source ORDER BY sequence) AS before
+    FROM chained
+), latest AS (
+    SELECT
+        node, source, max(written_ms) AS last_ms,
+        max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended,
+        row_number() OVER (PARTITION BY node ORDER BY max(written_ms) DESC, source DESC) AS place
+    FROM entries WHERE source IS NOT NULL GROUP BY node, source
+)
+SELECT 'missing' AS gap, source AS place, sum(sequence - coalesce(before, -1) - 1) AS entries
+FROM stepped WHERE sequence - coalesce(before, -1) > 1 GROUP BY source
+UNION ALL
+SELECT 'unended', source, 0 FROM latest WHERE place > 1 AND is_ended = 0
+UNION ALL
+SELECT 'lost', source, sum(lost) FROM entries WHERE kind = 'loss' GROUP BY source
+UNION ALL
+SELECT 'missed', concat('partition ', CAST(partition AS VARCHAR(12))), sum(lost) FROM entries WHERE kind = 'missed' GROUP BY partition
+UNION ALL
+SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), count(*) FROM entries WHERE kind = 'dead' GROUP BY partition
+UNION ALL
+SELECT 'silent', concat('broker ', CAST(brokers.node AS VARCHAR(12))), 0
+FROM brokers LEFT JOIN entries ON entries.node = brokers.node
+WHERE entries.node IS NULL
+ORDER BY gap, place

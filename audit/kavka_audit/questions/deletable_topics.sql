@@ -1,0 +1,29 @@
+-- Which topics can be deleted?
+-- Topics that nobody has written to or read from for `unused_days`, as far as every broker has kept a trail for as long.
+-- last_principal: of the last use that the trail tells, NULL where it tells none.
+WITH watched AS (
+    SELECT max(first_ms) AS since_ms, count(first_ms) = count(*) AS is_whole
+    FROM (
+        SELECT brokers.node, min(entries.written_ms) AS first_ms
+        FROM brokers LEFT JOIN entries ON entries.node = brokers.node
+        GROUP BY brokers.node
+    ) AS by_broker
+), used AS (
+    SELECT
+        resource AS topic,
+        max(CASE WHEN operation = 'WRITE' THEN end_ms END) AS last_write_ms,
+        max(CASE WHEN operation = 'READ' THEN end_ms END) AS last_read_ms,
+        max(end_ms) AS last_use_ms,
+        max_by(principal, end_ms) AS last_principal
+    FROM events WHERE bytes IS NOT NULL GROUP BY resource
+)
+SELECT topics.topic, topics.partitions, topics.bytes, used.last_write_ms, used.last_read_ms, used.last_principal
+FROM topics
+CROSS JOIN watched
+CROSS JOIN settings
+LEFT JOIN used ON used.topic = topics.topic
+WHERE NOT topics.is_internal
+    AND watched.is_whole
+    AND watched.since_ms <= settings.now_ms - settings.unused_days * 86400000
+    AND coalesce(used.last_use_ms, 0) <= settings.now_ms - settings.unused_days * 86400000
+ORDER BY topics.bytes DESC, topics.topic

@@ -1,0 +1,13 @@
+-- Who reads what whom wrote?
+-- Each pair of a principal that wrote to a topic and one that read from it, with what was read in all.
+WITH written AS (
+    SELECT resource AS topic, principal AS writer, sum(bytes) AS written_bytes
+    FROM events WHERE bytes IS NOT NULL AND operation = 'WRITE' GROUP BY resource, principal
+), fetched AS (
+    SELECT resource AS topic, principal AS reader, sum(bytes) AS read_bytes, max(end_ms) AS last_read_ms
+    FROM events WHERE bytes IS NOT NULL AND operation = 'READ' GROUP BY resource, principal
+)
+SELECT
+    written.topic, written.writer, fetched.reader, written.written_bytes, fetched.read_bytes, fetched.last_read_ms
+FROM written JOIN fetched ON fetched.topic = written.topic
+ORDER BY fetched.read_bytes DESC, written.topic, written.writer, fetched.reader

@@ -1,0 +1,44 @@
+-- Which limit would have fitted those who were held back?
+-- The 95th percentile of an entity's demand at one broker and minute, and a third more, in steps of 64 KiB a second;
+-- never less than the limit that there was. A client that is held back shows its limit and not its demand, so its
+-- rate is divided by the share of the time in which it was free; a share below a quarter is taken as a quarter.
+WITH held AS (
+    SELECT
+        resource AS entity, quota_type, source, start_ms, principal, client_id,
+        max(quota_limit) AS quota_limit,
+        sum(throttle_time_ms) / CAST(max(CASE WHEN end_ms > start_ms THEN end_ms - start_ms ELSE 1 END) AS DOUBLE) AS share
+    FROM events WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
+    GROUP BY resource, quota_type, source, start_ms, principal, client_id
+), used AS (
+    SELECT
+        source, start_ms, principal, client_id,
+        CASE WHEN operation = 'WRITE' THEN 'produce' ELSE 'fetch' END AS quota_type,
+        sum(bytes) * 1000.0 / max(CASE WHEN end_ms > start_ms THEN end_ms - start_ms ELSE 1 END) AS rate
+    FROM events WHERE bytes IS NOT NULL
+    GROUP BY source, start_ms, principal, client_id, operation
+), demands AS (
+    SELECT
+        held.entity, held.quota_type, held.source, held.start_ms,
+        max(held.quota_limit) AS quota_limit,
+        sum(used.rate / (1.0 - CASE WHEN held.share > 0.75 THEN 0.75 ELSE held.share END)) AS demand
+    FROM held JOIN used
+        ON used.source = held.source AND used.start_ms = held.start_ms AND used.principal = held.principal
+        AND used.client_id = held.client_id AND used.quota_type = held.quota_type
+    GROUP BY held.entity, held.quota_type, held.source, held.start_ms
+), fitting AS (
+    SELECT
+        entity, quota_type,
+        max(quota_limit) AS quota_limit,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY demand) AS demand,
+        count(*) AS minutes
+    FROM demands GROUP BY entity, quota_type
+)
+SELECT
+    entity, quota_type, quota_limit, demand,
+    CASE
+        WHEN ceil(demand * 1.3 / 65536) * 65536 > quota_limit THEN ceil(demand * 1.3 / 65536) * 65536
+        ELSE quota_limit
+    END AS fitting_limit,
+    minutes
+FROM fitting
+ORDER BY demand DESC, entity, quota_type

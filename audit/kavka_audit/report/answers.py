@@ -1,0 +1,129 @@
+"""Each answer in one line, from the first rows of its table."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kavka_audit.questions.asking import Table
+from kavka_audit.report.words import percent, seconds, sized
+
+Row = Mapping[str, Any]
+
+
+def answer(table: Table) -> str:
+    """Return the answer in one line."""
+    if not table.count:
+        return NOTHING[table.question.name]
+    first = table.dicts()[0]
+    return FOUND[table.question.name](first, table)
+
+
+def _topics(first: Row, table: Table) -> str:
+    held = f", {sized(first['bytes'])}" if first["bytes"] else ""
+    return f"{_many(table.count, 'topic')}; the largest is {first['topic']}{held}."
+
+
+def _payers(first: Row, table: Table) -> str:
+    return f"{_many(table.count, 'principal')}; {first['principal']} the most, {percent(first['share'])} of all bytes."
+
+
+def _grants(first: Row, table: Table) -> str:
+    return f"{_many(table.count, 'rule')}, as {first['operation']} of {first['resource']} for {first['principal']}."
+
+
+def _first_uses(first: Row, table: Table) -> str:
+    new = [row for row in table.dicts() if row["is_new"]]
+    if not new:
+        return "Nobody lately, as far as the trail goes back."
+    last = new[0]
+    return f"{last['principal']} ({last['operation']} {last['topic']}), and {len(new) - 1} others lately."
+
+
+def _lineage(first: Row, table: Table) -> str:
+    return (
+        f"{_many(table.count, 'pair')}; most is read by {first['reader']} from {first['writer']} in {first['topic']}."
+    )
+
+
+def _denied(first: Row, table: Table) -> str:
+    who = first["principal"] or f"a failed login from {first['address']}"
+    return f"{_many(table.count, 'kind')} of refusals; most often {who}: {first['operation']} {first['resource']}."
+
+
+def _throttled(first: Row, table: Table) -> str:
+    client = f"{first['principal']} as {first['client_id'] or 'no client id'}"
+    return f"{_many(table.count, 'incident')}; the longest was {client}, {seconds(first['throttle_time_ms'])} in all."
+
+
+def _fitting(first: Row, table: Table) -> str:
+    limits = f"{sized(first['fitting_limit'])}/s instead of {sized(first['quota_limit'])}/s"
+    return f"For {first['entity']}: {limits} ({first['quota_type']}, {_many(first['minutes'], 'minute')} observed)."
+
+
+def _hot(first: Row, table: Table) -> str:
+    place = f"{first['topic']}-{first['partition']}"
+    return (
+        f"{_many(table.count, 'partition')}; {place} holds {first['times_the_mean']:.1f} times the mean of its topic."
+    )
+
+
+def _changes(first: Row, table: Table) -> str:
+    key = f" {first['config_key']}" if first["config_key"] else ""
+    words = f"{first['principal']} {first['operation']} {first['resource_type']} {first['resource']}{key}"
+    return f"{_many(table.count, 'change')}; the last was {words}."
+
+
+def _gaps(first: Row, table: Table) -> str:
+    return "; ".join(f"{row['gap']}: {row['place']}" + _counted(row["entries"]) for row in table.dicts()[:5]) + "."
+
+
+def _talkers(first: Row, table: Table) -> str:
+    words = f"{first['principal']} as {first['client_id'] or 'no client id'}, {first['operation']} {first['topic']}"
+    return f"{words}: {sized(first['bytes'])}, {percent(first['share'])} of all."
+
+
+def _traffic(first: Row, table: Table) -> str:
+    rows = table.dicts()
+    written, read = (sum(row[name] for row in rows) for name in ("written_bytes", "read_bytes"))
+    return f"{sized(written)} written and {sized(read)} read in {_many(table.count, 'bucket')} of ten minutes."
+
+
+def _counted(entries: int) -> str:
+    return f" ({entries})" if entries else ""
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+FOUND: Final[Mapping[str, Callable[[Row, Table], str]]] = {
+    "deletable_topics": _topics,
+    "chargeback": _payers,
+    "unused_grants": _grants,
+    "first_access": _first_uses,
+    "lineage": _lineage,
+    "denied_operations": _denied,
+    "throttle_incidents": _throttled,
+    "quota_recommendations": _fitting,
+    "hot_partitions": _hot,
+    "config_changes": _changes,
+    "audit_gaps": _gaps,
+    "top_talkers": _talkers,
+    "traffic": _traffic,
+}
+NOTHING: Final[Mapping[str, str]] = {
+    "deletable_topics": "None that the trail shows to be unused for so long.",
+    "chargeback": "Nobody: nothing was written or read.",
+    "unused_grants": "None on topics.",
+    "first_access": "Nobody: nothing was written or read.",
+    "lineage": "No topic was both written and read.",
+    "denied_operations": "Nobody.",
+    "throttle_incidents": "Nobody.",
+    "quota_recommendations": "Nobody was held back by a limit in bytes.",
+    "hot_partitions": "None.",
+    "config_changes": "Nobody changed anything.",
+    "audit_gaps": "Nothing is missing.",
+    "top_talkers": "Nobody: nothing was written or read.",
+    "traffic": "Nothing was moved.",
+}
+ORDER: Final = tuple(FOUND)
+"""The order of the report."""

@@ -1,0 +1,75 @@
+"""The report as one page of HTML that needs nothing else: the answers first, then the evidence of each."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from kavka_audit.questions.asking import Table
+from kavka_audit.report.answers import ORDER, answer
+from kavka_audit.report.plot import plot
+from kavka_audit.report.words import cell, moment
+
+ROWS_MAX: Final = 20
+CHARACTERS_MAX: Final = 120
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+"""Names in the trail are clients' own words: should one slip through, the browser fetches and runs nothing."""
+
+
+def page(cluster_id: str, now_ms: int, tables: Mapping[str, Table], untold: Sequence[str]) -> str:
+    """Return the page."""
+    style = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
+    ordered = [tables[name] for name in ORDER]
+    cards = "".join(_card(table) for table in ordered)
+    sections = "".join(_section(table) for table in ordered)
+    notes = "".join(f'<p class="untold">The cluster did not tell {escape(words)}</p>' for words in untold)
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f"<title>Audit of {escape(cluster_id)}</title><style>{style}</style>"
+        f'<h1>Audit</h1><p class="of">Cluster {escape(cluster_id)}, {moment(now_ms)}</p>'
+        f'{notes}<ul class="answers">{cards}</ul>{sections}</html>\n'
+    )
+
+
+def _card(table: Table) -> str:
+    question = table.question
+    return f'<li><a href="#{question.name}"><b>{escape(question.title)}</b>{escape(answer(table))}</a></li>'
+
+
+def _section(table: Table) -> str:
+    question = table.question
+    evidence = f'<a href="tables/{question.name}.parquet">tables/{question.name}.parquet</a>'
+    told = f"{min(table.count, ROWS_MAX):,} of {table.count:,} rows; all of them: {evidence}"
+    drawn = plot(table.dicts()) if question.name == "traffic" and table.rows else ""
+    rows = table.rows[-ROWS_MAX:] if question.name == "traffic" else table.rows[:ROWS_MAX]
+    body = _table(table.columns, rows) if rows else ""
+    return (
+        f'<section id="{question.name}"><h2>{escape(question.title)}</h2><p>{escape(answer(table))}</p>'
+        f'<p class="why">{escape(question.explanation)}</p>{drawn}{body}<p class="more">{told}</p></section>'
+    )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    kinds = [_kind(column, [row[place] for row in rows]) for place, column in enumerate(columns)]
+    head = "".join(f'<th class="{kind}">{_heading(column)}' for column, kind in zip(columns, kinds, strict=True))
+    body = "".join("<tr>" + "".join(_cell(*found) for found in zip(columns, row, kinds, strict=True)) for row in rows)
+    return f'<div class="scroll"><table><tr>{head}{body}</table></div>'
+
+
+def _cell(column: str, value: Any, kind: str) -> str:
+    text = cell(column, value)
+    shown = text if len(text) <= CHARACTERS_MAX else text[: CHARACTERS_MAX - 1] + "…"
+    return f'<td class="{kind}">{escape(shown)}'
+
+
+def _kind(column: str, values: Sequence[Any]) -> str:
+    if column.endswith("_ms") and not column.startswith("throttle"):
+        return "time"
+    return (
+        "figure" if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values) else "text"
+    )
+
+
+def _heading(column: str) -> str:
+    return escape(column.removesuffix("_ms").replace("_", " "))

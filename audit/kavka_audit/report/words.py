@@ -1,0 +1,53 @@
+"""Figures as a person reads them."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+STEP: Final = 1024
+UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+SIZES: Final = ("bytes", "written_bytes", "read_bytes", "demand", "quota_limit", "fitting_limit")
+DURATIONS: Final = ("throttle_time_ms", "throttle_time_ms_max")
+
+
+def sized(count: float) -> str:
+    """Return bytes with a unit: 1.5 MiB."""
+    value, unit = float(count), 0
+    while abs(value) >= STEP and unit < len(UNITS) - 1:
+        value, unit = value / STEP, unit + 1
+    return f"{value:.0f} B" if unit == 0 else f"{value:.1f} {UNITS[unit]}"
+
+
+def percent(share: float) -> str:
+    """Return a share of one in hundredths."""
+    return f"{share * 100:.1f} %"
+
+
+def seconds(duration_ms: float) -> str:
+    """Return milliseconds as seconds."""
+    return f"{duration_ms / 1000:.1f} s"
+
+
+def moment(time_ms: int) -> str:
+    """Return a moment in UTC, to the second."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def cell(column: str, value: Any) -> str:
+    """Return a value of a table by what its column holds."""
+    if value is None:
+        return ""
+    if column in DURATIONS:
+        return seconds(value)
+    if column.endswith("_ms"):
+        return moment(value)
+    if column in SIZES:
+        return sized(value)
+    if column == "share":
+        return percent(value)
+    if column == "cents":
+        return f"{value / 100:,.2f}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return f"{value:,}" if isinstance(value, int) and column not in ("partition", "leader") else str(value)

@@ -1,0 +1,89 @@
+"""`kavka audit run`: the audit trail of a cluster into files, and the questions that they answer."""
+
+import sys
+import time
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from kavka_audit.lake.directory import LakeError
+from kavka_audit.lake.ingest import Ingested
+from kavka_audit.lake.snapshot import Snapshot
+from kavka_audit.questions.asking import Settings
+from kavka_audit.report.answers import ORDER, answer
+from kavka_audit.run import refresh
+from kavka_audit_run.accounting import Accountant
+from kavka_operator.cli.targets import Asked, target
+from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.trail import AuditTopic
+
+DAYS_MAX = 3_650
+BILL_MAX = Decimal(10) ** 12
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Options of a person: where the files go, and what the questions are asked with."""
+
+    directory: Path
+    unused_days: int = 30
+    new_days: int = 7
+    bill: str = "0"
+
+
+def run_audit(asked: Asked, wanted: Wanted) -> int:
+    """Take in what is new in the trail and print an answer a line; the exit code."""
+    try:
+        days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
+        settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+        found = target(asked)
+        accountant = Accountant(found.bootstrap, found.security)
+        try:
+            accounted = accountant.account()
+        finally:
+            accountant.close()
+        snapshot = Snapshot(accounted.cluster_id, accounted.tables, accounted.untold)
+        trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
+        try:
+            outcome = refresh(wanted.directory, trail, snapshot, settings, progress)
+        finally:
+            trail.close()
+    except (CommandError, AdminError, LakeError) as error:
+        return complain(error)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    taken = outcome.ingested
+    say(f"{taken.records} records of the trail were new; {taken.dead} are no entries, {taken.missed} were missed\n")
+    for name in ORDER:
+        table = outcome.tables[name]
+        say(f"{table.question.title}\n    {answer(table)}\n    {wanted.directory / 'tables' / name}.parquet")
+    for words in accounted.untold:
+        say(f"not told: {words}")
+    say(f"\n{outcome.page}")
+    return 0
+
+
+def progress(so_far: Ingested) -> None:
+    """Show how far reading is, to a person who waits."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{so_far.records:,} records of the trail read")
+        sys.stderr.flush()
+
+
+def whole_days(option: str, days: int) -> int:
+    """Return the days. Raises CommandError, which names the option, where they are too few or too many."""
+    if not 1 <= days <= DAYS_MAX:
+        raise CommandError(f"{option}: {days} is not from 1 to {DAYS_MAX}")
+    return days
+
+
+def cents(bill: str) -> int:
+    """Return an amount of money in hundredths. Raises CommandError."""
+    try:
+        amount = Decimal(bill)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not (amount.is_finite() and 0 <= amount <= BILL_MAX and amount * 100 == int(amount * 100)):
+        raise CommandError(f"--bill: {bill!r} is no amount from 0 to {BILL_MAX:,} with two digits at the most")
+    return int(amount * 100)

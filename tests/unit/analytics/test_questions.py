@@ -1,0 +1,283 @@
+"""What the questions find: planted situations, all of them and no others, and sums that agree with plain Python."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kavka_audit.questions.asking import Settings, Table, questions
+from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.cloud_events import headers_of
+from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
+from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
+from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
+
+LONG_AGO = NOW_MS - 90 * DAY_MS
+BROKERS: list[dict[str, object]] = [{"node": 1}]
+
+
+def use(
+    principal: str, operation: str, topic: str, size: int = 100, *, end_ms: int = NOW_MS, address: str = "::1"
+) -> At:
+    records = 1 if operation == "WRITE" else None
+    return At(Use(f"User:{principal}", address, "app", operation, topic, size, records), end_ms - MINUTE_MS, end_ms)
+
+
+def trail_of(*happenings: At) -> Kept:
+    trail = Kept()
+    trail.write(0, chain_of(1, happenings)[1])
+    return trail
+
+
+def topic(name: str, *, size: int = 1, is_internal: bool = False) -> dict[str, object]:
+    return {"topic": name, "partitions": 1, "bytes": size, "is_internal": is_internal}
+
+
+def grant(principal: str, operation: str, resource: str, **others: str) -> dict[str, object]:
+    given: dict[str, object] = {"host": "*", "resource_type": "topic", "pattern_type": "LITERAL", "permission": "ALLOW"}
+    return {"principal": principal, "operation": operation, "resource": resource} | given | others
+
+
+def column(table: Table, name: str) -> list[object]:
+    return [row[name] for row in table.dicts()]
+
+
+def test_each_question_has_a_title_and_an_explanation() -> None:
+    assert len(questions()) == 13
+    assert all(question.title.endswith("?") and question.explanation for question in questions())
+
+
+def test_every_table_has_whole_numbers_where_they_are_whole(tmp_path: Path) -> None:
+    held = Throttling("User:a", "::1", "app", "produce", "user=a", 1024.0, 5, 5)
+    trail = trail_of(use("a", "WRITE", "t"), use("b", "READ", "t"), At(held))
+    found = answers(tmp_path, trail)
+    for name in found:
+        relation = duckdb.connect().read_parquet(str(tmp_path / "tables" / f"{name}.parquet"))
+        for column_name, kind in zip(relation.columns, relation.types, strict=True):
+            is_fraction = column_name in ("share", "times_the_mean", "demand", "quota_limit", "fitting_limit")
+            assert str(kind) in ("VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", *(["DOUBLE"] if is_fraction else [])), name
+
+
+def test_topics_that_nobody_uses_may_be_deleted(tmp_path: Path) -> None:
+    trail = trail_of(
+        use("a", "WRITE", "begun", end_ms=LONG_AGO),
+        use("a", "WRITE", "left", end_ms=LONG_AGO + DAY_MS),
+        use("b", "READ", "left", end_ms=LONG_AGO),
+        use("a", "WRITE", "written"),
+        use("a", "READ", "read"),
+    )
+    names = ("begun", "left", "never", "written", "read")
+    topics = [*map(topic, names), topic("__consumer_offsets", is_internal=True)]
+    found = answers(tmp_path, trail, {"topics": topics, "brokers": BROKERS})["deletable_topics"]
+    assert sorted(map(str, column(found, "topic"))) == ["begun", "left", "never"]
+    last = {row["topic"]: row["last_principal"] for row in found.dicts()}
+    assert last == {"begun": "User:a", "left": "User:a", "never": None}
+
+
+@pytest.mark.parametrize("brokers", [[{"node": 1}, {"node": 2}], []])
+def test_no_topic_may_be_deleted_where_a_broker_keeps_no_trail(
+    tmp_path: Path, brokers: list[dict[str, object]]
+) -> None:
+    trail = trail_of(use("a", "WRITE", "left", end_ms=LONG_AGO))
+    found = answers(tmp_path, trail, {"topics": [topic("left")], "brokers": brokers})
+    assert found["deletable_topics"].count == 0
+
+
+def test_no_topic_may_be_deleted_where_the_trail_is_younger(tmp_path: Path) -> None:
+    trail = Kept()
+    chain, _ = chain_of(1, [])
+    trail.write(0, [chain.head(NOW_MS - 5 * DAY_MS)])
+    found = answers(tmp_path / "a", trail, {"topics": [topic("left")], "brokers": BROKERS})
+    assert found["deletable_topics"].count == 0
+    fewer = answers(tmp_path / "b", trail, {"topics": [topic("left")], "brokers": BROKERS}, Settings(NOW_MS, 4))
+    assert column(fewer["deletable_topics"], "topic") == ["left"]
+
+
+def test_rules_that_nobody_needed_are_unused(tmp_path: Path) -> None:
+    trail = trail_of(use("a", "READ", "orders", address="10.0.0.1"), use("b", "WRITE", "bills-eu"))
+    needed = [
+        grant("User:a", "READ", "orders"),
+        grant("User:a", "ALL", "orders"),
+        grant("User:*", "READ", "*"),
+        grant("User:b", "WRITE", "bills-", pattern_type="PREFIXED"),
+        grant("User:a", "READ", "orders", host="10.0.0.1"),
+        grant("User:a", "READ", "orders", host="10.0.0.0/8"),
+        grant("User:a", "DESCRIBE", "other"),
+        grant("User:a", "READ", "group", resource_type="group"),
+        grant("User:a", "READ", "other", permission="DENY"),
+    ]
+    unused = [
+        grant("User:a", "WRITE", "orders"),
+        grant("User:a", "READ", "order"),
+        grant("User:c", "READ", "orders"),
+        grant("User:b", "WRITE", "bill_", pattern_type="PREFIXED"),
+        grant("User:a", "READ", "orders", host="10.0.0.2"),
+    ]
+    found = answers(tmp_path, trail, {"grants": [*needed, *unused]})["unused_grants"].dicts()
+    assert {tuple(row.values()) for row in found} == {tuple(rule[key] for key in found[0]) for rule in unused}
+
+
+def test_a_first_use_is_new_only_where_the_trail_goes_back_further(tmp_path: Path) -> None:
+    recent = use("b", "READ", "orders")
+    found = answers(tmp_path / "old", trail_of(use("a", "READ", "orders", end_ms=LONG_AGO), recent))["first_access"]
+    assert {row["principal"]: row["is_new"] for row in found.dicts()} == {"User:a": False, "User:b": True}
+    young = answers(tmp_path / "young", trail_of(recent))["first_access"]
+    assert column(young, "is_new") == [False]
+
+
+def test_refusals_say_whether_they_were_allowed_at_another_time(tmp_path: Path) -> None:
+    trail = trail_of(
+        At(Denied("User:a", "::1", "READ", "topic", "orders"), times=3),
+        At(Denied("User:a", "::1", "READ", "topic", "orders"), times=4),
+        At(Denied("User:a", "::1", "WRITE", "topic", "orders")),
+        At(LoggedIn(None, "::1", "EXTERNAL"), times=2),
+        use("a", "READ", "orders"),
+        use("a", "READ", "orders", address="::2"),
+    )
+    found = answers(tmp_path, trail)["denied_operations"].dicts()
+    told = {(row["principal"], row["operation"], row["times"], row["was_allowed"]) for row in found}
+    assert told == {("User:a", "READ", 7, True), ("User:a", "WRITE", 1, False), (None, "LOGIN", 2, False)}
+
+
+def held(minute: int, limit: float = 100_000.0, delay_ms: int = 30_000) -> At:
+    start_ms = NOW_MS + minute * MINUTE_MS
+    throttled = Throttling("User:a", "::1", "app", "produce", "user=a", limit, delay_ms, delay_ms // 2)
+    return At(throttled, start_ms, start_ms + MINUTE_MS, 2)
+
+
+def test_delays_within_five_minutes_are_one_incident(tmp_path: Path) -> None:
+    trail = trail_of(held(0), held(1), held(5), held(11, limit=200_000.0), held(12))
+    found = answers(tmp_path, trail)["throttle_incidents"].dicts()
+    told = sorted((row["start_ms"], row["end_ms"], row["requests"], row["throttle_time_ms"]) for row in found)
+    ends = [NOW_MS + minute * MINUTE_MS for minute in (6, 13)]
+    assert told == [(NOW_MS, ends[0], 6, 90_000), (NOW_MS + 11 * MINUTE_MS, ends[1], 4, 60_000)]
+
+
+def test_the_limit_that_fits_is_that_of_the_demand(tmp_path: Path) -> None:
+    """100 kB/s reached while held for half of the time is a demand of 200 kB/s."""
+    size = 100_000 * 60
+    uses = [use("a", "WRITE", "orders", size, end_ms=NOW_MS + (minute + 1) * MINUTE_MS) for minute in range(3)]
+    others = [use("b", "WRITE", "orders", 9 * size, end_ms=NOW_MS + MINUTE_MS), use("a", "READ", "orders", size)]
+    (row,) = answers(tmp_path, trail_of(*uses, *others, *map(held, range(3))))["quota_recommendations"].dicts()
+    assert (row["entity"], row["quota_type"], row["quota_limit"]) == ("user=a", "produce", 100_000)
+    assert row["demand"] == pytest.approx(200_000)
+    assert row["fitting_limit"] == 4 * 65_536
+    assert row["minutes"] == 3
+
+
+def test_a_partition_with_far_more_than_its_topic_is_hot(tmp_path: Path) -> None:
+    def of(name: str, *counts: int) -> list[dict[str, object]]:
+        return [
+            {"topic": name, "partition": place, "leader": 1, "records": count} for place, count in enumerate(counts)
+        ]
+
+    partitions = [*of("even", 5_000, 5_000), *of("skewed", 100, 9_000, 100), *of("small", 1, 1, 100), *of("one", 9_000)]
+    found = answers(tmp_path, Kept(), {"partitions": partitions})["hot_partitions"].dicts()
+    assert [(row["topic"], row["partition"]) for row in found] == [("skewed", 1)]
+
+
+def test_changes_are_told_the_last_first(tmp_path: Path) -> None:
+    change = Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "9", "8")
+    early = At(Changed("User:a", "::1", "admin", change), NOW_MS - 10, NOW_MS - 9)
+    late = At(Changed("User:b", "::1", "admin", Change("DELETE", "topic", "orders")))
+    found = answers(tmp_path, trail_of(late, early, use("a", "READ", "orders")))["config_changes"].dicts()
+    assert [(row["principal"], row["config_previous"], row["config_value"]) for row in found] == [
+        ("User:b", None, None),
+        ("User:a", "8", "9"),
+    ]
+
+
+def test_every_gap_is_found_and_no_other(tmp_path: Path) -> None:
+    """Two entries missing within a chain and one at its start, losses, a killed broker, a silent one, dead records."""
+    trail = Kept()
+    chain, entries = chain_of(1, [use("a", "READ", "t")] * 6)
+    entries += [chain.loss(4, NOW_MS), chain.loss(3, NOW_MS), chain.end(NOW_MS)]
+    trail.write(0, [*entries[1:3], *entries[5:], entries[5]])  # one of them stands twice
+    trail.write(1, chain_of(2, [use("a", "READ", "t")])[1])
+    for node in (1, 2):
+        second, begun = chain_of(node, [], epoch=2)
+        trail.write(node - 1, [*begun, second.head(NOW_MS)])
+    trail.add(1, [], b"foreign")
+    brokers = [{"node": 1}, {"node": 2}, {"node": 3}]
+    found = answers(tmp_path, trail, {"brokers": brokers})["audit_gaps"].dicts()
+    assert {(row["gap"], row["place"], row["entries"]) for row in found} == {
+        ("missing", "1-1", 3),
+        ("lost", "1-1", 7),
+        ("unended", "2-1", 0),
+        ("silent", "broker 3", 0),
+        ("dead", "partition 1", 1),
+    }
+
+
+def test_records_that_were_deleted_before_are_a_gap(tmp_path: Path) -> None:
+    trail = trail_of(use("a", "READ", "t"), use("a", "READ", "t"))
+    trail.begins[0] = 2
+    found = answers(tmp_path, trail)["audit_gaps"].dicts()
+    assert {(row["gap"], row["place"], row["entries"]) for row in found} == {
+        ("missed", "partition 0", 2),
+        ("missing", "1-1", 2),
+    }
+
+
+USES = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "<default>", "ü'\"--"]),
+        st.sampled_from(["READ", "WRITE"]),
+        st.sampled_from(["orders", "bills"]),
+        st.integers(1, 10**13),
+        st.integers(0, 50),
+    ),
+    max_size=30,
+)
+
+
+@pytest.mark.thorough
+@settings(max_examples=12, deadline=None)
+@given(USES, st.integers(0, 10**9))
+def test_sums_agree_with_plain_python(uses: list[tuple[str, str, str, int, int]], bill_cents: int) -> None:
+    happenings = [
+        use(who, how, name, size, end_ms=NOW_MS + minute * MINUTE_MS) for who, how, name, size, minute in uses
+    ]
+    with TemporaryDirectory() as directory:
+        found = answers(Path(directory), trail_of(*happenings), settings=Settings(NOW_MS, bill_cents=bill_cents))
+    talked, paid, buckets = Counter[tuple[str, str, str]](), Counter[str](), Counter[int]()
+    writers, readers = defaultdict[tuple[str, str], int](int), defaultdict[tuple[str, str], int](int)
+    for who, how, name, size, minute in uses:
+        principal, start_ms = f"User:{who}", NOW_MS + (minute - 1) * MINUTE_MS
+        talked[principal, how, name] += size
+        paid[principal] += size
+        buckets[start_ms // 600_000 * 600_000] += size
+        (writers if how == "WRITE" else readers)[name, principal] += size
+    top = found["top_talkers"].dicts()
+    assert {(row["principal"], row["operation"], row["topic"]): row["bytes"] for row in top} == talked
+    bills = found["chargeback"].dicts()
+    assert {row["principal"]: row["written_bytes"] + row["read_bytes"] for row in bills} == paid
+    assert sum(row["cents"] for row in bills) == (bill_cents if uses else 0)
+    total = sum(paid.values())
+    assert all(abs(row["cents"] - bill_cents * paid[row["principal"]] / total) < 1.001 for row in bills)
+    pairs = {
+        (name, writer, reader): (written, readers[of, reader])
+        for (name, writer), written in writers.items()
+        for of, reader in list(readers)
+        if of == name
+    }
+    told = found["lineage"].dicts()
+    assert {
+        (row["topic"], row["writer"], row["reader"]): (row["written_bytes"], row["read_bytes"]) for row in told
+    } == pairs
+    traffic = found["traffic"].dicts()
+    assert {row["bucket_ms"]: row["written_bytes"] + row["read_bytes"] for row in traffic} == buckets
+
+
+def test_names_of_clients_are_no_sql_and_no_html(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>'; DROP TABLE settings; --"
+    trail = Kept()
+    entries = chain_of(1, [At(Use(f"User:{name}", "::1", name, "WRITE", "t", 1, 1))])[1]
+    for entry in entries:
+        trail.add(0, headers_of(entry), entry.value)
+    found = answers(tmp_path, trail)
+    assert column(found["top_talkers"], "client_id") == [name]

@@ -1,0 +1,138 @@
+"""The answers in a line each and the page with the evidence: figures with units, and no client's word as HTML."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kavka_audit.questions.asking import questions
+from kavka_audit.report.answers import FOUND, NOTHING, answer
+from kavka_audit.report.page import page
+from kavka_audit.report.words import cell, sized
+from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
+from kavka_broker.core.audit.use import Throttling, Use
+from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers
+
+HOSTILE = "<script>alert('1')</script>"
+TAGS = {
+    "html",
+    "meta",
+    "title",
+    "style",
+    "h1",
+    "p",
+    "ul",
+    "li",
+    "a",
+    "b",
+    "section",
+    "h2",
+    "div",
+    "table",
+    "tr",
+    "th",
+    "td",
+}
+DRAWN = {"svg", "rect", "text", "span"}
+
+
+class Tags(HTMLParser):
+    """The tags of a page, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_each_question_has_an_answer_for_nothing_and_for_something() -> None:
+    names = {question.name for question in questions()}
+    assert FOUND.keys() == NOTHING.keys() == names
+
+
+def busy() -> Kept:
+    return trail_of(
+        use("a", "WRITE", "old", end_ms=NOW_MS - 90 * DAY_MS),
+        use("a", "WRITE", "orders", 3 << 20),
+        use("b", "READ", "orders", 1 << 20),
+        held(0),
+        use("a", "WRITE", "orders", 6_000_000, end_ms=NOW_MS + 60_000),
+        At(Use(f"User:{HOSTILE}", "::1", HOSTILE, "READ", "orders", 1, None)),
+        At(Denied(f"User:{HOSTILE}", "::1", "READ", "topic", HOSTILE)),
+        At(LoggedIn(None, "::1", "EXTERNAL")),
+        At(Changed("User:a", "::1", "admin", Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", HOSTILE, "8"))),
+        At(Throttling("User:a", "::1", HOSTILE, "request", HOSTILE, 1.0, 1, 1)),
+    )
+
+
+TABLES: dict[str, list[dict[str, object]]] = {
+    "brokers": BROKERS,
+    "topics": [topic("old", size=5 << 20), topic("orders")],
+    "grants": [grant("User:c", "READ", "orders")],
+    "partitions": [
+        {"topic": "t", "partition": place, "leader": 1, "records": [9_000, 1, 1][place]} for place in range(3)
+    ],
+}
+
+
+def test_answers_name_what_was_found(tmp_path: Path) -> None:
+    trail = busy()
+    trail.add(0, [], b"foreign")
+    found = answers(tmp_path, trail, TABLES)
+    lines = {name: answer(table) for name, table in found.items()}
+    assert lines["deletable_topics"] == "1 topic; the largest is old, 5.0 MiB."
+    assert lines["unused_grants"] == "1 rule, as READ of orders for User:c."
+    assert lines["hot_partitions"] == "1 partition; t-0 holds 3.0 times the mean of its topic."
+    assert lines["audit_gaps"] == "dead: partition 0 (1)."
+    assert lines["throttle_incidents"] == "2 incidents; the longest was User:a as app, 30.0 s in all."
+    assert lines["quota_recommendations"].startswith("For user=a: 256.0 KiB/s instead of 97.7 KiB/s (produce, 1 minute")
+    assert lines["traffic"].endswith("1.0 MiB read in 2 buckets of ten minutes.")
+    assert all(lines[name] != NOTHING[name] for name in lines)
+
+
+def test_the_page_has_no_tag_of_a_clients_making(tmp_path: Path) -> None:
+    found = answers(tmp_path, busy(), TABLES)
+    tags = Tags()
+    tags.feed(page(CLUSTER, NOW_MS, found, [f"its rules: {HOSTILE}"]))
+    assert tags.found <= TAGS | DRAWN
+    assert {"svg", "rect"} <= tags.found
+    assert HOSTILE in tags.text
+    assert all(question.title in tags.text for question in questions())
+
+
+def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
+    tags = Tags()
+    tags.feed(page(CLUSTER, NOW_MS, answers(tmp_path, Kept()), ()))
+    assert not tags.found & DRAWN
+    assert all(words in tags.text for words in NOTHING.values())
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("bytes", 0, "0 B"),
+        ("bytes", 1536, "1.5 KiB"),
+        ("share", 0.25, "25.0 %"),
+        ("cents", 123_456, "1,234.56"),
+        ("first_ms", NOW_MS, "2026-09-21 14:13:20Z"),
+        ("throttle_time_ms", 1_500, "1.5 s"),
+        ("is_new", True, "yes"),
+        ("records", 1_000, "1,000"),
+        ("partition", 1_000, "1000"),
+        ("last_read_ms", None, ""),
+    ],
+)
+def test_figures_are_shown_with_their_unit(column: str, value: object, text: str) -> None:
+    assert cell(column, value) == text
+
+
+def test_a_size_has_a_unit_that_there_is() -> None:
+    assert sized(2**70) == "1048576.0 PiB"

@@ -1,0 +1,92 @@
+"""A trail as brokers write it, from happenings with chosen times, and a lake that has taken it in."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.ingest import Ingested, Range, ingest
+from kavka_audit.lake.snapshot import Snapshot, keep
+from kavka_audit.questions.asking import Settings, Table, ask
+from kavka_broker.core.audit.chain import Chain, Entry
+from kavka_broker.core.audit.cloud_events import headers_of
+from kavka_broker.core.audit.happenings import Happening, Tally
+from kavka_broker.core.audit.ocsf import event_of
+
+DAY_MS = 86_400_000
+NOW_MS = 1_790_000_000_000
+CLUSTER = "abcdefghijklmnopqrstuv"
+ROWS_MAX = 100_000
+
+
+class Record(NamedTuple):
+    """A record of the topic."""
+
+    partition: int
+    offset: int
+    headers: Sequence[tuple[str, bytes | None]]
+    value: bytes | None
+
+
+@dataclass
+class Kept:
+    """An audit topic in memory. `begins` are offsets before which records were deleted."""
+
+    topic_id: str = "first"
+    records: dict[int, list[Record]] = field(default_factory=dict)
+    begins: dict[int, int] = field(default_factory=dict)
+
+    def ranges(self) -> list[Range]:
+        return [(index, self.begins.get(index, 0), len(found)) for index, found in sorted(self.records.items())]
+
+    def read(self, partition: int, first: int, until: int) -> Iterator[Record]:
+        yield from self.records[partition][first:until]
+
+    def add(self, partition: int, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
+        records = self.records.setdefault(partition, [])
+        records.append(Record(partition, len(records), headers, value))
+
+    def write(self, partition: int, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.add(partition, headers_of(entry), entry.value)
+
+
+class At(NamedTuple):
+    """Something that happened, when, and how often."""
+
+    happening: Happening
+    start_ms: int = NOW_MS - 60_000
+    end_ms: int = NOW_MS
+    times: int = 1
+
+
+def chain_of(node: int, happenings: Iterable[At], epoch: int = 1) -> tuple[Chain, list[Entry]]:
+    """A chain that tells this; it can be gone on with."""
+    chain = Chain(f"{node}-{epoch}")
+    entries = [chain.head(0)]
+    for found in happenings:
+        uid = f"{chain.source}-{chain.sequence}"
+        entries.append(chain.event(event_of(Tally(found.happening, found.times, *found[1:3]), uid), found.end_ms))
+    return chain, entries
+
+
+def taken_in(directory: Path, trail: Kept) -> tuple[Lake, Ingested]:
+    """A lake that has taken in the trail."""
+    lake, so_far = Lake(directory), Ingested()
+    with lake.held(CLUSTER):
+        for so_far in ingest(lake, trail):
+            assert so_far.files
+    return lake, so_far
+
+
+def answers(
+    directory: Path,
+    trail: Kept,
+    tables: Mapping[str, Sequence[Mapping[str, object]]] | None = None,
+    settings: Settings | None = None,
+) -> dict[str, Table]:
+    """The answers that a lake gives."""
+    lake, _ = taken_in(directory, trail)
+    keep(lake, Snapshot(CLUSTER, tables or {}))
+    return ask(lake, settings or Settings(NOW_MS), ROWS_MAX)

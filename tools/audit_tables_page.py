@@ -1,0 +1,82 @@
+"""The page about the Parquet files of the audit analytics, from their columns and the questions themselves.
+
+python -m tools.audit_tables_page            rewrites the page
+python -m tools.audit_tables_page --check    says whether it has drifted
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+
+from kavka_audit.lake.columns import ENTRIES, SNAPSHOT
+from kavka_audit.lake.directory import Lake
+from kavka_audit.questions.asking import Settings, ask, questions
+
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "audit-tables.md"
+HEAD = """\
+# Tables of the audit analytics
+
+[`kavka audit run`](../how-to/audit.md) writes these Parquet files into its directory. Columns that end in `_ms` and are
+no `throttle_time_ms` are moments in milliseconds since 1970; sizes are in bytes. Columns are added and never renamed.
+This page is made by `make generate`.
+"""
+ENTRIES_WORDS = """\
+## entries/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet
+
+The records of the audit topic, each once. `kind` is `event`, `loss`, `head` or `end`, as in the
+[chain](../explanation/audit.md#what-the-chain-proves); `dead` for a record that is no entry, with the `problem`;
+`missed` for `lost` records that the topic had deleted before they were read. `outcome` is `allowed`, `denied` or
+`delayed`. `resource` of a delay is the entity with the quota.
+"""
+SNAPSHOT_WORDS = """\
+## snapshot/TABLE.parquet
+
+The cluster as it was at the last run.
+"""
+
+
+def page() -> str:
+    """The page, as it should be."""
+    with TemporaryDirectory() as directory:
+        lake = Lake(Path(directory))
+        with lake.held("none"):
+            ask(lake, Settings(0), 1)
+        lines = [HEAD, "## tables/NAME.parquet\n", *_answers(lake), ENTRIES_WORDS, *_columns(ENTRIES.items())]
+    lines.append(SNAPSHOT_WORDS)
+    for name, columns in SNAPSHOT.items():
+        lines += [f"### {name}\n", *_columns(columns.items())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _answers(lake: Lake) -> Iterator[str]:
+    with duckdb.connect() as connection:
+        for question in questions():
+            relation = connection.read_parquet(str(lake.tables / f"{question.name}.parquet"))
+            yield f"### {question.name}\n"
+            yield f"*{question.title}* {question.explanation}\n"
+            yield from _columns(zip(relation.columns, map(str, relation.types), strict=True))
+
+
+def _columns(columns: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield "| column | type |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {kind} |" for name, kind in columns)
+    yield ""
+
+
+def main() -> int:
+    """Write the page or check it; returns the exit code."""
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(page(), encoding="utf-8")
+        return 0
+    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
+        return 0
+    sys.stderr.write("docs/reference/audit-tables.md has drifted from the questions; run `make generate`\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
