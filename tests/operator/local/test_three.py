@@ -28,7 +28,7 @@ def cluster(kavka: Kavka) -> Kavka:
 
 
 @contextmanager
-def writing(kavka: Kavka) -> Iterator[Writer]:
+def writing(kavka: Kavka, count: int = PARTITIONS) -> Iterator[Writer]:
     """Somebody produces meanwhile; at the end, all that was acknowledged is there, and nothing twice."""
     writer = Writer(kavka, "flights")
     writer.start()
@@ -39,7 +39,7 @@ def writing(kavka: Kavka) -> Iterator[Writer]:
     finally:
         writer.halt.set()
         writer.join()
-    stored = read_all(kavka, "flights", PARTITIONS)
+    stored = read_all(kavka, "flights", count)
     assert len(stored) == len(set(stored)), "a record stands twice"
     assert set(writer.acknowledged) <= set(stored), "an acknowledged record is lost"
 
@@ -217,6 +217,36 @@ def test_a_broker_goes_when_its_replicas_have_moved(kavka: Kavka) -> None:
     assert {node for _, replicas, _ in partitions(kavka).values() for node in replicas} == {0}
     wait_until(lambda: kavka.run("get", "kvc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
     assert not (kavka.cluster / "node-100.pid").exists()
+
+
+def test_a_broker_that_is_gone_with_the_only_replicas_is_told_until_it_is_back(kavka: Kavka) -> None:
+    one_replica = "{offsets.topic.replication.factor: 1}"
+    process = kavka.up(kavka.file(pools=lone_and(1), config=one_replica, brokers=2))
+    with writing(kavka, count=4):
+        pass
+    before = sorted(read_all(kavka, "flights", 4))
+    process.send_signal(signal.SIGINT)
+    process.wait(60)
+    kept = {
+        kavka.cluster / "data" / "node-100": kavka.directory / "disk",
+        kavka.cluster / "config" / "node-100.properties": kavka.directory / "properties",
+    }
+    for place, aside in kept.items():
+        place.rename(aside)
+    kavka.start("up", "-f", str(kavka.file(pools=lone_and(0), config=one_replica, brokers=2)))
+    wait_until(lambda: "ShrinkRefused" in condition(kavka), "it is told")
+    assert "nobody has it in sync but node 100, which is away; want it again" in condition(kavka)
+    for place, aside in kept.items():
+        aside.rename(place)
+    wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it is emptied")
+    wait_until(lambda: [each["id"] for each in kavka.status()["nodes"]] == [0], "it is gone")
+    assert sorted(read_all(kavka, "flights", 4)) == before
+
+
+def condition(kavka: Kavka) -> str:
+    """Reason and message of Ready."""
+    found = next(each for each in kavka.status()["conditions"] if each["type"] == "Ready")
+    return f"{found['reason']}: {found['message']}"
 
 
 def test_a_broker_stays_while_too_few_others_do(kavka: Kavka) -> None:
