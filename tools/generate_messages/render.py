@@ -17,23 +17,15 @@ ONE_LINE_WIDTH = 116
 
 
 def module(schema: Schema) -> str:
-    """The module of a message."""
+    """The module of a message. Its kind, key and versions stand in its class alone."""
     structs = "\n\n\n".join(render_struct(struct, schema) for struct in schema.structs)
-    return f'''"""{schema.name}: {summary(schema)}."""
+    return f'''"""{schema.name}."""
 
 from kavka_broker.protocol.message import {", ".join(imports(schema, structs))}
 
 
 {structs}
 '''
-
-
-def summary(schema: Schema) -> str:
-    low, high = schema.versions
-    key = "" if schema.api_key is None else f", key {schema.api_key}"
-    reach = f"version {low}" if low == high else f"versions {low} to {high}"
-    flexible = "never flexible" if schema.flexible_from is None else f"flexible from {schema.flexible_from}"
-    return f"{schema.kind}{key}, {reach}, {flexible}"
 
 
 def imports(schema: Schema, text: str) -> list[str]:

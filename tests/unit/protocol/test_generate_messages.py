@@ -81,11 +81,13 @@ def test_structs_come_before_their_use() -> None:
 
 def test_a_module_says_facts_and_runs() -> None:
     text = render.module(schema("", SCHEMA))
-    assert "PaintRequest: request, key 99, versions 2 to 4, flexible from 4." in text
+    assert text.startswith('"""PaintRequest."""')
     assert "prose" not in text
     names: dict[str, Any] = {"__name__": "paint_request"}
     exec(compile(text, "paint_request", "exec"), names)
-    request = names["PaintRequest"](rooms=[names["Room"]()])
+    kind = names["PaintRequest"]
+    assert (kind.KIND, kind.API_KEY, kind.VERSIONS, kind.FLEXIBLE_FROM) == ("request", 99, (2, 4), 4)
+    request = kind(rooms=[names["Room"]()])
     assert request.rooms[0].brush.width == 0
     assert request.from_ is None
 

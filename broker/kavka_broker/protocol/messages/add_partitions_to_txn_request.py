@@ -1,4 +1,4 @@
-"""AddPartitionsToTxnRequest: request, key 24, versions 0 to 5, flexible from 3."""
+"""AddPartitionsToTxnRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

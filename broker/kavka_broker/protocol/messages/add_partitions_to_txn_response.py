@@ -1,4 +1,4 @@
-"""AddPartitionsToTxnResponse: response, key 24, versions 0 to 5, flexible from 3."""
+"""AddPartitionsToTxnResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

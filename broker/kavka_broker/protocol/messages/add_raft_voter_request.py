@@ -1,4 +1,4 @@
-"""AddRaftVoterRequest: request, key 80, versions 0 to 1, flexible from 0."""
+"""AddRaftVoterRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AddRaftVoterResponse: response, key 80, versions 0 to 1, flexible from 0."""
+"""AddRaftVoterResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""AllocateProducerIdsRequest: request, key 67, version 0, flexible from 0."""
+"""AllocateProducerIdsRequest."""
 
 from kavka_broker.protocol.message import Message
 

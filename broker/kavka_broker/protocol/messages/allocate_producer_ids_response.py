@@ -1,4 +1,4 @@
-"""AllocateProducerIdsResponse: response, key 67, version 0, flexible from 0."""
+"""AllocateProducerIdsResponse."""
 
 from kavka_broker.protocol.message import Message
 

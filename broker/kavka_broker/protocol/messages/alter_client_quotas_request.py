@@ -1,4 +1,4 @@
-"""AlterClientQuotasRequest: request, key 49, versions 0 to 1, flexible from 1."""
+"""AlterClientQuotasRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

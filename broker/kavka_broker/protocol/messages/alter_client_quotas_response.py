@@ -1,4 +1,4 @@
-"""AlterClientQuotasResponse: response, key 49, versions 0 to 1, flexible from 1."""
+"""AlterClientQuotasResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterConfigsRequest: request, key 33, versions 0 to 2, flexible from 2."""
+"""AlterConfigsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

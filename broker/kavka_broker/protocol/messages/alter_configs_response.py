@@ -1,4 +1,4 @@
-"""AlterConfigsResponse: response, key 33, versions 0 to 2, flexible from 2."""
+"""AlterConfigsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignmentsRequest: request, key 45, versions 0 to 1, flexible from 0."""
+"""AlterPartitionReassignmentsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignmentsResponse: response, key 45, versions 0 to 1, flexible from 0."""
+"""AlterPartitionReassignmentsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterPartitionResponse: response, key 56, versions 2 to 3, flexible from 2."""
+"""AlterPartitionResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirsRequest: request, key 34, versions 1 to 2, flexible from 2."""
+"""AlterReplicaLogDirsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirsResponse: response, key 34, versions 1 to 2, flexible from 2."""
+"""AlterReplicaLogDirsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentialsRequest: request, key 51, version 0, flexible from 0."""
+"""AlterUserScramCredentialsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

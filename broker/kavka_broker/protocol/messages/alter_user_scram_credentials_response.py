@@ -1,4 +1,4 @@
-"""AlterUserScramCredentialsResponse: response, key 51, version 0, flexible from 0."""
+"""AlterUserScramCredentialsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ApiVersionsRequest: request, key 18, versions 0 to 4, flexible from 3."""
+"""ApiVersionsRequest."""
 
 from kavka_broker.protocol.message import Message
 

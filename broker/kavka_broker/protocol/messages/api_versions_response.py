@@ -1,4 +1,4 @@
-"""ApiVersionsResponse: response, key 18, versions 0 to 4, flexible from 3."""
+"""ApiVersionsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirsRequest: request, key 73, version 0, flexible from 0."""
+"""AssignReplicasToDirsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

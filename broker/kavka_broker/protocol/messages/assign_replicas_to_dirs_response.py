@@ -1,4 +1,4 @@
-"""AssignReplicasToDirsResponse: response, key 73, version 0, flexible from 0."""
+"""AssignReplicasToDirsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpochRequest: request, key 53, versions 0 to 1, flexible from 1."""
+"""BeginQuorumEpochRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpochResponse: response, key 53, versions 0 to 1, flexible from 1."""
+"""BeginQuorumEpochResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""BrokerHeartbeatRequest: request, key 63, versions 0 to 2, flexible from 0."""
+"""BrokerHeartbeatRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

@@ -1,4 +1,4 @@
-"""BrokerHeartbeatResponse: response, key 63, versions 0 to 2, flexible from 0."""
+"""BrokerHeartbeatResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""BrokerRegistrationRequest: request, key 62, versions 0 to 4, flexible from 0."""
+"""BrokerRegistrationRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""BrokerRegistrationResponse: response, key 62, versions 0 to 4, flexible from 0."""
+"""BrokerRegistrationResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ConsumerProtocolAssignment: data, versions 0 to 3, never flexible."""
+"""ConsumerProtocolAssignment."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

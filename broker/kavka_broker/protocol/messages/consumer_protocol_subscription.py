@@ -1,4 +1,4 @@
-"""ConsumerProtocolSubscription: data, versions 0 to 3, never flexible."""
+"""ConsumerProtocolSubscription."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

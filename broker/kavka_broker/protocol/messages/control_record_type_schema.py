@@ -1,4 +1,4 @@
-"""ControlRecordTypeSchema: data, version 0, never flexible."""
+"""ControlRecordTypeSchema."""
 
 from kavka_broker.protocol.message import Message
 

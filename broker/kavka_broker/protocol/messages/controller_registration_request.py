@@ -1,4 +1,4 @@
-"""ControllerRegistrationRequest: request, key 70, version 0, flexible from 0."""
+"""ControllerRegistrationRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ControllerRegistrationResponse: response, key 70, version 0, flexible from 0."""
+"""ControllerRegistrationResponse."""
 
 from kavka_broker.protocol.message import Message
 

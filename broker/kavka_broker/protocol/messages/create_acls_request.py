@@ -1,4 +1,4 @@
-"""CreateAclsRequest: request, key 30, versions 1 to 3, flexible from 2."""
+"""CreateAclsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""CreateAclsResponse: response, key 30, versions 1 to 3, flexible from 2."""
+"""CreateAclsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""CreatePartitionsRequest: request, key 37, versions 0 to 3, flexible from 2."""
+"""CreatePartitionsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""CreatePartitionsResponse: response, key 37, versions 0 to 3, flexible from 2."""
+"""CreatePartitionsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""CreateTopicsRequest: request, key 19, versions 2 to 7, flexible from 5."""
+"""CreateTopicsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""CreateTopicsResponse: response, key 19, versions 2 to 7, flexible from 5."""
+"""CreateTopicsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DefaultPrincipalData: data, version 0, flexible from 0."""
+"""DefaultPrincipalData."""
 
 from kavka_broker.protocol.message import Message
 

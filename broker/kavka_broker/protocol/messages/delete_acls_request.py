@@ -1,4 +1,4 @@
-"""DeleteAclsRequest: request, key 31, versions 1 to 3, flexible from 2."""
+"""DeleteAclsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DeleteAclsResponse: response, key 31, versions 1 to 3, flexible from 2."""
+"""DeleteAclsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

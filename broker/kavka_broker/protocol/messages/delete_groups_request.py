@@ -1,4 +1,4 @@
-"""DeleteGroupsRequest: request, key 42, versions 0 to 2, flexible from 2."""
+"""DeleteGroupsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

@@ -1,4 +1,4 @@
-"""DeleteGroupsResponse: response, key 42, versions 0 to 2, flexible from 2."""
+"""DeleteGroupsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DeleteRecordsRequest: request, key 21, versions 0 to 2, flexible from 2."""
+"""DeleteRecordsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DeleteRecordsResponse: response, key 21, versions 0 to 2, flexible from 2."""
+"""DeleteRecordsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

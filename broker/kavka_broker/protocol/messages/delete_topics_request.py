@@ -1,4 +1,4 @@
-"""DeleteTopicsRequest: request, key 20, versions 1 to 6, flexible from 4."""
+"""DeleteTopicsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

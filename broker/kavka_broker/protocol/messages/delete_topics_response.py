@@ -1,4 +1,4 @@
-"""DeleteTopicsResponse: response, key 20, versions 1 to 6, flexible from 4."""
+"""DeleteTopicsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

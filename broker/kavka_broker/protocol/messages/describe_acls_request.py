@@ -1,4 +1,4 @@
-"""DescribeAclsRequest: request, key 29, versions 1 to 3, flexible from 2."""
+"""DescribeAclsRequest."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""DescribeAclsResponse: response, key 29, versions 1 to 3, flexible from 2."""
+"""DescribeAclsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

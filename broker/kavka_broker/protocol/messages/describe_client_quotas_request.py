@@ -1,4 +1,4 @@
-"""DescribeClientQuotasRequest: request, key 48, versions 0 to 1, flexible from 1."""
+"""DescribeClientQuotasRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeClusterRequest: request, key 60, versions 0 to 2, flexible from 0."""
+"""DescribeClusterRequest."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""DescribeClusterResponse: response, key 60, versions 0 to 2, flexible from 0."""
+"""DescribeClusterResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

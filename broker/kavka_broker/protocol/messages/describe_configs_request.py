@@ -1,4 +1,4 @@
-"""DescribeConfigsRequest: request, key 32, versions 1 to 4, flexible from 4."""
+"""DescribeConfigsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeConfigsResponse: response, key 32, versions 1 to 4, flexible from 4."""
+"""DescribeConfigsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

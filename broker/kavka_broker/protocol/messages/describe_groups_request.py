@@ -1,4 +1,4 @@
-"""DescribeGroupsRequest: request, key 15, versions 0 to 6, flexible from 5."""
+"""DescribeGroupsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

@@ -1,4 +1,4 @@
-"""DescribeGroupsResponse: response, key 15, versions 0 to 6, flexible from 5."""
+"""DescribeGroupsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

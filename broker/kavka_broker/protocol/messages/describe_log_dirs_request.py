@@ -1,4 +1,4 @@
-"""DescribeLogDirsRequest: request, key 35, versions 1 to 5, flexible from 2."""
+"""DescribeLogDirsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirsResponse: response, key 35, versions 1 to 5, flexible from 2."""
+"""DescribeLogDirsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

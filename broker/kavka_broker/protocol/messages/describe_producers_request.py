@@ -1,4 +1,4 @@
-"""DescribeProducersRequest: request, key 61, version 0, flexible from 0."""
+"""DescribeProducersRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

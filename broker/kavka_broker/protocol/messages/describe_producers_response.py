@@ -1,4 +1,4 @@
-"""DescribeProducersResponse: response, key 61, version 0, flexible from 0."""
+"""DescribeProducersResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

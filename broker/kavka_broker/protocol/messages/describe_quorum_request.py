@@ -1,4 +1,4 @@
-"""DescribeQuorumRequest: request, key 55, versions 0 to 2, flexible from 0."""
+"""DescribeQuorumRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

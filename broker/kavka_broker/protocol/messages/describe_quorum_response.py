@@ -1,4 +1,4 @@
-"""DescribeQuorumResponse: response, key 55, versions 0 to 2, flexible from 0."""
+"""DescribeQuorumResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitionsRequest: request, key 75, version 0, flexible from 0."""
+"""DescribeTopicPartitionsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitionsResponse: response, key 75, version 0, flexible from 0."""
+"""DescribeTopicPartitionsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeTransactionsRequest: request, key 65, version 0, flexible from 0."""
+"""DescribeTransactionsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

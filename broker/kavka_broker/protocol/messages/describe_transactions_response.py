@@ -1,4 +1,4 @@
-"""DescribeTransactionsResponse: response, key 65, version 0, flexible from 0."""
+"""DescribeTransactionsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentialsRequest: request, key 50, version 0, flexible from 0."""
+"""DescribeUserScramCredentialsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentialsResponse: response, key 50, version 0, flexible from 0."""
+"""DescribeUserScramCredentialsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

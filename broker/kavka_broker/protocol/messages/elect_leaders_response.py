@@ -1,4 +1,4 @@
-"""ElectLeadersResponse: response, key 43, versions 0 to 2, flexible from 2."""
+"""ElectLeadersResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

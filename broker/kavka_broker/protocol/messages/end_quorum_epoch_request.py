@@ -1,4 +1,4 @@
-"""EndQuorumEpochRequest: request, key 54, versions 0 to 1, flexible from 1."""
+"""EndQuorumEpochRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""EndQuorumEpochResponse: response, key 54, versions 0 to 1, flexible from 1."""
+"""EndQuorumEpochResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""EndTxnMarker: data, version 0, never flexible."""
+"""EndTxnMarker."""
 
 from kavka_broker.protocol.message import Message
 

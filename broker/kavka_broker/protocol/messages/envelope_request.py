@@ -1,4 +1,4 @@
-"""EnvelopeRequest: request, key 58, version 0, flexible from 0."""
+"""EnvelopeRequest."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""EnvelopeResponse: response, key 58, version 0, flexible from 0."""
+"""EnvelopeResponse."""
 
 from kavka_broker.protocol.message import Message
 

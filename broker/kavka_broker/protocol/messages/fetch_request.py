@@ -1,4 +1,4 @@
-"""FetchRequest: request, key 1, versions 4 to 18, flexible from 12."""
+"""FetchRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 

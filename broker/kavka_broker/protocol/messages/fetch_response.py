@@ -1,4 +1,4 @@
-"""FetchResponse: response, key 1, versions 4 to 18, flexible from 12."""
+"""FetchResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct, frozen
 

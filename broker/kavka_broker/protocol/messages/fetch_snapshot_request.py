@@ -1,4 +1,4 @@
-"""FetchSnapshotRequest: request, key 59, versions 0 to 1, flexible from 0."""
+"""FetchSnapshotRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 

@@ -1,4 +1,4 @@
-"""FetchSnapshotResponse: response, key 59, versions 0 to 1, flexible from 0."""
+"""FetchSnapshotResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Records, Struct, frozen
 

@@ -1,4 +1,4 @@
-"""FindCoordinatorRequest: request, key 10, versions 0 to 6, flexible from 3."""
+"""FindCoordinatorRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

@@ -1,4 +1,4 @@
-"""FindCoordinatorResponse: response, key 10, versions 0 to 6, flexible from 3."""
+"""FindCoordinatorResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptionsRequest: request, key 71, version 0, flexible from 0."""
+"""GetTelemetrySubscriptionsRequest."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptionsResponse: response, key 71, version 0, flexible from 0."""
+"""GetTelemetrySubscriptionsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message
 

@@ -1,4 +1,4 @@
-"""HeartbeatRequest: request, key 12, versions 0 to 4, flexible from 4."""
+"""HeartbeatRequest."""
 
 from kavka_broker.protocol.message import Message
 

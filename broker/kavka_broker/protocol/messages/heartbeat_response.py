@@ -1,4 +1,4 @@
-"""HeartbeatResponse: response, key 12, versions 0 to 4, flexible from 4."""
+"""HeartbeatResponse."""
 
 from kavka_broker.protocol.message import Message
 

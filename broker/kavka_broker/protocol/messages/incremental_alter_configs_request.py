@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigsRequest: request, key 44, versions 0 to 1, flexible from 1."""
+"""IncrementalAlterConfigsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigsResponse: response, key 44, versions 0 to 1, flexible from 1."""
+"""IncrementalAlterConfigsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""InitProducerIdRequest: request, key 22, versions 0 to 6, flexible from 2."""
+"""InitProducerIdRequest."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""InitProducerIdResponse: response, key 22, versions 0 to 6, flexible from 2."""
+"""InitProducerIdResponse."""
 
 from kavka_broker.protocol.message import Message
 

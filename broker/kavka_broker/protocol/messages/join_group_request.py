@@ -1,4 +1,4 @@
-"""JoinGroupRequest: request, key 11, versions 0 to 9, flexible from 6."""
+"""JoinGroupRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""JoinGroupResponse: response, key 11, versions 0 to 9, flexible from 6."""
+"""JoinGroupResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

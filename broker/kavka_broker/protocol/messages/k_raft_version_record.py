@@ -1,4 +1,4 @@
-"""KRaftVersionRecord: data, version 0, flexible from 0."""
+"""KRaftVersionRecord."""
 
 from kavka_broker.protocol.message import Message
 

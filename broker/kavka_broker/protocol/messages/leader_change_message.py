@@ -1,4 +1,4 @@
-"""LeaderChangeMessage: data, versions 0 to 1, flexible from 0."""
+"""LeaderChangeMessage."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

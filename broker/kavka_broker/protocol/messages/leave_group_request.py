@@ -1,4 +1,4 @@
-"""LeaveGroupRequest: request, key 13, versions 0 to 5, flexible from 4."""
+"""LeaveGroupRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

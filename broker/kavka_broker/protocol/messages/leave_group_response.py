@@ -1,4 +1,4 @@
-"""LeaveGroupResponse: response, key 13, versions 0 to 5, flexible from 4."""
+"""LeaveGroupResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

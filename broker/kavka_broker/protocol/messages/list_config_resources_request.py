@@ -1,4 +1,4 @@
-"""ListConfigResourcesRequest: request, key 74, versions 0 to 1, flexible from 0."""
+"""ListConfigResourcesRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

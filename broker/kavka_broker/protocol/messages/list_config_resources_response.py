@@ -1,4 +1,4 @@
-"""ListConfigResourcesResponse: response, key 74, versions 0 to 1, flexible from 0."""
+"""ListConfigResourcesResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

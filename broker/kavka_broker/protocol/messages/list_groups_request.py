@@ -1,4 +1,4 @@
-"""ListGroupsRequest: request, key 16, versions 0 to 5, flexible from 3."""
+"""ListGroupsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

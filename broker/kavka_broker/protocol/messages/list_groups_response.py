@@ -1,4 +1,4 @@
-"""ListGroupsResponse: response, key 16, versions 0 to 5, flexible from 3."""
+"""ListGroupsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ListOffsetsRequest: request, key 2, versions 1 to 11, flexible from 6."""
+"""ListOffsetsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ListOffsetsResponse: response, key 2, versions 1 to 11, flexible from 6."""
+"""ListOffsetsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ListPartitionReassignmentsRequest: request, key 46, version 0, flexible from 0."""
+"""ListPartitionReassignmentsRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

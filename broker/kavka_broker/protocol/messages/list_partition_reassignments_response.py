@@ -1,4 +1,4 @@
-"""ListPartitionReassignmentsResponse: response, key 46, version 0, flexible from 0."""
+"""ListPartitionReassignmentsResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""MetadataRequest: request, key 3, versions 0 to 13, flexible from 9."""
+"""MetadataRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

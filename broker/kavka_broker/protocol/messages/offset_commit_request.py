@@ -1,4 +1,4 @@
-"""OffsetCommitRequest: request, key 8, versions 2 to 10, flexible from 8."""
+"""OffsetCommitRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

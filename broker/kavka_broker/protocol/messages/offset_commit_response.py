@@ -1,4 +1,4 @@
-"""OffsetCommitResponse: response, key 8, versions 2 to 10, flexible from 8."""
+"""OffsetCommitResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

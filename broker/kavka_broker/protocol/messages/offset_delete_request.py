@@ -1,4 +1,4 @@
-"""OffsetDeleteRequest: request, key 47, version 0, never flexible."""
+"""OffsetDeleteRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

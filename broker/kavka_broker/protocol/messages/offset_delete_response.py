@@ -1,4 +1,4 @@
-"""OffsetDeleteResponse: response, key 47, version 0, never flexible."""
+"""OffsetDeleteResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""OffsetFetchRequest: request, key 9, versions 1 to 10, flexible from 6."""
+"""OffsetFetchRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

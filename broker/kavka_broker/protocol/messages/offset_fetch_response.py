@@ -1,4 +1,4 @@
-"""OffsetFetchResponse: response, key 9, versions 1 to 10, flexible from 6."""
+"""OffsetFetchResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpochRequest: request, key 23, versions 2 to 4, flexible from 4."""
+"""OffsetForLeaderEpochRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

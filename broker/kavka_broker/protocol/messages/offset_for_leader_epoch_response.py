@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpochResponse: response, key 23, versions 2 to 4, flexible from 4."""
+"""OffsetForLeaderEpochResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ProduceRequest: request, key 0, versions 3 to 13, flexible from 9."""
+"""ProduceRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct
 

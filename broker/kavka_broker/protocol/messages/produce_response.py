@@ -1,4 +1,4 @@
-"""ProduceResponse: response, key 0, versions 3 to 13, flexible from 9."""
+"""ProduceResponse."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 

@@ -1,4 +1,4 @@
-"""PushTelemetryRequest: request, key 72, version 0, flexible from 0."""
+"""PushTelemetryRequest."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

@@ -1,4 +1,4 @@
-"""PushTelemetryResponse: response, key 72, version 0, flexible from 0."""
+"""PushTelemetryResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""RemoveRaftVoterRequest: request, key 81, version 0, flexible from 0."""
+"""RemoveRaftVoterRequest."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

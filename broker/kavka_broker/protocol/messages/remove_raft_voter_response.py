@@ -1,4 +1,4 @@
-"""RemoveRaftVoterResponse: response, key 81, version 0, flexible from 0."""
+"""RemoveRaftVoterResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""RequestHeader: header, versions 1 to 2, flexible from 2."""
+"""RequestHeader."""
 
 from kavka_broker.protocol.message import Message
 

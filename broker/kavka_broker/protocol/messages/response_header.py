@@ -1,4 +1,4 @@
-"""ResponseHeader: header, versions 0 to 1, flexible from 1."""
+"""ResponseHeader."""
 
 from kavka_broker.protocol.message import Message
 

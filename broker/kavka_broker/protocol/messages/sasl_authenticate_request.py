@@ -1,4 +1,4 @@
-"""SaslAuthenticateRequest: request, key 36, versions 0 to 2, flexible from 2."""
+"""SaslAuthenticateRequest."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""SaslAuthenticateResponse: response, key 36, versions 0 to 2, flexible from 2."""
+"""SaslAuthenticateResponse."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""SaslHandshakeRequest: request, key 17, versions 0 to 1, never flexible."""
+"""SaslHandshakeRequest."""
 
 from kavka_broker.protocol.message import Message
 

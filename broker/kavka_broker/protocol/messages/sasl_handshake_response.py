@@ -1,4 +1,4 @@
-"""SaslHandshakeResponse: response, key 17, versions 0 to 1, never flexible."""
+"""SaslHandshakeResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

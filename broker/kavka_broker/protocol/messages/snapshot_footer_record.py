@@ -1,4 +1,4 @@
-"""SnapshotFooterRecord: data, version 0, flexible from 0."""
+"""SnapshotFooterRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""SnapshotHeaderRecord: data, version 0, flexible from 0."""
+"""SnapshotHeaderRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""SyncGroupRequest: request, key 14, versions 0 to 5, flexible from 4."""
+"""SyncGroupRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""SyncGroupResponse: response, key 14, versions 0 to 5, flexible from 4."""
+"""SyncGroupResponse."""
 
 from kavka_broker.protocol.message import Message
 

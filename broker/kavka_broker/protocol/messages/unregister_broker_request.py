@@ -1,4 +1,4 @@
-"""UnregisterBrokerRequest: request, key 64, version 0, flexible from 0."""
+"""UnregisterBrokerRequest."""
 
 from kavka_broker.protocol.message import Message
 

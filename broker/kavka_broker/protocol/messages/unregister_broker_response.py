@@ -1,4 +1,4 @@
-"""UnregisterBrokerResponse: response, key 64, version 0, flexible from 0."""
+"""UnregisterBrokerResponse."""
 
 from kavka_broker.protocol.message import Message
 

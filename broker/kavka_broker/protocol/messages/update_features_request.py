@@ -1,4 +1,4 @@
-"""UpdateFeaturesRequest: request, key 57, versions 0 to 2, flexible from 0."""
+"""UpdateFeaturesRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""UpdateFeaturesResponse: response, key 57, versions 0 to 2, flexible from 0."""
+"""UpdateFeaturesResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""UpdateRaftVoterRequest: request, key 82, version 0, flexible from 0."""
+"""UpdateRaftVoterRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 

@@ -1,4 +1,4 @@
-"""UpdateRaftVoterResponse: response, key 82, version 0, flexible from 0."""
+"""UpdateRaftVoterResponse."""
 
 from kavka_broker.protocol.message import Message, Struct, frozen
 

@@ -1,4 +1,4 @@
-"""VoteRequest: request, key 52, versions 0 to 2, flexible from 0."""
+"""VoteRequest."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

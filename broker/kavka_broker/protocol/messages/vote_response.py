@@ -1,4 +1,4 @@
-"""VoteResponse: response, key 52, versions 0 to 2, flexible from 0."""
+"""VoteResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""VotersRecord: data, version 0, flexible from 0."""
+"""VotersRecord."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 

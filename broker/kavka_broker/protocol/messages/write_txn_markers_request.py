@@ -1,4 +1,4 @@
-"""WriteTxnMarkersRequest: request, key 27, versions 1 to 2, flexible from 1."""
+"""WriteTxnMarkersRequest."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

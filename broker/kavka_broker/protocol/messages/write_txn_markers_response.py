@@ -1,4 +1,4 @@
-"""WriteTxnMarkersResponse: response, key 27, versions 1 to 2, flexible from 1."""
+"""WriteTxnMarkersResponse."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

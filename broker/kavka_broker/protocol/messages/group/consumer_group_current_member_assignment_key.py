@@ -1,4 +1,4 @@
-"""ConsumerGroupCurrentMemberAssignmentKey: coordinator-key, key 8, version 0, never flexible."""
+"""ConsumerGroupCurrentMemberAssignmentKey."""
 
 from kavka_broker.protocol.message import Message
 

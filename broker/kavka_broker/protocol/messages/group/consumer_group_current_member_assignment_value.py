@@ -1,4 +1,4 @@
-"""ConsumerGroupCurrentMemberAssignmentValue: coordinator-value, key 8, version 0, flexible from 0."""
+"""ConsumerGroupCurrentMemberAssignmentValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupMemberMetadataKey: coordinator-key, key 5, version 0, never flexible."""
+"""ConsumerGroupMemberMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

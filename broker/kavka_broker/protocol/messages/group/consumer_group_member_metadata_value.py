@@ -1,4 +1,4 @@
-"""ConsumerGroupMemberMetadataValue: coordinator-value, key 5, version 0, flexible from 0."""
+"""ConsumerGroupMemberMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 

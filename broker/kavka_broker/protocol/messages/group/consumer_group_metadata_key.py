@@ -1,4 +1,4 @@
-"""ConsumerGroupMetadataKey: coordinator-key, key 3, version 0, never flexible."""
+"""ConsumerGroupMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

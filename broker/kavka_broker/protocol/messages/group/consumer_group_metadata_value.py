@@ -1,4 +1,4 @@
-"""ConsumerGroupMetadataValue: coordinator-value, key 3, version 0, flexible from 0."""
+"""ConsumerGroupMetadataValue."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupPartitionMetadataKey: coordinator-key, key 4, version 0, never flexible."""
+"""ConsumerGroupPartitionMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

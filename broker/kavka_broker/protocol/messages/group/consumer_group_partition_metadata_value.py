@@ -1,4 +1,4 @@
-"""ConsumerGroupPartitionMetadataValue: coordinator-value, key 4, version 0, flexible from 0."""
+"""ConsumerGroupPartitionMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupRegularExpressionKey: coordinator-key, key 16, version 0, never flexible."""
+"""ConsumerGroupRegularExpressionKey."""
 
 from kavka_broker.protocol.message import Message
 

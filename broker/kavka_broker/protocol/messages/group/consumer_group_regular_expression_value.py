@@ -1,4 +1,4 @@
-"""ConsumerGroupRegularExpressionValue: coordinator-value, key 16, version 0, flexible from 0."""
+"""ConsumerGroupRegularExpressionValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

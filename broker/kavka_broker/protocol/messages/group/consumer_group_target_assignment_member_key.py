@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMemberKey: coordinator-key, key 7, version 0, never flexible."""
+"""ConsumerGroupTargetAssignmentMemberKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMemberValue: coordinator-value, key 7, version 0, flexible from 0."""
+"""ConsumerGroupTargetAssignmentMemberValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

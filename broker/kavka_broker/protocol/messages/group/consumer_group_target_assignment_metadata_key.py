@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMetadataKey: coordinator-key, key 6, version 0, never flexible."""
+"""ConsumerGroupTargetAssignmentMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupTargetAssignmentMetadataValue: coordinator-value, key 6, version 0, flexible from 0."""
+"""ConsumerGroupTargetAssignmentMetadataValue."""
 
 from kavka_broker.protocol.message import Message
 

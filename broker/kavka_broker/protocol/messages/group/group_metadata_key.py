@@ -1,4 +1,4 @@
-"""GroupMetadataKey: coordinator-key, key 2, version 0, never flexible."""
+"""GroupMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""GroupMetadataValue: coordinator-value, key 2, versions 0 to 4, flexible from 4."""
+"""GroupMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

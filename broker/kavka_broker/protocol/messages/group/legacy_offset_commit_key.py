@@ -1,4 +1,4 @@
-"""LegacyOffsetCommitKey: coordinator-key, key 0, version 0, never flexible."""
+"""LegacyOffsetCommitKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""LegacyOffsetCommitValue: coordinator-value, key 0, version 0, never flexible."""
+"""LegacyOffsetCommitValue."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""OffsetCommitKey: coordinator-key, key 1, version 0, never flexible."""
+"""OffsetCommitKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""OffsetCommitValue: coordinator-value, key 1, versions 0 to 4, flexible from 4."""
+"""OffsetCommitValue."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

@@ -1,4 +1,4 @@
-"""ShareGroupCurrentMemberAssignmentKey: coordinator-key, key 14, version 0, never flexible."""
+"""ShareGroupCurrentMemberAssignmentKey."""
 
 from kavka_broker.protocol.message import Message
 

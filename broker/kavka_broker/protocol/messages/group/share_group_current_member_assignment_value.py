@@ -1,4 +1,4 @@
-"""ShareGroupCurrentMemberAssignmentValue: coordinator-value, key 14, version 0, flexible from 0."""
+"""ShareGroupCurrentMemberAssignmentValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

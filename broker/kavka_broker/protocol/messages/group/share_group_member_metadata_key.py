@@ -1,4 +1,4 @@
-"""ShareGroupMemberMetadataKey: coordinator-key, key 10, version 0, never flexible."""
+"""ShareGroupMemberMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ShareGroupMemberMetadataValue: coordinator-value, key 10, version 0, flexible from 0."""
+"""ShareGroupMemberMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

@@ -1,4 +1,4 @@
-"""ShareGroupMetadataKey: coordinator-key, key 11, version 0, never flexible."""
+"""ShareGroupMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ShareGroupMetadataValue: coordinator-value, key 11, version 0, flexible from 0."""
+"""ShareGroupMetadataValue."""
 
 from kavka_broker.protocol.message import Message
 

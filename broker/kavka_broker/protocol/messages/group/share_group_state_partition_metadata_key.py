@@ -1,4 +1,4 @@
-"""ShareGroupStatePartitionMetadataKey: coordinator-key, key 15, version 0, never flexible."""
+"""ShareGroupStatePartitionMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

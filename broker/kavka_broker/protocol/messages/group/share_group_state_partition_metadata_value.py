@@ -1,4 +1,4 @@
-"""ShareGroupStatePartitionMetadataValue: coordinator-value, key 15, version 0, flexible from 0."""
+"""ShareGroupStatePartitionMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMemberKey: coordinator-key, key 13, version 0, never flexible."""
+"""ShareGroupTargetAssignmentMemberKey."""
 
 from kavka_broker.protocol.message import Message
 

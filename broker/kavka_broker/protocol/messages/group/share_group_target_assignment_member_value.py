@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMemberValue: coordinator-value, key 13, version 0, flexible from 0."""
+"""ShareGroupTargetAssignmentMemberValue."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMetadataKey: coordinator-key, key 12, version 0, never flexible."""
+"""ShareGroupTargetAssignmentMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ShareGroupTargetAssignmentMetadataValue: coordinator-value, key 12, version 0, flexible from 0."""
+"""ShareGroupTargetAssignmentMetadataValue."""
 
 from kavka_broker.protocol.message import Message
 

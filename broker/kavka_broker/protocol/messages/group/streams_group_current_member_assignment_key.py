@@ -1,4 +1,4 @@
-"""StreamsGroupCurrentMemberAssignmentKey: coordinator-key, key 22, version 0, never flexible."""
+"""StreamsGroupCurrentMemberAssignmentKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""StreamsGroupCurrentMemberAssignmentValue: coordinator-value, key 22, version 0, flexible from 0."""
+"""StreamsGroupCurrentMemberAssignmentValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

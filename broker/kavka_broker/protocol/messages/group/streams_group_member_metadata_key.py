@@ -1,4 +1,4 @@
-"""StreamsGroupMemberMetadataKey: coordinator-key, key 19, version 0, never flexible."""
+"""StreamsGroupMemberMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""StreamsGroupMemberMetadataValue: coordinator-value, key 19, version 0, flexible from 0."""
+"""StreamsGroupMemberMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

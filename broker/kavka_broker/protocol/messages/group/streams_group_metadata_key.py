@@ -1,4 +1,4 @@
-"""StreamsGroupMetadataKey: coordinator-key, key 17, version 0, never flexible."""
+"""StreamsGroupMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

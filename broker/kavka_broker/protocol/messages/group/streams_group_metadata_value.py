@@ -1,4 +1,4 @@
-"""StreamsGroupMetadataValue: coordinator-value, key 17, version 0, flexible from 0."""
+"""StreamsGroupMetadataValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

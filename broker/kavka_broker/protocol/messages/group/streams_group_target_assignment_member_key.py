@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMemberKey: coordinator-key, key 21, version 0, never flexible."""
+"""StreamsGroupTargetAssignmentMemberKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMemberValue: coordinator-value, key 21, version 0, flexible from 0."""
+"""StreamsGroupTargetAssignmentMemberValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMetadataKey: coordinator-key, key 20, version 0, never flexible."""
+"""StreamsGroupTargetAssignmentMetadataKey."""
 
 from kavka_broker.protocol.message import Message
 

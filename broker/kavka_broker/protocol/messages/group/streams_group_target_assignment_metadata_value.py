@@ -1,4 +1,4 @@
-"""StreamsGroupTargetAssignmentMetadataValue: coordinator-value, key 20, version 0, flexible from 0."""
+"""StreamsGroupTargetAssignmentMetadataValue."""
 
 from kavka_broker.protocol.message import Message
 

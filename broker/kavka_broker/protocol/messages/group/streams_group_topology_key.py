@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyKey: coordinator-key, key 23, version 0, never flexible."""
+"""StreamsGroupTopologyKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyValue: coordinator-value, key 23, version 0, flexible from 0."""
+"""StreamsGroupTopologyValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

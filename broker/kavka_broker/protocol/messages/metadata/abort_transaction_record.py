@@ -1,4 +1,4 @@
-"""AbortTransactionRecord: metadata, key 25, version 0, flexible from 0."""
+"""AbortTransactionRecord."""
 
 from kavka_broker.protocol.message import Message
 

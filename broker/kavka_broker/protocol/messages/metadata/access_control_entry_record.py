@@ -1,4 +1,4 @@
-"""AccessControlEntryRecord: metadata, key 18, version 0, flexible from 0."""
+"""AccessControlEntryRecord."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

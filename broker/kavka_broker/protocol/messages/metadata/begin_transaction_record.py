@@ -1,4 +1,4 @@
-"""BeginTransactionRecord: metadata, key 23, version 0, flexible from 0."""
+"""BeginTransactionRecord."""
 
 from kavka_broker.protocol.message import Message
 

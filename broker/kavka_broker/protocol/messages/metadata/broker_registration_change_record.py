@@ -1,4 +1,4 @@
-"""BrokerRegistrationChangeRecord: metadata, key 17, versions 0 to 3, flexible from 0."""
+"""BrokerRegistrationChangeRecord."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

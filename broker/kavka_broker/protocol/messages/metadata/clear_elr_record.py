@@ -1,4 +1,4 @@
-"""ClearElrRecord: metadata, key 28, version 0, flexible from 0."""
+"""ClearElrRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ClientQuotaRecord: metadata, key 14, version 0, flexible from 0."""
+"""ClientQuotaRecord."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ConfigRecord: metadata, key 4, version 0, flexible from 0."""
+"""ConfigRecord."""
 
 from kavka_broker.protocol.message import Message
 

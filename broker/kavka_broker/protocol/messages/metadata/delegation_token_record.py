@@ -1,4 +1,4 @@
-"""DelegationTokenRecord: metadata, key 10, version 0, flexible from 0."""
+"""DelegationTokenRecord."""
 
 from kavka_broker.protocol.message import EMPTY, Message
 

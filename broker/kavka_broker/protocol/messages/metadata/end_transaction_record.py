@@ -1,4 +1,4 @@
-"""EndTransactionRecord: metadata, key 24, version 0, flexible from 0."""
+"""EndTransactionRecord."""
 
 from kavka_broker.protocol.message import Message
 

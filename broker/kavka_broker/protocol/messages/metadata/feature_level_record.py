@@ -1,4 +1,4 @@
-"""FeatureLevelRecord: metadata, key 12, version 0, flexible from 0."""
+"""FeatureLevelRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""FenceBrokerRecord: metadata, key 7, version 0, flexible from 0."""
+"""FenceBrokerRecord."""
 
 from kavka_broker.protocol.message import Message
 

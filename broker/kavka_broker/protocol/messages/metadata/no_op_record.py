@@ -1,4 +1,4 @@
-"""NoOpRecord: metadata, key 20, version 0, flexible from 0."""
+"""NoOpRecord."""
 
 from kavka_broker.protocol.message import Message
 

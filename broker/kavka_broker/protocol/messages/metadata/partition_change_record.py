@@ -1,4 +1,4 @@
-"""PartitionChangeRecord: metadata, key 5, versions 0 to 2, flexible from 0."""
+"""PartitionChangeRecord."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

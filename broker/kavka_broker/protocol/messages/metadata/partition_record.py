@@ -1,4 +1,4 @@
-"""PartitionRecord: metadata, key 3, versions 0 to 2, flexible from 0."""
+"""PartitionRecord."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message
 

@@ -1,4 +1,4 @@
-"""ProducerIdsRecord: metadata, key 15, version 0, flexible from 0."""
+"""ProducerIdsRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""RegisterBrokerRecord: metadata, key 0, versions 0 to 4, flexible from 0."""
+"""RegisterBrokerRecord."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

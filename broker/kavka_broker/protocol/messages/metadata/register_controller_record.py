@@ -1,4 +1,4 @@
-"""RegisterControllerRecord: metadata, key 27, version 0, flexible from 0."""
+"""RegisterControllerRecord."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

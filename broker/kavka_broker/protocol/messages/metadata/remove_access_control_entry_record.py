@@ -1,4 +1,4 @@
-"""RemoveAccessControlEntryRecord: metadata, key 19, version 0, flexible from 0."""
+"""RemoveAccessControlEntryRecord."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

@@ -1,4 +1,4 @@
-"""RemoveDelegationTokenRecord: metadata, key 26, version 0, flexible from 0."""
+"""RemoveDelegationTokenRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""RemoveTopicRecord: metadata, key 9, version 0, flexible from 0."""
+"""RemoveTopicRecord."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

@@ -1,4 +1,4 @@
-"""RemoveUserScramCredentialRecord: metadata, key 22, version 0, flexible from 0."""
+"""RemoveUserScramCredentialRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""TopicRecord: metadata, key 2, version 0, flexible from 0."""
+"""TopicRecord."""
 
 from kavka_broker.protocol.message import ZERO, Message
 

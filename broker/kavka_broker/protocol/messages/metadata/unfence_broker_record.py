@@ -1,4 +1,4 @@
-"""UnfenceBrokerRecord: metadata, key 8, version 0, flexible from 0."""
+"""UnfenceBrokerRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""UnregisterBrokerRecord: metadata, key 1, version 0, flexible from 0."""
+"""UnregisterBrokerRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""UserScramCredentialRecord: metadata, key 11, version 0, flexible from 0."""
+"""UserScramCredentialRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""ZkMigrationStateRecord: metadata, key 21, version 0, flexible from 0."""
+"""ZkMigrationStateRecord."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""QuorumStateData: data, versions 0 to 1, flexible from 0."""
+"""QuorumStateData."""
 
 from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 

@@ -1,4 +1,4 @@
-"""ProducerSnapshot: data, version 1, never flexible."""
+"""ProducerSnapshot."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 

@@ -1,4 +1,4 @@
-"""TransactionLogKey: coordinator-key, key 0, version 0, never flexible."""
+"""TransactionLogKey."""
 
 from kavka_broker.protocol.message import Message
 

@@ -1,4 +1,4 @@
-"""TransactionLogValue: coordinator-value, key 0, versions 0 to 1, flexible from 1."""
+"""TransactionLogValue."""
 
 from kavka_broker.protocol.message import EMPTY, Message, Struct
 
