@@ -105,6 +105,7 @@ class RequestPath:
             fetches=Fetches(NODE_ID, FetchSessions(1000, lambda: 1), replicas, absent, self.clock, absent),
             timers=None,
             authorizer=None,
+            use=None,
         )
         self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise, LoopTime(time.perf_counter_ns))
