@@ -9,6 +9,7 @@ from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.asking import Settings, Table, ask
+from kavka_audit.report.answers import answer
 from kavka_audit.report.page import page
 
 ROWS_READ: Final = 1_000
@@ -22,6 +23,10 @@ class Outcome:
     ingested: Ingested
     tables: dict[str, Table]
     page: Path
+
+    def answer(self, name: str) -> str:
+        """Return the answer to a question in one line."""
+        return answer(self.tables[name])
 
 
 def refresh(

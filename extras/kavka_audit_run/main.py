@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -10,8 +11,8 @@ from kavka_audit.lake.directory import LakeError
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings
-from kavka_audit.report.answers import ORDER, answer
-from kavka_audit.run import refresh
+from kavka_audit.report.answers import ORDER
+from kavka_audit.run import Outcome, refresh
 from kavka_audit_run.accounting import Accountant
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError, complain, say
@@ -35,20 +36,7 @@ class Wanted:
 def run_audit(asked: Asked, wanted: Wanted) -> int:
     """Take in what is new in the trail and print an answer a line; the exit code."""
     try:
-        days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
-        settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
-        found = target(asked)
-        accountant = Accountant(found.bootstrap, found.security)
-        try:
-            accounted = accountant.account()
-        finally:
-            accountant.close()
-        snapshot = Snapshot(accounted.cluster_id, accounted.tables, accounted.untold)
-        trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
-        try:
-            outcome = refresh(wanted.directory, trail, snapshot, settings, progress)
-        finally:
-            trail.close()
+        outcome, untold = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError) as error:
         return complain(error)
     if sys.stderr.isatty():
@@ -56,12 +44,32 @@ def run_audit(asked: Asked, wanted: Wanted) -> int:
     taken = outcome.ingested
     say(f"{taken.records} records of the trail were new; {taken.dead} are no entries, {taken.missed} were missed\n")
     for name in ORDER:
-        table = outcome.tables[name]
-        say(f"{table.question.title}\n    {answer(table)}\n    {wanted.directory / 'tables' / name}.parquet")
-    for words in accounted.untold:
+        title = outcome.tables[name].question.title
+        say(f"{title}\n    {outcome.answer(name)}\n    {wanted.directory / 'tables' / name}.parquet")
+    for words in untold:
         say(f"not told: {words}")
     say(f"\n{outcome.page}")
     return 0
+
+
+def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
+    """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError
+    and LakeError.
+    """
+    days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
+    settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+    found = target(asked)
+    accountant = Accountant(found.bootstrap, found.security)
+    try:
+        accounted = accountant.account()
+    finally:
+        accountant.close()
+    trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
+    try:
+        snapshot = Snapshot(accounted.cluster_id, accounted.tables, accounted.untold)
+        return refresh(wanted.directory, trail, snapshot, settings, progress), accounted.untold
+    finally:
+        trail.close()
 
 
 def progress(so_far: Ingested) -> None:

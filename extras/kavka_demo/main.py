@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kavka_demo.audited import AuditedError, answered, audited
 from kavka_demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
 from kavka_demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
 from kavka_demo.trouble import Killed, Rolled, Trouble, TroubleError
@@ -60,7 +61,7 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
     except Stopped as stopped:
         console.print(f"stopped ({stopped})")
         return 128 + stopped.number
-    except (MismatchError, ClientFailedError, TroubleError, FlightsError, BadResourcesError) as error:
+    except (MismatchError, AuditedError, ClientFailedError, TroubleError, FlightsError, BadResourcesError) as error:
         console.print(f"error: {error}", style="red", markup=False)
         return 1
     finally:
@@ -74,20 +75,22 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
 
 
 def _run(console: Console, state: Path, seconds: float, signals: Signals) -> list[tuple[str, str]]:
-    quickstart = _quickstart()
+    quickstart = audited(_quickstart(), state)
     topic, archive_topic, quota = _declared(quickstart)
-    console.print(f"$ kavka up -f {QUICKSTART}")
+    console.print(f"$ kavka up -f {QUICKSTART}   (and an audit trail)")
     with _cluster(quickstart, state, signals) as started:
         console.print()
         produced = _produce(console, topic, state, quickstart)
         readers, read_seconds = _read(console, topic, produced)
         loads = _throttle(console, archive_topic, seconds, quota)
         _show_status(console, state)
+        report = answered(console, BOOTSTRAP, loads[0].client_id)
     console.print("the cluster is stopped")
     return [
         ("cluster ready after", f"{started:.1f} s"),
         *_produced_rows(produced, readers, read_seconds),
         *_quota_rows(*loads, quota.spec.limits.producer_byte_rate or 0),
+        ("who did what", str(report)),
     ]
 
 

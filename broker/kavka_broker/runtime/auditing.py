@@ -71,7 +71,8 @@ class Auditing:
     def start(self) -> None:
         """Begin a chain, named by this registration of the broker, and count from now on."""
         source = f"{self._broker.node_id}-{self._broker.lifecycle.broker_epoch}"
-        self.journal = Journal(Chain(source, self._key), self._broker.clock.now_ms())
+        interval_ms = self._broker.config["kavka.audit.interval.ms"]
+        self.journal = Journal(Chain(source, self._key), self._broker.clock.now_ms(), interval_ms)
         self._broker.audit, self._broker.use = self.journal.window, self.journal.use
         self._task = asyncio.create_task(self._run(self.journal), name="audit")
 

@@ -484,7 +484,7 @@ def _recommend(options: Options) -> int:
 
 
 def _demo(options: Options) -> int:
-    if words := lacking("kavka demo", "demo", "kavka_demo", "confluent_kafka", "rich"):
+    if words := lacking("kavka demo", "demo", "kavka_demo", "confluent_kafka", "duckdb", "kavka_audit", "rich"):
         sys.stderr.write(f"error: {words}\n")
         return 1
     from kavka_demo.main import demo

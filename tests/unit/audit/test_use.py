@@ -84,6 +84,14 @@ def test_a_window_ends_with_its_minute_or_a_clock_that_goes_back() -> None:
     assert window.is_due(MINUTE_MS - 1)
 
 
+def test_another_interval_ends_windows_sooner() -> None:
+    window = UseWindow(2_500, 1_000)
+    assert not window.is_due(2_999)
+    assert window.is_due(3_000)
+    window.take(3_000)
+    assert not window.is_due(3_999)
+
+
 def journal() -> Journal:
     kept = Journal(Chain("1-7", KEY), 0)
     kept.use.wrote("alice", "::1", "app", "orders", 100, 3)

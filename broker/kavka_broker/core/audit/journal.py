@@ -10,7 +10,7 @@ from typing import Final
 from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.happenings import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
-from kavka_broker.core.audit.use import UseWindow
+from kavka_broker.core.audit.use import MINUTE_MS, UseWindow
 
 WAITING_MAX: Final = 10_000
 """Events that wait to be written; further ones are lost, and counted as such."""
@@ -25,9 +25,9 @@ class Journal:
 
     __slots__ = ("_chain", "_head_ms", "_lost", "_waiting", "dropped_total", "use", "window")
 
-    def __init__(self, chain: Chain, now_ms: int) -> None:
+    def __init__(self, chain: Chain, now_ms: int, interval_ms: int = MINUTE_MS) -> None:
         self.window = Window(now_ms)
-        self.use = UseWindow(now_ms)
+        self.use = UseWindow(now_ms, interval_ms)
         self.dropped_total = 0
         self._chain = chain
         self._waiting: deque[Tally] = deque()
@@ -40,8 +40,8 @@ class Journal:
         return len(self._waiting)
 
     def close_window(self, now_ms: int, *, is_last: bool = False) -> None:
-        """Have what happened wait to be written. Use waits once its minute is over and nothing else does: it is counted
-        on meanwhile, and takes no room that a refusal may need. With `is_last` it waits in any case.
+        """Have what happened wait to be written. Use waits once its interval is over and nothing else does: it is
+        counted on meanwhile, and takes no room that a refusal may need. With `is_last` it waits in any case.
         """
         if is_last or (not self._waiting and self.use.is_due(now_ms)):
             start_ms = min(self.use.start_ms, now_ms)

@@ -1,6 +1,6 @@
-"""The use that clients make of topics, and the delays that quotas give them, summed up over a minute.
+"""The use that clients make of topics, and the delays that quotas give them, summed up over an interval.
 
-A client sends thousands of requests a second, so that no request is an event: one event a minute tells what a client
+A client sends thousands of requests a second, so that no request is an event: one event an interval tells what a client
 did with a topic, and one what a quota did to a client. Nothing of it is ever lost: further clients beyond the bound are
 counted together under OTHERS, so that the sums of all events are those of the requests, and while the audit topic takes
 no records the window only becomes longer.
@@ -9,7 +9,7 @@ no records the window only becomes longer.
 from typing import Final, NamedTuple
 
 MINUTE_MS: Final = 60_000
-"""Windows end with a whole minute, so that those of all nodes add up to buckets of ten minutes."""
+"""The interval unless another is configured."""
 PAIRS_MAX: Final = 1_000
 """Pairs of client and topic, and as many pairs of client and quota, that are told apart; taken in some 5 ms."""
 NAME_CHARACTERS_MAX: Final = 256
@@ -59,12 +59,17 @@ Taken = list[tuple[Use | Throttling, int]]
 
 
 class UseWindow:
-    """Use and delays since the last time they were taken. `start_ms` is in milliseconds since 1970."""
+    """Use and delays since the last time they were taken. `start_ms` is in milliseconds since 1970.
 
-    __slots__ = ("_throttled", "_used", "start_ms")
+    Windows end with a whole interval, so that those of all nodes add up to buckets of ten minutes.
+    """
 
-    def __init__(self, now_ms: int) -> None:
+    __slots__ = ("_interval_ms", "_throttled", "_used", "start_ms")
+
+    def __init__(self, now_ms: int, interval_ms: int = MINUTE_MS) -> None:
+        assert interval_ms > 0, interval_ms
         self.start_ms = now_ms
+        self._interval_ms = interval_ms
         self._used: dict[Key, Sums] = {}  # of user, address, client id, operation and topic: bytes and records
         self._throttled: dict[Key, Sums] = {}  # of user, address, client id, quota type and entity: sum and maximum
 
@@ -97,8 +102,8 @@ class UseWindow:
         sums.limit = limit
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether the minute has ended in which the window began, or the clock was set back before it."""
-        return now_ms // MINUTE_MS != self.start_ms // MINUTE_MS
+        """Whether the interval has ended in which the window began, or the clock was set back before it."""
+        return now_ms // self._interval_ms != self.start_ms // self._interval_ms
 
     def take(self, now_ms: int) -> Taken:
         """Return each use and each throttling with the number of its requests, and begin again."""

@@ -48,6 +48,9 @@ NEVER_EMPTY: Final = ("advertised.listeners", "inter.broker.listener.name", "log
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
     "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, "", served=True),
+    "kavka.audit.interval.ms": Definition(
+        "kavka.audit.interval.ms", ConfigType.INT, 60_000, check=Range(1_000, 600_000), served=True
+    ),
     "kavka.audit.key.file": Definition("kavka.audit.key.file", ConfigType.STRING, "", served=True),
     "kavka.log.format": Definition(
         "kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json")), served=True

@@ -257,6 +257,7 @@ Whole = Literal[
     "internal.metadata.delete.delay.millis",
     "internal.metadata.max.batch.size.in.bytes",
     "kafka.metrics.polling.interval.secs",
+    "kavka.audit.interval.ms",
     "kavka.log.stray.retention.ms",
     "leader.imbalance.check.interval.seconds",
     "leader.replication.throttled.rate",
