@@ -4,27 +4,33 @@
 -- rate is divided by the share of the time in which it was free; a share below a quarter is taken as a quarter.
 WITH held AS (
     SELECT
-        resource AS entity, quota_type, source, start_ms, principal, client_id,
+        resource AS entity, quota_type, source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
         max(quota_limit) AS quota_limit,
-        sum(throttle_time_ms) / CAST(max(CASE WHEN end_ms > start_ms THEN end_ms - start_ms ELSE 1 END) AS DOUBLE) AS share
+        sum(throttle_time_ms) AS throttle_time_ms
     FROM events WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
-    GROUP BY resource, quota_type, source, start_ms, principal, client_id
+    GROUP BY resource, quota_type, source, start_ms - start_ms % 60000, principal, client_id
 ), used AS (
     SELECT
-        source, start_ms, principal, client_id,
+        source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
         CASE WHEN operation = 'WRITE' THEN 'produce' ELSE 'fetch' END AS quota_type,
-        sum(bytes) * 1000.0 / max(CASE WHEN end_ms > start_ms THEN end_ms - start_ms ELSE 1 END) AS rate
+        sum(bytes) AS bytes,
+        CASE WHEN max(end_ms) - min(start_ms) > 1000 THEN max(end_ms) - min(start_ms) ELSE 1000 END AS span_ms
     FROM events WHERE bytes IS NOT NULL
-    GROUP BY source, start_ms, principal, client_id, operation
-), demands AS (
+    GROUP BY source, start_ms - start_ms % 60000, principal, client_id, operation
+), free AS (
     SELECT
-        held.entity, held.quota_type, held.source, held.start_ms,
-        max(held.quota_limit) AS quota_limit,
-        sum(used.rate / (1.0 - CASE WHEN held.share > 0.75 THEN 0.75 ELSE held.share END)) AS demand
+        held.entity, held.quota_type, held.source, held.minute_ms, held.quota_limit,
+        used.bytes * 1000.0 / used.span_ms AS rate,
+        CASE
+            WHEN held.throttle_time_ms > 0.75 * used.span_ms THEN 0.25
+            ELSE 1.0 - held.throttle_time_ms / CAST(used.span_ms AS DOUBLE)
+        END AS share
     FROM held JOIN used
-        ON used.source = held.source AND used.start_ms = held.start_ms AND used.principal = held.principal
+        ON used.source = held.source AND used.minute_ms = held.minute_ms AND used.principal = held.principal
         AND used.client_id = held.client_id AND used.quota_type = held.quota_type
-    GROUP BY held.entity, held.quota_type, held.source, held.start_ms
+), demands AS (
+    SELECT entity, quota_type, source, minute_ms, max(quota_limit) AS quota_limit, sum(rate / share) AS demand
+    FROM free GROUP BY entity, quota_type, source, minute_ms
 ), fitting AS (
     SELECT
         entity, quota_type,

@@ -12,6 +12,7 @@ from kavka_audit.report.words import cell, moment
 
 ROWS_MAX: Final = 20
 CHARACTERS_MAX: Final = 120
+HEADINGS: Final = {"cents": "amount"}
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 """Names in the trail are clients' own words: should one slip through, the browser fetches and runs nothing."""
 
@@ -44,9 +45,10 @@ def _section(table: Table) -> str:
     drawn = plot(table.dicts()) if question.name == "traffic" and table.rows else ""
     rows = table.rows[-ROWS_MAX:] if question.name == "traffic" else table.rows[:ROWS_MAX]
     body = _table(table.columns, rows) if rows else ""
+    explanation = escape(question.explanation.replace("`", ""))
     return (
         f'<section id="{question.name}"><h2>{escape(question.title)}</h2><p>{escape(answer(table))}</p>'
-        f'<p class="why">{escape(question.explanation)}</p>{drawn}{body}<p class="more">{told}</p></section>'
+        f'<p class="why">{explanation}</p>{drawn}{body}<p class="more">{told}</p></section>'
     )
 
 
@@ -72,4 +74,4 @@ def _kind(column: str, values: Sequence[Any]) -> str:
 
 
 def _heading(column: str) -> str:
-    return escape(column.removesuffix("_ms").replace("_", " "))
+    return escape(HEADINGS.get(column, column.replace("_ms", "").replace("_", " ")))

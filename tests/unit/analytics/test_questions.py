@@ -169,6 +169,20 @@ def test_the_limit_that_fits_is_that_of_the_demand(tmp_path: Path) -> None:
     assert row["minutes"] == 3
 
 
+def test_shorter_windows_add_up_to_minutes(tmp_path: Path) -> None:
+    """Ten windows of a second, the first with a burst: what counts is the rate over all of them."""
+    begin_ms = NOW_MS - NOW_MS % MINUTE_MS
+    trail = []
+    for second in range(10):
+        span = begin_ms + second * 1_000, begin_ms + (second + 1) * 1_000
+        size = 550_000 if second == 0 else 50_000
+        trail.append(At(Use("User:a", "::1", "app", "WRITE", "t", size, 1), *span))
+        trail.append(At(Throttling("User:a", "::1", "app", "produce", "user=a", 100_000.0, 500, 500), *span))
+    (row,) = answers(tmp_path, trail_of(*trail))["quota_recommendations"].dicts()
+    assert row["demand"] == pytest.approx(200_000)
+    assert row["minutes"] == 1
+
+
 def test_a_partition_with_far_more_than_its_topic_is_hot(tmp_path: Path) -> None:
     def of(name: str, *counts: int) -> list[dict[str, object]]:
         return [

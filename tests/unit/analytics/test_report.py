@@ -45,12 +45,17 @@ class Tags(HTMLParser):
         super().__init__()
         self.found: set[str] = set()
         self.text = ""
+        self.headings: list[str] = []
+        self._is_heading = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.add(tag)
+        self._is_heading = tag == "th"
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self._is_heading:
+            self.headings.append(data)
 
 
 def test_each_question_has_an_answer_for_nothing_and_for_something() -> None:
@@ -105,6 +110,7 @@ def test_the_page_has_no_tag_of_a_clients_making(tmp_path: Path) -> None:
     assert tags.found <= TAGS | DRAWN
     assert {"svg", "rect"} <= tags.found
     assert HOSTILE in tags.text
+    assert {"throttle time max", "amount", "bucket"} <= set(tags.headings)
     assert all(question.title in tags.text for question in questions())
 
 
