@@ -1,12 +1,13 @@
 """From a schema to the text of its module.
 
-The output is a function of the schemas alone, formatted so that neither a formatter nor the reader of a diff
-stumbles: one field a line, constants only, no names that depend on the order of the jars.
+The output is a function of the schemas alone: constants only, no names that depend on the order of the jars,
+and lines that are as full as they may be, since each installation carries them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from kavka_broker.protocol.message import usual
 from tools.generate_messages.schema import Field, Schema, Struct, snake
@@ -42,7 +43,7 @@ def render_struct(struct: Struct, schema: Schema) -> str:
     lines = [f"class {struct.name}({'Message' if is_message else 'Struct'}):"]
     lines += class_data(schema) if is_message else []
     names = [field.attribute for field in struct.fields]
-    lines += names_tuple("__slots__ = __match_args__", names)
+    lines += names_tuple("__slots__", names)
     if struct.fields:
         lines += ["    SCHEMA = (", *(line for field in struct.fields for line in rows(field)), "    )", ""]
         lines += constructor(struct)
@@ -64,7 +65,17 @@ def names_tuple(target: str, names: list[str]) -> list[str]:
     line = f"    {target} = ({', '.join(quoted)}{',' if len(names) == 1 else ''})"
     if len(line) <= ONE_LINE_WIDTH:
         return [line]
-    return [f"    {target} = (", *(f"        {name}," for name in quoted), "    )"]
+    return [f"    {target} = (", *filled(quoted), "    )"]
+
+
+def filled(items: Sequence[str]) -> list[str]:
+    """Lines of items with commas behind them, each as full as it may be: one item a line would be more to install."""
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(lines[-1]) + len(item) + 2 > ONE_LINE_WIDTH:
+            lines.append("")
+        lines[-1] += f" {item}," if lines[-1] else f"        {item},"
+    return lines
 
 
 def rows(field: Field) -> list[str]:
@@ -78,7 +89,7 @@ def rows(field: Field) -> list[str]:
     head, tail = (", ".join(map(constant, cells)) for cells in (who, what))
     if len(head) + len(tail) < ONE_LINE_WIDTH - 10:
         return [f"        ({head}, {tail}),"]
-    return ["        (", f"            {head},", f"            {tail},", "        ),"]
+    return [f"        ({head},", f"         {tail}),"]
 
 
 def differ(cell: object, end: object) -> bool:
@@ -93,7 +104,7 @@ def constructor(struct: Struct) -> list[str]:
         lines = [
             "    def __init__(",
             "        self,",
-            *(f"        {argument}," for argument in arguments),
+            *filled(arguments),
             "    ) -> None:",
         ]
     else:

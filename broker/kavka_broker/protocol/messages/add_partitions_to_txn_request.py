@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 5)),
         ("Partitions", "partitions", "[]int32", (0, 5)),
@@ -16,7 +16,7 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTransaction(Struct):
-    __slots__ = __match_args__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
+    __slots__ = ("transactional_id", "producer_id", "producer_epoch", "verify_only", "topics")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5)),
         ("ProducerId", "producer_id", "int64", (4, 5)),
@@ -27,10 +27,7 @@ class AddPartitionsToTxnTransaction(Struct):
 
     def __init__(
         self,
-        transactional_id: str = "",
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        verify_only: bool = False,
+        transactional_id: str = "", producer_id: int = 0, producer_epoch: int = 0, verify_only: bool = False,
         topics: list[AddPartitionsToTxnTopic] = EMPTY,
     ) -> None:
         self.transactional_id = transactional_id
@@ -45,11 +42,8 @@ class AddPartitionsToTxnRequest(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = (
-        "transactions",
-        "v3_and_below_transactional_id",
-        "v3_and_below_producer_id",
-        "v3_and_below_producer_epoch",
+    __slots__ = (
+        "transactions", "v3_and_below_transactional_id", "v3_and_below_producer_id", "v3_and_below_producer_epoch",
         "v3_and_below_topics",
     )
     SCHEMA = (
@@ -62,10 +56,8 @@ class AddPartitionsToTxnRequest(Message):
 
     def __init__(
         self,
-        transactions: list[AddPartitionsToTxnTransaction] = EMPTY,
-        v3_and_below_transactional_id: str = "",
-        v3_and_below_producer_id: int = 0,
-        v3_and_below_producer_epoch: int = 0,
+        transactions: list[AddPartitionsToTxnTransaction] = EMPTY, v3_and_below_transactional_id: str = "",
+        v3_and_below_producer_id: int = 0, v3_and_below_producer_epoch: int = 0,
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = EMPTY,
     ) -> None:
         self.transactions = [] if transactions is EMPTY else transactions

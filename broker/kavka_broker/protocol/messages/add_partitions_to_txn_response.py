@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AddPartitionsToTxnPartitionResult(Struct):
-    __slots__ = __match_args__ = ("partition_index", "partition_error_code")
+    __slots__ = ("partition_index", "partition_error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 5)),
         ("PartitionErrorCode", "partition_error_code", "int16", (0, 5)),
@@ -16,7 +16,7 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnTopicResult(Struct):
-    __slots__ = __match_args__ = ("name", "results_by_partition")
+    __slots__ = ("name", "results_by_partition")
     SCHEMA = (
         ("Name", "name", "string", (0, 5)),
         ("ResultsByPartition", "results_by_partition", "[]AddPartitionsToTxnPartitionResult", (0, 5)),
@@ -24,15 +24,14 @@ class AddPartitionsToTxnTopicResult(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        results_by_partition: list[AddPartitionsToTxnPartitionResult] = EMPTY,
+        name: str = "", results_by_partition: list[AddPartitionsToTxnPartitionResult] = EMPTY,
     ) -> None:
         self.name = name
         self.results_by_partition = [] if results_by_partition is EMPTY else results_by_partition
 
 
 class AddPartitionsToTxnResult(Struct):
-    __slots__ = __match_args__ = ("transactional_id", "topic_results")
+    __slots__ = ("transactional_id", "topic_results")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (4, 5)),
         ("TopicResults", "topic_results", "[]AddPartitionsToTxnTopicResult", (4, 5)),
@@ -40,8 +39,7 @@ class AddPartitionsToTxnResult(Struct):
 
     def __init__(
         self,
-        transactional_id: str = "",
-        topic_results: list[AddPartitionsToTxnTopicResult] = EMPTY,
+        transactional_id: str = "", topic_results: list[AddPartitionsToTxnTopicResult] = EMPTY,
     ) -> None:
         self.transactional_id = transactional_id
         self.topic_results = [] if topic_results is EMPTY else topic_results
@@ -52,12 +50,7 @@ class AddPartitionsToTxnResponse(Message):
     API_KEY = 24
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "results_by_transaction",
-        "results_by_topic_v3_and_below",
-    )
+    __slots__ = ("throttle_time_ms", "error_code", "results_by_transaction", "results_by_topic_v3_and_below")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 5)),
         ("ErrorCode", "error_code", "int16", (4, 5), None, None, None, 0, True),
@@ -67,8 +60,7 @@ class AddPartitionsToTxnResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
+        throttle_time_ms: int = 0, error_code: int = 0,
         results_by_transaction: list[AddPartitionsToTxnResult] = EMPTY,
         results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = EMPTY,
     ) -> None:

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Host", "host", "string", (0, 1)),
@@ -22,14 +22,7 @@ class AddRaftVoterRequest(Message):
     API_KEY = 80
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "cluster_id",
-        "timeout_ms",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
-        "ack_when_committed",
-    )
+    __slots__ = ("cluster_id", "timeout_ms", "voter_id", "voter_directory_id", "listeners", "ack_when_committed")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 1)),
@@ -41,12 +34,8 @@ class AddRaftVoterRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = "",
-        timeout_ms: int = 0,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO,
-        listeners: list[Listener] = EMPTY,
-        ack_when_committed: bool = True,
+        cluster_id: str | None = "", timeout_ms: int = 0, voter_id: int = 0, voter_directory_id: bytes = ZERO,
+        listeners: list[Listener] = EMPTY, ack_when_committed: bool = True,
     ) -> None:
         self.cluster_id = cluster_id
         self.timeout_ms = timeout_ms

@@ -8,7 +8,7 @@ class AllocateProducerIdsResponse(Message):
     API_KEY = 67
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -18,10 +18,7 @@ class AllocateProducerIdsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        producer_id_start: int = 0,
-        producer_id_len: int = 0,
+        throttle_time_ms: int = 0, error_code: int = 0, producer_id_start: int = 0, producer_id_len: int = 0,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = __match_args__ = ("entity_type", "entity_name")
+    __slots__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -16,7 +16,7 @@ class EntityData(Struct):
 
 
 class OpData(Struct):
-    __slots__ = __match_args__ = ("key", "value", "remove")
+    __slots__ = ("key", "value", "remove")
     SCHEMA = (
         ("Key", "key", "string", (0, 1)),
         ("Value", "value", "float64", (0, 1)),
@@ -30,7 +30,7 @@ class OpData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = __match_args__ = ("entity", "ops")
+    __slots__ = ("entity", "ops")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1)),
         ("Ops", "ops", "[]OpData", (0, 1)),
@@ -46,7 +46,7 @@ class AlterClientQuotasRequest(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("entries", "validate_only")
+    __slots__ = ("entries", "validate_only")
     SCHEMA = (
         ("Entries", "entries", "[]EntryData", (0, 1)),
         ("ValidateOnly", "validate_only", "bool", (0, 1)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = __match_args__ = ("entity_type", "entity_name")
+    __slots__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -16,7 +16,7 @@ class EntityData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = __match_args__ = ("error_code", "error_message", "entity")
+    __slots__ = ("error_code", "error_message", "entity")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
@@ -25,9 +25,7 @@ class EntryData(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        entity: list[EntityData] = EMPTY,
+        error_code: int = 0, error_message: str | None = "", entity: list[EntityData] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -39,7 +37,7 @@ class AlterClientQuotasResponse(Message):
     API_KEY = 49
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("throttle_time_ms", "entries")
+    __slots__ = ("throttle_time_ms", "entries")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("Entries", "entries", "[]EntryData", (0, 1)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __slots__ = __match_args__ = ("name", "value")
+    __slots__ = ("name", "value")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Value", "value", "string", (0, 2), (0, 2)),
@@ -16,7 +16,7 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __slots__ = __match_args__ = ("resource_type", "resource_name", "configs")
+    __slots__ = ("resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 2)),
         ("ResourceName", "resource_name", "string", (0, 2)),
@@ -25,9 +25,7 @@ class AlterConfigsResource(Struct):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        configs: list[AlterableConfig] = EMPTY,
+        resource_type: int = 0, resource_name: str = "", configs: list[AlterableConfig] = EMPTY,
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
@@ -39,7 +37,7 @@ class AlterConfigsRequest(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("resources", "validate_only")
+    __slots__ = ("resources", "validate_only")
     SCHEMA = (
         ("Resources", "resources", "[]AlterConfigsResource", (0, 2)),
         ("ValidateOnly", "validate_only", "bool", (0, 2)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterConfigsResourceResponse(Struct):
-    __slots__ = __match_args__ = ("error_code", "error_message", "resource_type", "resource_name")
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
@@ -14,10 +14,7 @@ class AlterConfigsResourceResponse(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
+        error_code: int = 0, error_message: str | None = "", resource_type: int = 0, resource_name: str = "",
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -30,7 +27,7 @@ class AlterConfigsResponse(Message):
     API_KEY = 33
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "responses")
+    __slots__ = ("throttle_time_ms", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Responses", "responses", "[]AlterConfigsResourceResponse", (0, 2)),

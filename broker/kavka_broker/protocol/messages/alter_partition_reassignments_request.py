@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "replicas")
+    __slots__ = ("partition_index", "replicas")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("Replicas", "replicas", "[]int32", (0, 1), (0, 1), None, None, None),
@@ -16,7 +16,7 @@ class ReassignablePartition(Struct):
 
 
 class ReassignableTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]ReassignablePartition", (0, 1)),
@@ -32,7 +32,7 @@ class AlterPartitionReassignmentsRequest(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("timeout_ms", "allow_replication_factor_change", "topics")
+    __slots__ = ("timeout_ms", "allow_replication_factor_change", "topics")
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 1), None, None, None, 60000),
         ("AllowReplicationFactorChange", "allow_replication_factor_change", "bool", (1, 1), None, None, None, True),
@@ -41,8 +41,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
     def __init__(
         self,
-        timeout_ms: int = 60000,
-        allow_replication_factor_change: bool = True,
+        timeout_ms: int = 60000, allow_replication_factor_change: bool = True,
         topics: list[ReassignableTopic] = EMPTY,
     ) -> None:
         self.timeout_ms = timeout_ms

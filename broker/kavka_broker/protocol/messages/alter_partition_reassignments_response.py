@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ReassignablePartitionResponse(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code", "error_message")
+    __slots__ = ("partition_index", "error_code", "error_message")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -18,7 +18,7 @@ class ReassignablePartitionResponse(Struct):
 
 
 class ReassignableTopicResponse(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]ReassignablePartitionResponse", (0, 1)),
@@ -34,19 +34,11 @@ class AlterPartitionReassignmentsResponse(Message):
     API_KEY = 45
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "allow_replication_factor_change",
-        "error_code",
-        "error_message",
-        "responses",
-    )
+    __slots__ = ("throttle_time_ms", "allow_replication_factor_change", "error_code", "error_message", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
-        (
-            "AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
-            (1, 1), None, None, None, True, True,
-        ),
+        ("AllowReplicationFactorChange", "allow_replication_factor_change", "bool",
+         (1, 1), None, None, None, True, True),
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("ErrorMessage", "error_message", "string", (0, 1), (0, 1)),
         ("Responses", "responses", "[]ReassignableTopicResponse", (0, 1)),
@@ -54,11 +46,8 @@ class AlterPartitionReassignmentsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        allow_replication_factor_change: bool = True,
-        error_code: int = 0,
-        error_message: str | None = "",
-        responses: list[ReassignableTopicResponse] = EMPTY,
+        throttle_time_ms: int = 0, allow_replication_factor_change: bool = True, error_code: int = 0,
+        error_message: str | None = "", responses: list[ReassignableTopicResponse] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.allow_replication_factor_change = allow_replication_factor_change

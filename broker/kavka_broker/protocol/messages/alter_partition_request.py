@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerState(Struct):
-    __slots__ = __match_args__ = ("broker_id", "broker_epoch")
+    __slots__ = ("broker_id", "broker_epoch")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (3, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (3, 3), None, None, None, -1),
@@ -16,12 +16,8 @@ class BrokerState(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "leader_epoch",
-        "new_isr",
-        "new_isr_with_epochs",
-        "leader_recovery_state",
+    __slots__ = (
+        "partition_index", "leader_epoch", "new_isr", "new_isr_with_epochs", "leader_recovery_state",
         "partition_epoch",
     )
     SCHEMA = (
@@ -35,12 +31,8 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        leader_epoch: int = 0,
-        new_isr: list[int] = EMPTY,
-        new_isr_with_epochs: list[BrokerState] = EMPTY,
-        leader_recovery_state: int = 0,
-        partition_epoch: int = 0,
+        partition_index: int = 0, leader_epoch: int = 0, new_isr: list[int] = EMPTY,
+        new_isr_with_epochs: list[BrokerState] = EMPTY, leader_recovery_state: int = 0, partition_epoch: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.leader_epoch = leader_epoch
@@ -51,7 +43,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
         ("Partitions", "partitions", "[]PartitionData", (2, 3)),
@@ -67,7 +59,7 @@ class AlterPartitionRequest(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "topics")
+    __slots__ = ("broker_id", "broker_epoch", "topics")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (2, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (2, 3), None, None, None, -1),

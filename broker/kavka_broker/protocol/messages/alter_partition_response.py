@@ -4,13 +4,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-        "isr",
-        "leader_recovery_state",
+    __slots__ = (
+        "partition_index", "error_code", "leader_id", "leader_epoch", "isr", "leader_recovery_state",
         "partition_epoch",
     )
     SCHEMA = (
@@ -25,13 +20,8 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        isr: list[int] = EMPTY,
-        leader_recovery_state: int = 0,
-        partition_epoch: int = 0,
+        partition_index: int = 0, error_code: int = 0, leader_id: int = 0, leader_epoch: int = 0,
+        isr: list[int] = EMPTY, leader_recovery_state: int = 0, partition_epoch: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
@@ -43,7 +33,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (2, 3), None, None, None, b"", True),
         ("Partitions", "partitions", "[]PartitionData", (2, 3)),
@@ -59,7 +49,7 @@ class AlterPartitionResponse(Message):
     API_KEY = 56
     VERSIONS = (2, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "topics")
+    __slots__ = ("throttle_time_ms", "error_code", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 3)),
         ("ErrorCode", "error_code", "int16", (2, 3)),

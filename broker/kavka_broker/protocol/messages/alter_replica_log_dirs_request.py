@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("Partitions", "partitions", "[]int32", (1, 2)),
@@ -16,7 +16,7 @@ class AlterReplicaLogDirTopic(Struct):
 
 
 class AlterReplicaLogDir(Struct):
-    __slots__ = __match_args__ = ("path", "topics")
+    __slots__ = ("path", "topics")
     SCHEMA = (
         ("Path", "path", "string", (1, 2)),
         ("Topics", "topics", "[]AlterReplicaLogDirTopic", (1, 2)),
@@ -32,7 +32,7 @@ class AlterReplicaLogDirsRequest(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("dirs",)
+    __slots__ = ("dirs",)
     SCHEMA = (
         ("Dirs", "dirs", "[]AlterReplicaLogDir", (1, 2)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterReplicaLogDirPartitionResult(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code")
+    __slots__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),
@@ -16,7 +16,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 
 class AlterReplicaLogDirTopicResult(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (1, 2)),
         ("Partitions", "partitions", "[]AlterReplicaLogDirPartitionResult", (1, 2)),
@@ -32,7 +32,7 @@ class AlterReplicaLogDirsResponse(Message):
     API_KEY = 34
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 2)),
         ("Results", "results", "[]AlterReplicaLogDirTopicResult", (1, 2)),

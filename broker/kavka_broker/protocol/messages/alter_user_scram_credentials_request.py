@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ScramCredentialDeletion(Struct):
-    __slots__ = __match_args__ = ("name", "mechanism")
+    __slots__ = ("name", "mechanism")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),
@@ -16,7 +16,7 @@ class ScramCredentialDeletion(Struct):
 
 
 class ScramCredentialUpsertion(Struct):
-    __slots__ = __match_args__ = ("name", "mechanism", "iterations", "salt", "salted_password")
+    __slots__ = ("name", "mechanism", "iterations", "salt", "salted_password")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),
@@ -27,11 +27,7 @@ class ScramCredentialUpsertion(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        mechanism: int = 0,
-        iterations: int = 0,
-        salt: bytes = b"",
-        salted_password: bytes = b"",
+        name: str = "", mechanism: int = 0, iterations: int = 0, salt: bytes = b"", salted_password: bytes = b"",
     ) -> None:
         self.name = name
         self.mechanism = mechanism
@@ -45,7 +41,7 @@ class AlterUserScramCredentialsRequest(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("deletions", "upsertions")
+    __slots__ = ("deletions", "upsertions")
     SCHEMA = (
         ("Deletions", "deletions", "[]ScramCredentialDeletion", (0, 0)),
         ("Upsertions", "upsertions", "[]ScramCredentialUpsertion", (0, 0)),
@@ -53,8 +49,7 @@ class AlterUserScramCredentialsRequest(Message):
 
     def __init__(
         self,
-        deletions: list[ScramCredentialDeletion] = EMPTY,
-        upsertions: list[ScramCredentialUpsertion] = EMPTY,
+        deletions: list[ScramCredentialDeletion] = EMPTY, upsertions: list[ScramCredentialUpsertion] = EMPTY,
     ) -> None:
         self.deletions = [] if deletions is EMPTY else deletions
         self.upsertions = [] if upsertions is EMPTY else upsertions

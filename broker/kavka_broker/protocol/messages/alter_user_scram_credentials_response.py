@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterUserScramCredentialsResult(Struct):
-    __slots__ = __match_args__ = ("user", "error_code", "error_message")
+    __slots__ = ("user", "error_code", "error_message")
     SCHEMA = (
         ("User", "user", "string", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -22,7 +22,7 @@ class AlterUserScramCredentialsResponse(Message):
     API_KEY = 51
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("Results", "results", "[]AlterUserScramCredentialsResult", (0, 0)),

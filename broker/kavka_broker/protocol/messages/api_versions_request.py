@@ -8,7 +8,7 @@ class ApiVersionsRequest(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = ("client_software_name", "client_software_version")
+    __slots__ = ("client_software_name", "client_software_version")
     SCHEMA = (
         ("ClientSoftwareName", "client_software_name", "string", (3, 4), None, None, None, "", True),
         ("ClientSoftwareVersion", "client_software_version", "string", (3, 4), None, None, None, "", True),

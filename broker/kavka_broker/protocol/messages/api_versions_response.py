@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ApiVersion(Struct):
-    __slots__ = __match_args__ = ("api_key", "min_version", "max_version")
+    __slots__ = ("api_key", "min_version", "max_version")
     SCHEMA = (
         ("ApiKey", "api_key", "int16", (0, 4)),
         ("MinVersion", "min_version", "int16", (0, 4)),
@@ -18,7 +18,7 @@ class ApiVersion(Struct):
 
 
 class SupportedFeatureKey(Struct):
-    __slots__ = __match_args__ = ("name", "min_version", "max_version")
+    __slots__ = ("name", "min_version", "max_version")
     SCHEMA = (
         ("Name", "name", "string", (3, 4)),
         ("MinVersion", "min_version", "int16", (3, 4)),
@@ -32,7 +32,7 @@ class SupportedFeatureKey(Struct):
 
 
 class FinalizedFeatureKey(Struct):
-    __slots__ = __match_args__ = ("name", "max_version_level", "min_version_level")
+    __slots__ = ("name", "max_version_level", "min_version_level")
     SCHEMA = (
         ("Name", "name", "string", (3, 4)),
         ("MaxVersionLevel", "max_version_level", "int16", (3, 4)),
@@ -50,14 +50,9 @@ class ApiVersionsResponse(Message):
     API_KEY = 18
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = (
-        "error_code",
-        "api_keys",
-        "throttle_time_ms",
-        "supported_features",
-        "finalized_features_epoch",
-        "finalized_features",
-        "zk_migration_ready",
+    __slots__ = (
+        "error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch",
+        "finalized_features", "zk_migration_ready",
     )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 4)),
@@ -71,13 +66,9 @@ class ApiVersionsResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        api_keys: list[ApiVersion] = EMPTY,
-        throttle_time_ms: int = 0,
-        supported_features: list[SupportedFeatureKey] = EMPTY,
-        finalized_features_epoch: int = -1,
-        finalized_features: list[FinalizedFeatureKey] = EMPTY,
-        zk_migration_ready: bool = False,
+        error_code: int = 0, api_keys: list[ApiVersion] = EMPTY, throttle_time_ms: int = 0,
+        supported_features: list[SupportedFeatureKey] = EMPTY, finalized_features_epoch: int = -1,
+        finalized_features: list[FinalizedFeatureKey] = EMPTY, zk_migration_ready: bool = False,
     ) -> None:
         self.error_code = error_code
         self.api_keys = [] if api_keys is EMPTY else api_keys

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index",)
+    __slots__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
@@ -14,7 +14,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]PartitionData", (0, 0)),
@@ -26,7 +26,7 @@ class TopicData(Struct):
 
 
 class DirectoryData(Struct):
-    __slots__ = __match_args__ = ("id", "topics")
+    __slots__ = ("id", "topics")
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
         ("Topics", "topics", "[]TopicData", (0, 0)),
@@ -42,7 +42,7 @@ class AssignReplicasToDirsRequest(Message):
     API_KEY = 73
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "directories")
+    __slots__ = ("broker_id", "broker_epoch", "directories")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),
@@ -51,9 +51,7 @@ class AssignReplicasToDirsRequest(Message):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        broker_epoch: int = -1,
-        directories: list[DirectoryData] = EMPTY,
+        broker_id: int = 0, broker_epoch: int = -1, directories: list[DirectoryData] = EMPTY,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch

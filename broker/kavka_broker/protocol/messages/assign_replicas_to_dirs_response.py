@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code")
+    __slots__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -16,7 +16,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]PartitionData", (0, 0)),
@@ -28,7 +28,7 @@ class TopicData(Struct):
 
 
 class DirectoryData(Struct):
-    __slots__ = __match_args__ = ("id", "topics")
+    __slots__ = ("id", "topics")
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
         ("Topics", "topics", "[]TopicData", (0, 0)),
@@ -44,7 +44,7 @@ class AssignReplicasToDirsResponse(Message):
     API_KEY = 73
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "directories")
+    __slots__ = ("throttle_time_ms", "error_code", "directories")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -53,9 +53,7 @@ class AssignReplicasToDirsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        directories: list[DirectoryData] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, directories: list[DirectoryData] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

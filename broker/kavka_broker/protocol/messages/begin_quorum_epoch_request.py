@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
+    __slots__ = ("partition_index", "voter_directory_id", "leader_id", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1), None, None, None, b"", True),
@@ -14,10 +14,7 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        voter_directory_id: bytes = ZERO,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
+        partition_index: int = 0, voter_directory_id: bytes = ZERO, leader_id: int = 0, leader_epoch: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.voter_directory_id = voter_directory_id
@@ -26,7 +23,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -38,7 +35,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -56,7 +53,7 @@ class BeginQuorumEpochRequest(Message):
     API_KEY = 53
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
+    __slots__ = ("cluster_id", "voter_id", "topics", "leader_endpoints")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("VoterId", "voter_id", "int32", (1, 1), None, None, None, -1, True),
@@ -66,9 +63,7 @@ class BeginQuorumEpochRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = None,
-        voter_id: int = -1,
-        topics: list[TopicData] = EMPTY,
+        cluster_id: str | None = None, voter_id: int = -1, topics: list[TopicData] = EMPTY,
         leader_endpoints: list[LeaderEndpoint] = EMPTY,
     ) -> None:
         self.cluster_id = cluster_id

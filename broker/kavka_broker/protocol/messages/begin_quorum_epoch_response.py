@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
+    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -14,10 +14,7 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
+        partition_index: int = 0, error_code: int = 0, leader_id: int = 0, leader_epoch: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.error_code = error_code
@@ -26,7 +23,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -38,7 +35,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port")
+    __slots__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -56,7 +53,7 @@ class BeginQuorumEpochResponse(Message):
     API_KEY = 53
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("error_code", "topics", "node_endpoints")
+    __slots__ = ("error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("Topics", "topics", "[]TopicData", (0, 1)),
@@ -65,9 +62,7 @@ class BeginQuorumEpochResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        topics: list[TopicData] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
+        error_code: int = 0, topics: list[TopicData] = EMPTY, node_endpoints: list[NodeEndpoint] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.topics = [] if topics is EMPTY else topics

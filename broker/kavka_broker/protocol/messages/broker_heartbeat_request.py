@@ -8,13 +8,8 @@ class BrokerHeartbeatRequest(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "broker_id",
-        "broker_epoch",
-        "current_metadata_offset",
-        "want_fence",
-        "want_shut_down",
-        "offline_log_dirs",
+    __slots__ = (
+        "broker_id", "broker_epoch", "current_metadata_offset", "want_fence", "want_shut_down", "offline_log_dirs",
         "cordoned_log_dirs",
     )
     SCHEMA = (
@@ -29,12 +24,8 @@ class BrokerHeartbeatRequest(Message):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        broker_epoch: int = -1,
-        current_metadata_offset: int = 0,
-        want_fence: bool = False,
-        want_shut_down: bool = False,
-        offline_log_dirs: list[bytes] = EMPTY,
+        broker_id: int = 0, broker_epoch: int = -1, current_metadata_offset: int = 0, want_fence: bool = False,
+        want_shut_down: bool = False, offline_log_dirs: list[bytes] = EMPTY,
         cordoned_log_dirs: list[bytes] | None = None,
     ) -> None:
         self.broker_id = broker_id

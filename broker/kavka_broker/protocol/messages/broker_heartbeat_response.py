@@ -8,7 +8,7 @@ class BrokerHeartbeatResponse(Message):
     API_KEY = 63
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
+    __slots__ = ("throttle_time_ms", "error_code", "is_caught_up", "is_fenced", "should_shut_down")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -19,10 +19,7 @@ class BrokerHeartbeatResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        is_caught_up: bool = False,
-        is_fenced: bool = True,
+        throttle_time_ms: int = 0, error_code: int = 0, is_caught_up: bool = False, is_fenced: bool = True,
         should_shut_down: bool = False,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Listener(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("Host", "host", "string", (0, 4)),
@@ -20,7 +20,7 @@ class Listener(Struct):
 
 
 class Feature(Struct):
-    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
@@ -38,16 +38,9 @@ class BrokerRegistrationRequest(Message):
     API_KEY = 62
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "broker_id",
-        "cluster_id",
-        "incarnation_id",
-        "listeners",
-        "features",
-        "rack",
-        "is_migrating_zk_broker",
-        "log_dirs",
-        "previous_broker_epoch",
+    __slots__ = (
+        "broker_id", "cluster_id", "incarnation_id", "listeners", "features", "rack", "is_migrating_zk_broker",
+        "log_dirs", "previous_broker_epoch",
     )
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4)),
@@ -63,15 +56,9 @@ class BrokerRegistrationRequest(Message):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        cluster_id: str = "",
-        incarnation_id: bytes = ZERO,
-        listeners: list[Listener] = EMPTY,
-        features: list[Feature] = EMPTY,
-        rack: str | None = "",
-        is_migrating_zk_broker: bool = False,
-        log_dirs: list[bytes] = EMPTY,
-        previous_broker_epoch: int = -1,
+        broker_id: int = 0, cluster_id: str = "", incarnation_id: bytes = ZERO, listeners: list[Listener] = EMPTY,
+        features: list[Feature] = EMPTY, rack: str | None = "", is_migrating_zk_broker: bool = False,
+        log_dirs: list[bytes] = EMPTY, previous_broker_epoch: int = -1,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id

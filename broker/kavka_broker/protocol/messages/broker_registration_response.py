@@ -8,7 +8,7 @@ class BrokerRegistrationResponse(Message):
     API_KEY = 62
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "broker_epoch")
+    __slots__ = ("throttle_time_ms", "error_code", "broker_epoch")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 4)),
         ("ErrorCode", "error_code", "int16", (0, 4)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 3)),
         ("Partitions", "partitions", "[]int32", (0, 3)),
@@ -18,7 +18,7 @@ class TopicPartition(Struct):
 class ConsumerProtocolAssignment(Message):
     KIND = "data"
     VERSIONS = (0, 3)
-    __slots__ = __match_args__ = ("assigned_partitions", "user_data")
+    __slots__ = ("assigned_partitions", "user_data")
     SCHEMA = (
         ("AssignedPartitions", "assigned_partitions", "[]TopicPartition", (0, 3)),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (1, 3)),
         ("Partitions", "partitions", "[]int32", (1, 3)),
@@ -18,7 +18,7 @@ class TopicPartition(Struct):
 class ConsumerProtocolSubscription(Message):
     KIND = "data"
     VERSIONS = (0, 3)
-    __slots__ = __match_args__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
+    __slots__ = ("topics", "user_data", "owned_partitions", "generation_id", "rack_id")
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 3)),
         ("UserData", "user_data", "bytes", (0, 3), (0, 3), None, None, None),
@@ -29,11 +29,8 @@ class ConsumerProtocolSubscription(Message):
 
     def __init__(
         self,
-        topics: list[str] = EMPTY,
-        user_data: bytes | None = None,
-        owned_partitions: list[TopicPartition] = EMPTY,
-        generation_id: int = -1,
-        rack_id: str | None = None,
+        topics: list[str] = EMPTY, user_data: bytes | None = None, owned_partitions: list[TopicPartition] = EMPTY,
+        generation_id: int = -1, rack_id: str | None = None,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.user_data = user_data

@@ -6,7 +6,7 @@ from kavka_broker.protocol.message import Message
 class ControlRecordTypeSchema(Message):
     KIND = "data"
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("type",)
+    __slots__ = ("type",)
     SCHEMA = (
         ("Type", "type", "int16", (0, 0)),
     )

@@ -4,13 +4,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreation(Struct):
-    __slots__ = __match_args__ = (
-        "resource_type",
-        "resource_name",
-        "resource_pattern_type",
-        "principal",
-        "host",
-        "operation",
+    __slots__ = (
+        "resource_type", "resource_name", "resource_pattern_type", "principal", "host", "operation",
         "permission_type",
     )
     SCHEMA = (
@@ -25,13 +20,8 @@ class AclCreation(Struct):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        resource_pattern_type: int = 3,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
+        resource_type: int = 0, resource_name: str = "", resource_pattern_type: int = 3, principal: str = "",
+        host: str = "", operation: int = 0, permission_type: int = 0,
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
@@ -47,7 +37,7 @@ class CreateAclsRequest(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("creations",)
+    __slots__ = ("creations",)
     SCHEMA = (
         ("Creations", "creations", "[]AclCreation", (1, 3)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclCreationResult(Struct):
-    __slots__ = __match_args__ = ("error_code", "error_message")
+    __slots__ = ("error_code", "error_message")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
@@ -20,7 +20,7 @@ class CreateAclsResponse(Message):
     API_KEY = 30
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("Results", "results", "[]AclCreationResult", (1, 3)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsAssignment(Struct):
-    __slots__ = __match_args__ = ("broker_ids",)
+    __slots__ = ("broker_ids",)
     SCHEMA = (
         ("BrokerIds", "broker_ids", "[]int32", (0, 3)),
     )
@@ -14,7 +14,7 @@ class CreatePartitionsAssignment(Struct):
 
 
 class CreatePartitionsTopic(Struct):
-    __slots__ = __match_args__ = ("name", "count", "assignments")
+    __slots__ = ("name", "count", "assignments")
     SCHEMA = (
         ("Name", "name", "string", (0, 3)),
         ("Count", "count", "int32", (0, 3)),
@@ -23,9 +23,7 @@ class CreatePartitionsTopic(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        count: int = 0,
-        assignments: list[CreatePartitionsAssignment] | None = EMPTY,
+        name: str = "", count: int = 0, assignments: list[CreatePartitionsAssignment] | None = EMPTY,
     ) -> None:
         self.name = name
         self.count = count
@@ -37,7 +35,7 @@ class CreatePartitionsRequest(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("topics", "timeout_ms", "validate_only")
+    __slots__ = ("topics", "timeout_ms", "validate_only")
     SCHEMA = (
         ("Topics", "topics", "[]CreatePartitionsTopic", (0, 3)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 3)),
@@ -46,9 +44,7 @@ class CreatePartitionsRequest(Message):
 
     def __init__(
         self,
-        topics: list[CreatePartitionsTopic] = EMPTY,
-        timeout_ms: int = 0,
-        validate_only: bool = False,
+        topics: list[CreatePartitionsTopic] = EMPTY, timeout_ms: int = 0, validate_only: bool = False,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.timeout_ms = timeout_ms

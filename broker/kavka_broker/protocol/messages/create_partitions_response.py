@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatePartitionsTopicResult(Struct):
-    __slots__ = __match_args__ = ("name", "error_code", "error_message")
+    __slots__ = ("name", "error_code", "error_message")
     SCHEMA = (
         ("Name", "name", "string", (0, 3)),
         ("ErrorCode", "error_code", "int16", (0, 3)),
@@ -22,7 +22,7 @@ class CreatePartitionsResponse(Message):
     API_KEY = 37
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 3)),
         ("Results", "results", "[]CreatePartitionsTopicResult", (0, 3)),

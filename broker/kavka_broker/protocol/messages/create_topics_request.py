@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CreatableReplicaAssignment(Struct):
-    __slots__ = __match_args__ = ("partition_index", "broker_ids")
+    __slots__ = ("partition_index", "broker_ids")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 7)),
         ("BrokerIds", "broker_ids", "[]int32", (2, 7)),
@@ -16,7 +16,7 @@ class CreatableReplicaAssignment(Struct):
 
 
 class CreatableTopicConfig(Struct):
-    __slots__ = __match_args__ = ("name", "value")
+    __slots__ = ("name", "value")
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("Value", "value", "string", (2, 7), (2, 7)),
@@ -28,7 +28,7 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopic(Struct):
-    __slots__ = __match_args__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
+    __slots__ = ("name", "num_partitions", "replication_factor", "assignments", "configs")
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
         ("NumPartitions", "num_partitions", "int32", (2, 7)),
@@ -39,11 +39,8 @@ class CreatableTopic(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        num_partitions: int = 0,
-        replication_factor: int = 0,
-        assignments: list[CreatableReplicaAssignment] = EMPTY,
-        configs: list[CreatableTopicConfig] = EMPTY,
+        name: str = "", num_partitions: int = 0, replication_factor: int = 0,
+        assignments: list[CreatableReplicaAssignment] = EMPTY, configs: list[CreatableTopicConfig] = EMPTY,
     ) -> None:
         self.name = name
         self.num_partitions = num_partitions
@@ -57,7 +54,7 @@ class CreateTopicsRequest(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = __match_args__ = ("topics", "timeout_ms", "validate_only")
+    __slots__ = ("topics", "timeout_ms", "validate_only")
     SCHEMA = (
         ("Topics", "topics", "[]CreatableTopic", (2, 7)),
         ("timeoutMs", "timeout_ms", "int32", (2, 7), None, None, None, 60000),
@@ -66,9 +63,7 @@ class CreateTopicsRequest(Message):
 
     def __init__(
         self,
-        topics: list[CreatableTopic] = EMPTY,
-        timeout_ms: int = 60000,
-        validate_only: bool = False,
+        topics: list[CreatableTopic] = EMPTY, timeout_ms: int = 60000, validate_only: bool = False,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.timeout_ms = timeout_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class CreatableTopicConfigs(Struct):
-    __slots__ = __match_args__ = ("name", "value", "read_only", "config_source", "is_sensitive")
+    __slots__ = ("name", "value", "read_only", "config_source", "is_sensitive")
     SCHEMA = (
         ("Name", "name", "string", (5, 7)),
         ("Value", "value", "string", (5, 7), (5, 7)),
@@ -15,10 +15,7 @@ class CreatableTopicConfigs(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        value: str | None = "",
-        read_only: bool = False,
-        config_source: int = -1,
+        name: str = "", value: str | None = "", read_only: bool = False, config_source: int = -1,
         is_sensitive: bool = False,
     ) -> None:
         self.name = name
@@ -29,15 +26,9 @@ class CreatableTopicConfigs(Struct):
 
 
 class CreatableTopicResult(Struct):
-    __slots__ = __match_args__ = (
-        "name",
-        "topic_id",
-        "error_code",
-        "error_message",
-        "topic_config_error_code",
-        "num_partitions",
-        "replication_factor",
-        "configs",
+    __slots__ = (
+        "name", "topic_id", "error_code", "error_message", "topic_config_error_code", "num_partitions",
+        "replication_factor", "configs",
     )
     SCHEMA = (
         ("Name", "name", "string", (2, 7)),
@@ -52,13 +43,8 @@ class CreatableTopicResult(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        error_code: int = 0,
-        error_message: str | None = "",
-        topic_config_error_code: int = 0,
-        num_partitions: int = -1,
-        replication_factor: int = -1,
+        name: str = "", topic_id: bytes = ZERO, error_code: int = 0, error_message: str | None = "",
+        topic_config_error_code: int = 0, num_partitions: int = -1, replication_factor: int = -1,
         configs: list[CreatableTopicConfigs] | None = EMPTY,
     ) -> None:
         self.name = name
@@ -76,7 +62,7 @@ class CreateTopicsResponse(Message):
     API_KEY = 19
     VERSIONS = (2, 7)
     FLEXIBLE_FROM = 5
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 7), None, None, None, 0, True),
         ("Topics", "topics", "[]CreatableTopicResult", (2, 7)),

@@ -7,7 +7,7 @@ class DefaultPrincipalData(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("type", "name", "token_authenticated")
+    __slots__ = ("type", "name", "token_authenticated")
     SCHEMA = (
         ("Type", "type", "string", (0, 0)),
         ("Name", "name", "string", (0, 0)),

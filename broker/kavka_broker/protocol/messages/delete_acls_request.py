@@ -4,14 +4,9 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsFilter(Struct):
-    __slots__ = __match_args__ = (
-        "resource_type_filter",
-        "resource_name_filter",
-        "pattern_type_filter",
-        "principal_filter",
-        "host_filter",
-        "operation",
-        "permission_type",
+    __slots__ = (
+        "resource_type_filter", "resource_name_filter", "pattern_type_filter", "principal_filter", "host_filter",
+        "operation", "permission_type",
     )
     SCHEMA = (
         ("ResourceTypeFilter", "resource_type_filter", "int8", (1, 3)),
@@ -25,12 +20,8 @@ class DeleteAclsFilter(Struct):
 
     def __init__(
         self,
-        resource_type_filter: int = 0,
-        resource_name_filter: str | None = "",
-        pattern_type_filter: int = 3,
-        principal_filter: str | None = "",
-        host_filter: str | None = "",
-        operation: int = 0,
+        resource_type_filter: int = 0, resource_name_filter: str | None = "", pattern_type_filter: int = 3,
+        principal_filter: str | None = "", host_filter: str | None = "", operation: int = 0,
         permission_type: int = 0,
     ) -> None:
         self.resource_type_filter = resource_type_filter
@@ -47,7 +38,7 @@ class DeleteAclsRequest(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("filters",)
+    __slots__ = ("filters",)
     SCHEMA = (
         ("Filters", "filters", "[]DeleteAclsFilter", (1, 3)),
     )

@@ -4,16 +4,9 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteAclsMatchingAcl(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
+    __slots__ = (
+        "error_code", "error_message", "resource_type", "resource_name", "pattern_type", "principal", "host",
+        "operation", "permission_type",
     )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
@@ -29,15 +22,8 @@ class DeleteAclsMatchingAcl(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 3,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
+        error_code: int = 0, error_message: str | None = "", resource_type: int = 0, resource_name: str = "",
+        pattern_type: int = 3, principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0,
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -51,7 +37,7 @@ class DeleteAclsMatchingAcl(Struct):
 
 
 class DeleteAclsFilterResult(Struct):
-    __slots__ = __match_args__ = ("error_code", "error_message", "matching_acls")
+    __slots__ = ("error_code", "error_message", "matching_acls")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 3)),
         ("ErrorMessage", "error_message", "string", (1, 3), (1, 3)),
@@ -60,9 +46,7 @@ class DeleteAclsFilterResult(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
+        error_code: int = 0, error_message: str | None = "", matching_acls: list[DeleteAclsMatchingAcl] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message
@@ -74,7 +58,7 @@ class DeleteAclsResponse(Message):
     API_KEY = 31
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "filter_results")
+    __slots__ = ("throttle_time_ms", "filter_results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("FilterResults", "filter_results", "[]DeleteAclsFilterResult", (1, 3)),

@@ -8,7 +8,7 @@ class DeleteGroupsRequest(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("groups_names",)
+    __slots__ = ("groups_names",)
     SCHEMA = (
         ("GroupsNames", "groups_names", "[]string", (0, 2)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeletableGroupResult(Struct):
-    __slots__ = __match_args__ = ("group_id", "error_code")
+    __slots__ = ("group_id", "error_code")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -20,7 +20,7 @@ class DeleteGroupsResponse(Message):
     API_KEY = 42
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Results", "results", "[]DeletableGroupResult", (0, 2)),

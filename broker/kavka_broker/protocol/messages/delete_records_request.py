@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "offset")
+    __slots__ = ("partition_index", "offset")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("Offset", "offset", "int64", (0, 2)),
@@ -16,7 +16,7 @@ class DeleteRecordsPartition(Struct):
 
 
 class DeleteRecordsTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Partitions", "partitions", "[]DeleteRecordsPartition", (0, 2)),
@@ -32,7 +32,7 @@ class DeleteRecordsRequest(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("topics", "timeout_ms")
+    __slots__ = ("topics", "timeout_ms")
     SCHEMA = (
         ("Topics", "topics", "[]DeleteRecordsTopic", (0, 2)),
         ("TimeoutMs", "timeout_ms", "int32", (0, 2)),

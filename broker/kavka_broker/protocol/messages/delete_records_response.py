@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DeleteRecordsPartitionResult(Struct):
-    __slots__ = __match_args__ = ("partition_index", "low_watermark", "error_code")
+    __slots__ = ("partition_index", "low_watermark", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("LowWatermark", "low_watermark", "int64", (0, 2)),
@@ -18,7 +18,7 @@ class DeleteRecordsPartitionResult(Struct):
 
 
 class DeleteRecordsTopicResult(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 2)),
         ("Partitions", "partitions", "[]DeleteRecordsPartitionResult", (0, 2)),
@@ -34,7 +34,7 @@ class DeleteRecordsResponse(Message):
     API_KEY = 21
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("Topics", "topics", "[]DeleteRecordsTopicResult", (0, 2)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeleteTopicState(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id")
+    __slots__ = ("name", "topic_id")
     SCHEMA = (
         ("Name", "name", "string", (6, 6), (6, 6), None, None, None),
         ("TopicId", "topic_id", "uuid", (6, 6)),
@@ -20,7 +20,7 @@ class DeleteTopicsRequest(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("topics", "topic_names", "timeout_ms")
+    __slots__ = ("topics", "topic_names", "timeout_ms")
     SCHEMA = (
         ("Topics", "topics", "[]DeleteTopicState", (6, 6)),
         ("TopicNames", "topic_names", "[]string", (1, 5), None, None, None, b"", True),
@@ -29,9 +29,7 @@ class DeleteTopicsRequest(Message):
 
     def __init__(
         self,
-        topics: list[DeleteTopicState] = EMPTY,
-        topic_names: list[str] = EMPTY,
-        timeout_ms: int = 0,
+        topics: list[DeleteTopicState] = EMPTY, topic_names: list[str] = EMPTY, timeout_ms: int = 0,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.topic_names = [] if topic_names is EMPTY else topic_names

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DeletableTopicResult(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "error_code", "error_message")
+    __slots__ = ("name", "topic_id", "error_code", "error_message")
     SCHEMA = (
         ("Name", "name", "string", (1, 6), (6, 6)),
         ("TopicId", "topic_id", "uuid", (6, 6), None, None, None, b"", True),
@@ -14,10 +14,7 @@ class DeletableTopicResult(Struct):
 
     def __init__(
         self,
-        name: str | None = "",
-        topic_id: bytes = ZERO,
-        error_code: int = 0,
-        error_message: str | None = None,
+        name: str | None = "", topic_id: bytes = ZERO, error_code: int = 0, error_message: str | None = None,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -30,7 +27,7 @@ class DeleteTopicsResponse(Message):
     API_KEY = 20
     VERSIONS = (1, 6)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("throttle_time_ms", "responses")
+    __slots__ = ("throttle_time_ms", "responses")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("Responses", "responses", "[]DeletableTopicResult", (1, 6)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AclDescription(Struct):
-    __slots__ = __match_args__ = ("principal", "host", "operation", "permission_type")
+    __slots__ = ("principal", "host", "operation", "permission_type")
     SCHEMA = (
         ("Principal", "principal", "string", (1, 3)),
         ("Host", "host", "string", (1, 3)),
@@ -20,7 +20,7 @@ class AclDescription(Struct):
 
 
 class DescribeAclsResource(Struct):
-    __slots__ = __match_args__ = ("resource_type", "resource_name", "pattern_type", "acls")
+    __slots__ = ("resource_type", "resource_name", "pattern_type", "acls")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 3)),
         ("ResourceName", "resource_name", "string", (1, 3)),
@@ -30,10 +30,7 @@ class DescribeAclsResource(Struct):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 3,
-        acls: list[AclDescription] = EMPTY,
+        resource_type: int = 0, resource_name: str = "", pattern_type: int = 3, acls: list[AclDescription] = EMPTY,
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
@@ -46,7 +43,7 @@ class DescribeAclsResponse(Message):
     API_KEY = 29
     VERSIONS = (1, 3)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "resources")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "resources")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 3)),
         ("ErrorCode", "error_code", "int16", (1, 3)),
@@ -56,9 +53,7 @@ class DescribeAclsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "",
         resources: list[DescribeAclsResource] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ComponentData(Struct):
-    __slots__ = __match_args__ = ("entity_type", "match_type", "match")
+    __slots__ = ("entity_type", "match_type", "match")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("MatchType", "match_type", "int8", (0, 1)),
@@ -22,7 +22,7 @@ class DescribeClientQuotasRequest(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("components", "strict")
+    __slots__ = ("components", "strict")
     SCHEMA = (
         ("Components", "components", "[]ComponentData", (0, 1)),
         ("Strict", "strict", "bool", (0, 1)),

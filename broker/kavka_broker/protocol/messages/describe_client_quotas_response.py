@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = __match_args__ = ("entity_type", "entity_name")
+    __slots__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 1)),
         ("EntityName", "entity_name", "string", (0, 1), (0, 1)),
@@ -16,7 +16,7 @@ class EntityData(Struct):
 
 
 class ValueData(Struct):
-    __slots__ = __match_args__ = ("key", "value")
+    __slots__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 1)),
         ("Value", "value", "float64", (0, 1)),
@@ -28,7 +28,7 @@ class ValueData(Struct):
 
 
 class EntryData(Struct):
-    __slots__ = __match_args__ = ("entity", "values")
+    __slots__ = ("entity", "values")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 1)),
         ("Values", "values", "[]ValueData", (0, 1)),
@@ -44,7 +44,7 @@ class DescribeClientQuotasResponse(Message):
     API_KEY = 48
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "entries")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "entries")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -54,9 +54,7 @@ class DescribeClientQuotasResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "",
         entries: list[EntryData] | None = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

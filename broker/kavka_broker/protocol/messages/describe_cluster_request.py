@@ -8,11 +8,7 @@ class DescribeClusterRequest(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "include_cluster_authorized_operations",
-        "endpoint_type",
-        "include_fenced_brokers",
-    )
+    __slots__ = ("include_cluster_authorized_operations", "endpoint_type", "include_fenced_brokers")
     SCHEMA = (
         ("IncludeClusterAuthorizedOperations", "include_cluster_authorized_operations", "bool", (0, 2)),
         ("EndpointType", "endpoint_type", "int8", (1, 2), None, None, None, 1),
@@ -21,8 +17,7 @@ class DescribeClusterRequest(Message):
 
     def __init__(
         self,
-        include_cluster_authorized_operations: bool = False,
-        endpoint_type: int = 1,
+        include_cluster_authorized_operations: bool = False, endpoint_type: int = 1,
         include_fenced_brokers: bool = False,
     ) -> None:
         self.include_cluster_authorized_operations = include_cluster_authorized_operations

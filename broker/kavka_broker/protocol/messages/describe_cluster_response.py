@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeClusterBroker(Struct):
-    __slots__ = __match_args__ = ("broker_id", "host", "port", "rack", "is_fenced")
+    __slots__ = ("broker_id", "host", "port", "rack", "is_fenced")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 2)),
         ("Host", "host", "string", (0, 2)),
@@ -15,11 +15,7 @@ class DescribeClusterBroker(Struct):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        rack: str | None = None,
-        is_fenced: bool = False,
+        broker_id: int = 0, host: str = "", port: int = 0, rack: str | None = None, is_fenced: bool = False,
     ) -> None:
         self.broker_id = broker_id
         self.host = host
@@ -33,15 +29,9 @@ class DescribeClusterResponse(Message):
     API_KEY = 60
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "endpoint_type",
-        "cluster_id",
-        "controller_id",
-        "brokers",
-        "cluster_authorized_operations",
+    __slots__ = (
+        "throttle_time_ms", "error_code", "error_message", "endpoint_type", "cluster_id", "controller_id",
+        "brokers", "cluster_authorized_operations",
     )
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
@@ -51,21 +41,14 @@ class DescribeClusterResponse(Message):
         ("ClusterId", "cluster_id", "string", (0, 2)),
         ("ControllerId", "controller_id", "int32", (0, 2), None, None, None, -1),
         ("Brokers", "brokers", "[]DescribeClusterBroker", (0, 2)),
-        (
-            "ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
-            (0, 2), None, None, None, -2147483648,
-        ),
+        ("ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
+         (0, 2), None, None, None, -2147483648),
     )
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
-        endpoint_type: int = 1,
-        cluster_id: str = "",
-        controller_id: int = -1,
-        brokers: list[DescribeClusterBroker] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = None, endpoint_type: int = 1,
+        cluster_id: str = "", controller_id: int = -1, brokers: list[DescribeClusterBroker] = EMPTY,
         cluster_authorized_operations: int = -2147483648,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

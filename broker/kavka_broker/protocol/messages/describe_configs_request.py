@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsResource(Struct):
-    __slots__ = __match_args__ = ("resource_type", "resource_name", "configuration_keys")
+    __slots__ = ("resource_type", "resource_name", "configuration_keys")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (1, 4)),
         ("ResourceName", "resource_name", "string", (1, 4)),
@@ -13,9 +13,7 @@ class DescribeConfigsResource(Struct):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        configuration_keys: list[str] | None = EMPTY,
+        resource_type: int = 0, resource_name: str = "", configuration_keys: list[str] | None = EMPTY,
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
@@ -27,7 +25,7 @@ class DescribeConfigsRequest(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("resources", "include_synonyms", "include_documentation")
+    __slots__ = ("resources", "include_synonyms", "include_documentation")
     SCHEMA = (
         ("Resources", "resources", "[]DescribeConfigsResource", (1, 4)),
         ("IncludeSynonyms", "include_synonyms", "bool", (1, 4)),
@@ -36,8 +34,7 @@ class DescribeConfigsRequest(Message):
 
     def __init__(
         self,
-        resources: list[DescribeConfigsResource] = EMPTY,
-        include_synonyms: bool = False,
+        resources: list[DescribeConfigsResource] = EMPTY, include_synonyms: bool = False,
         include_documentation: bool = False,
     ) -> None:
         self.resources = [] if resources is EMPTY else resources

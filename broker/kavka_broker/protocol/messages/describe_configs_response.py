@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeConfigsSynonym(Struct):
-    __slots__ = __match_args__ = ("name", "value", "source")
+    __slots__ = ("name", "value", "source")
     SCHEMA = (
         ("Name", "name", "string", (1, 4)),
         ("Value", "value", "string", (1, 4), (1, 4)),
@@ -18,15 +18,8 @@ class DescribeConfigsSynonym(Struct):
 
 
 class DescribeConfigsResourceResult(Struct):
-    __slots__ = __match_args__ = (
-        "name",
-        "value",
-        "read_only",
-        "config_source",
-        "is_sensitive",
-        "synonyms",
-        "config_type",
-        "documentation",
+    __slots__ = (
+        "name", "value", "read_only", "config_source", "is_sensitive", "synonyms", "config_type", "documentation",
     )
     SCHEMA = (
         ("Name", "name", "string", (1, 4)),
@@ -41,13 +34,8 @@ class DescribeConfigsResourceResult(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        value: str | None = "",
-        read_only: bool = False,
-        config_source: int = -1,
-        is_sensitive: bool = False,
-        synonyms: list[DescribeConfigsSynonym] = EMPTY,
-        config_type: int = 0,
+        name: str = "", value: str | None = "", read_only: bool = False, config_source: int = -1,
+        is_sensitive: bool = False, synonyms: list[DescribeConfigsSynonym] = EMPTY, config_type: int = 0,
         documentation: str | None = "",
     ) -> None:
         self.name = name
@@ -61,7 +49,7 @@ class DescribeConfigsResourceResult(Struct):
 
 
 class DescribeConfigsResult(Struct):
-    __slots__ = __match_args__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
+    __slots__ = ("error_code", "error_message", "resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 4)),
         ("ErrorMessage", "error_message", "string", (1, 4), (1, 4)),
@@ -72,10 +60,7 @@ class DescribeConfigsResult(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        resource_type: int = 0,
-        resource_name: str = "",
+        error_code: int = 0, error_message: str | None = "", resource_type: int = 0, resource_name: str = "",
         configs: list[DescribeConfigsResourceResult] = EMPTY,
     ) -> None:
         self.error_code = error_code
@@ -90,7 +75,7 @@ class DescribeConfigsResponse(Message):
     API_KEY = 32
     VERSIONS = (1, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("throttle_time_ms", "results")
+    __slots__ = ("throttle_time_ms", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4)),
         ("Results", "results", "[]DescribeConfigsResult", (1, 4)),

@@ -8,7 +8,7 @@ class DescribeGroupsRequest(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __slots__ = __match_args__ = ("groups", "include_authorized_operations")
+    __slots__ = ("groups", "include_authorized_operations")
     SCHEMA = (
         ("Groups", "groups", "[]string", (0, 6)),
         ("IncludeAuthorizedOperations", "include_authorized_operations", "bool", (3, 6)),

@@ -4,13 +4,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribedGroupMember(Struct):
-    __slots__ = __match_args__ = (
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "member_metadata",
-        "member_assignment",
+    __slots__ = (
+        "member_id", "group_instance_id", "client_id", "client_host", "member_metadata", "member_assignment",
     )
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 6)),
@@ -23,12 +18,8 @@ class DescribedGroupMember(Struct):
 
     def __init__(
         self,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        member_metadata: bytes = b"",
-        member_assignment: bytes = b"",
+        member_id: str = "", group_instance_id: str | None = None, client_id: str = "", client_host: str = "",
+        member_metadata: bytes = b"", member_assignment: bytes = b"",
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
@@ -39,14 +30,8 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "error_message",
-        "group_id",
-        "group_state",
-        "protocol_type",
-        "protocol_data",
-        "members",
+    __slots__ = (
+        "error_code", "error_message", "group_id", "group_state", "protocol_type", "protocol_data", "members",
         "authorized_operations",
     )
     SCHEMA = (
@@ -62,13 +47,8 @@ class DescribedGroup(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = None,
-        group_id: str = "",
-        group_state: str = "",
-        protocol_type: str = "",
-        protocol_data: str = "",
-        members: list[DescribedGroupMember] = EMPTY,
+        error_code: int = 0, error_message: str | None = None, group_id: str = "", group_state: str = "",
+        protocol_type: str = "", protocol_data: str = "", members: list[DescribedGroupMember] = EMPTY,
         authorized_operations: int = -2147483648,
     ) -> None:
         self.error_code = error_code
@@ -86,7 +66,7 @@ class DescribeGroupsResponse(Message):
     API_KEY = 15
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 5
-    __slots__ = __match_args__ = ("throttle_time_ms", "groups")
+    __slots__ = ("throttle_time_ms", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("Groups", "groups", "[]DescribedGroup", (0, 6)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribableLogDirTopic(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (1, 5)),
         ("Partitions", "partitions", "[]int32", (1, 5)),
@@ -20,7 +20,7 @@ class DescribeLogDirsRequest(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("topics",)
+    __slots__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]DescribableLogDirTopic", (1, 5), (1, 5)),
     )

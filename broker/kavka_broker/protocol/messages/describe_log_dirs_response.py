@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class DescribeLogDirsPartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
+    __slots__ = ("partition_index", "partition_size", "offset_lag", "is_future_key")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 5)),
         ("PartitionSize", "partition_size", "int64", (1, 5)),
@@ -14,10 +14,7 @@ class DescribeLogDirsPartition(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        partition_size: int = 0,
-        offset_lag: int = 0,
-        is_future_key: bool = False,
+        partition_index: int = 0, partition_size: int = 0, offset_lag: int = 0, is_future_key: bool = False,
     ) -> None:
         self.partition_index = partition_index
         self.partition_size = partition_size
@@ -26,7 +23,7 @@ class DescribeLogDirsPartition(Struct):
 
 
 class DescribeLogDirsTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 5)),
         ("Partitions", "partitions", "[]DescribeLogDirsPartition", (1, 5)),
@@ -38,7 +35,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    __slots__ = __match_args__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
+    __slots__ = ("error_code", "log_dir", "topics", "total_bytes", "usable_bytes", "is_cordoned")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (1, 5)),
         ("LogDir", "log_dir", "string", (1, 5)),
@@ -50,12 +47,8 @@ class DescribeLogDirsResult(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        log_dir: str = "",
-        topics: list[DescribeLogDirsTopic] = EMPTY,
-        total_bytes: int = -1,
-        usable_bytes: int = -1,
-        is_cordoned: bool = False,
+        error_code: int = 0, log_dir: str = "", topics: list[DescribeLogDirsTopic] = EMPTY, total_bytes: int = -1,
+        usable_bytes: int = -1, is_cordoned: bool = False,
     ) -> None:
         self.error_code = error_code
         self.log_dir = log_dir
@@ -70,7 +63,7 @@ class DescribeLogDirsResponse(Message):
     API_KEY = 35
     VERSIONS = (1, 5)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "results")
+    __slots__ = ("throttle_time_ms", "error_code", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5)),
         ("ErrorCode", "error_code", "int16", (3, 5), None, None, None, 0, True),
@@ -79,9 +72,7 @@ class DescribeLogDirsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        results: list[DescribeLogDirsResult] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, results: list[DescribeLogDirsResult] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

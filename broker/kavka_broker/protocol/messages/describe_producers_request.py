@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __slots__ = __match_args__ = ("name", "partition_indexes")
+    __slots__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
@@ -20,7 +20,7 @@ class DescribeProducersRequest(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topics",)
+    __slots__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0)),
     )

@@ -4,12 +4,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerState(Struct):
-    __slots__ = __match_args__ = (
-        "producer_id",
-        "producer_epoch",
-        "last_sequence",
-        "last_timestamp",
-        "coordinator_epoch",
+    __slots__ = (
+        "producer_id", "producer_epoch", "last_sequence", "last_timestamp", "coordinator_epoch",
         "current_txn_start_offset",
     )
     SCHEMA = (
@@ -23,12 +19,8 @@ class ProducerState(Struct):
 
     def __init__(
         self,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        last_sequence: int = -1,
-        last_timestamp: int = -1,
-        coordinator_epoch: int = 0,
-        current_txn_start_offset: int = -1,
+        producer_id: int = 0, producer_epoch: int = 0, last_sequence: int = -1, last_timestamp: int = -1,
+        coordinator_epoch: int = 0, current_txn_start_offset: int = -1,
     ) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -39,7 +31,7 @@ class ProducerState(Struct):
 
 
 class PartitionResponse(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code", "error_message", "active_producers")
+    __slots__ = ("partition_index", "error_code", "error_message", "active_producers")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -49,9 +41,7 @@ class PartitionResponse(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = None,
+        partition_index: int = 0, error_code: int = 0, error_message: str | None = None,
         active_producers: list[ProducerState] = EMPTY,
     ) -> None:
         self.partition_index = partition_index
@@ -61,7 +51,7 @@ class PartitionResponse(Struct):
 
 
 class TopicResponse(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]PartitionResponse", (0, 0)),
@@ -77,7 +67,7 @@ class DescribeProducersResponse(Message):
     API_KEY = 61
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("Topics", "topics", "[]TopicResponse", (0, 0)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index",)
+    __slots__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
     )
@@ -14,7 +14,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -30,7 +30,7 @@ class DescribeQuorumRequest(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topics",)
+    __slots__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicData", (0, 2)),
     )

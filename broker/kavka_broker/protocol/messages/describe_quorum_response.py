@@ -4,12 +4,8 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaState(Struct):
-    __slots__ = __match_args__ = (
-        "replica_id",
-        "replica_directory_id",
-        "log_end_offset",
-        "last_fetch_timestamp",
-        "last_caught_up_timestamp",
+    __slots__ = (
+        "replica_id", "replica_directory_id", "log_end_offset", "last_fetch_timestamp", "last_caught_up_timestamp",
     )
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (0, 2)),
@@ -21,11 +17,8 @@ class ReplicaState(Struct):
 
     def __init__(
         self,
-        replica_id: int = 0,
-        replica_directory_id: bytes = ZERO,
-        log_end_offset: int = 0,
-        last_fetch_timestamp: int = -1,
-        last_caught_up_timestamp: int = -1,
+        replica_id: int = 0, replica_directory_id: bytes = ZERO, log_end_offset: int = 0,
+        last_fetch_timestamp: int = -1, last_caught_up_timestamp: int = -1,
     ) -> None:
         self.replica_id = replica_id
         self.replica_directory_id = replica_directory_id
@@ -35,15 +28,9 @@ class ReplicaState(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "leader_id",
-        "leader_epoch",
-        "high_watermark",
-        "current_voters",
-        "observers",
+    __slots__ = (
+        "partition_index", "error_code", "error_message", "leader_id", "leader_epoch", "high_watermark",
+        "current_voters", "observers",
     )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
@@ -58,13 +45,8 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        high_watermark: int = 0,
-        current_voters: list[ReplicaState] = EMPTY,
+        partition_index: int = 0, error_code: int = 0, error_message: str | None = "", leader_id: int = 0,
+        leader_epoch: int = 0, high_watermark: int = 0, current_voters: list[ReplicaState] = EMPTY,
         observers: list[ReplicaState] = EMPTY,
     ) -> None:
         self.partition_index = partition_index
@@ -78,7 +60,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -90,7 +72,7 @@ class TopicData(Struct):
 
 
 class Listener(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (2, 2)),
         ("Host", "host", "string", (2, 2)),
@@ -104,7 +86,7 @@ class Listener(Struct):
 
 
 class Node(Struct):
-    __slots__ = __match_args__ = ("node_id", "listeners")
+    __slots__ = ("node_id", "listeners")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (2, 2)),
         ("Listeners", "listeners", "[]Listener", (2, 2)),
@@ -120,7 +102,7 @@ class DescribeQuorumResponse(Message):
     API_KEY = 55
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("error_code", "error_message", "topics", "nodes")
+    __slots__ = ("error_code", "error_message", "topics", "nodes")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (2, 2), (2, 2), None, None, "", True),
@@ -130,9 +112,7 @@ class DescribeQuorumResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        topics: list[TopicData] = EMPTY,
+        error_code: int = 0, error_message: str | None = "", topics: list[TopicData] = EMPTY,
         nodes: list[Node] = EMPTY,
     ) -> None:
         self.error_code = error_code

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicRequest(Struct):
-    __slots__ = __match_args__ = ("name",)
+    __slots__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
     )
@@ -14,7 +14,7 @@ class TopicRequest(Struct):
 
 
 class Cursor(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partition_index")
+    __slots__ = ("topic_name", "partition_index")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
@@ -30,7 +30,7 @@ class DescribeTopicPartitionsRequest(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topics", "response_partition_limit", "cursor")
+    __slots__ = ("topics", "response_partition_limit", "cursor")
     SCHEMA = (
         ("Topics", "topics", "[]TopicRequest", (0, 0)),
         ("ResponsePartitionLimit", "response_partition_limit", "int32", (0, 0), None, None, None, 2000),
@@ -39,9 +39,7 @@ class DescribeTopicPartitionsRequest(Message):
 
     def __init__(
         self,
-        topics: list[TopicRequest] = EMPTY,
-        response_partition_limit: int = 2000,
-        cursor: Cursor | None = None,
+        topics: list[TopicRequest] = EMPTY, response_partition_limit: int = 2000, cursor: Cursor | None = None,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.response_partition_limit = response_partition_limit

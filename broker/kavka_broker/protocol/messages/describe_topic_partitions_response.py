@@ -4,16 +4,9 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class DescribeTopicPartitionsResponsePartition(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
-        "eligible_leader_replicas",
-        "last_known_elr",
-        "offline_replicas",
+    __slots__ = (
+        "error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes",
+        "eligible_leader_replicas", "last_known_elr", "offline_replicas",
     )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -29,14 +22,9 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        partition_index: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = -1,
-        replica_nodes: list[int] = EMPTY,
-        isr_nodes: list[int] = EMPTY,
-        eligible_leader_replicas: list[int] | None = None,
-        last_known_elr: list[int] | None = None,
+        error_code: int = 0, partition_index: int = 0, leader_id: int = 0, leader_epoch: int = -1,
+        replica_nodes: list[int] = EMPTY, isr_nodes: list[int] = EMPTY,
+        eligible_leader_replicas: list[int] | None = None, last_known_elr: list[int] | None = None,
         offline_replicas: list[int] = EMPTY,
     ) -> None:
         self.error_code = error_code
@@ -51,14 +39,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 
 class DescribeTopicPartitionsResponseTopic(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "name",
-        "topic_id",
-        "is_internal",
-        "partitions",
-        "topic_authorized_operations",
-    )
+    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("Name", "name", "string", (0, 0), (0, 0)),
@@ -70,10 +51,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        name: str | None = "",
-        topic_id: bytes = ZERO,
-        is_internal: bool = False,
+        error_code: int = 0, name: str | None = "", topic_id: bytes = ZERO, is_internal: bool = False,
         partitions: list[DescribeTopicPartitionsResponsePartition] = EMPTY,
         topic_authorized_operations: int = -2147483648,
     ) -> None:
@@ -86,7 +64,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 
 class Cursor(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partition_index")
+    __slots__ = ("topic_name", "partition_index")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
@@ -102,7 +80,7 @@ class DescribeTopicPartitionsResponse(Message):
     API_KEY = 75
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics", "next_cursor")
+    __slots__ = ("throttle_time_ms", "topics", "next_cursor")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),
         ("Topics", "topics", "[]DescribeTopicPartitionsResponseTopic", (0, 0)),
@@ -111,8 +89,7 @@ class DescribeTopicPartitionsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        topics: list[DescribeTopicPartitionsResponseTopic] = EMPTY,
+        throttle_time_ms: int = 0, topics: list[DescribeTopicPartitionsResponseTopic] = EMPTY,
         next_cursor: Cursor | None = None,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -8,7 +8,7 @@ class DescribeTransactionsRequest(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("transactional_ids",)
+    __slots__ = ("transactional_ids",)
     SCHEMA = (
         ("TransactionalIds", "transactional_ids", "[]string", (0, 0)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -16,15 +16,9 @@ class TopicData(Struct):
 
 
 class TransactionState(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "transactional_id",
-        "transaction_state",
-        "transaction_timeout_ms",
-        "transaction_start_time_ms",
-        "producer_id",
-        "producer_epoch",
-        "topics",
+    __slots__ = (
+        "error_code", "transactional_id", "transaction_state", "transaction_timeout_ms",
+        "transaction_start_time_ms", "producer_id", "producer_epoch", "topics",
     )
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -39,14 +33,9 @@ class TransactionState(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        transactional_id: str = "",
-        transaction_state: str = "",
-        transaction_timeout_ms: int = 0,
-        transaction_start_time_ms: int = 0,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        topics: list[TopicData] = EMPTY,
+        error_code: int = 0, transactional_id: str = "", transaction_state: str = "",
+        transaction_timeout_ms: int = 0, transaction_start_time_ms: int = 0, producer_id: int = 0,
+        producer_epoch: int = 0, topics: list[TopicData] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.transactional_id = transactional_id
@@ -63,7 +52,7 @@ class DescribeTransactionsResponse(Message):
     API_KEY = 65
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "transaction_states")
+    __slots__ = ("throttle_time_ms", "transaction_states")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("TransactionStates", "transaction_states", "[]TransactionState", (0, 0)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UserName(Struct):
-    __slots__ = __match_args__ = ("name",)
+    __slots__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
     )
@@ -18,7 +18,7 @@ class DescribeUserScramCredentialsRequest(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("users",)
+    __slots__ = ("users",)
     SCHEMA = (
         ("Users", "users", "[]UserName", (0, 0), (0, 0)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class CredentialInfo(Struct):
-    __slots__ = __match_args__ = ("mechanism", "iterations")
+    __slots__ = ("mechanism", "iterations")
     SCHEMA = (
         ("Mechanism", "mechanism", "int8", (0, 0)),
         ("Iterations", "iterations", "int32", (0, 0)),
@@ -16,7 +16,7 @@ class CredentialInfo(Struct):
 
 
 class DescribeUserScramCredentialsResult(Struct):
-    __slots__ = __match_args__ = ("user", "error_code", "error_message", "credential_infos")
+    __slots__ = ("user", "error_code", "error_message", "credential_infos")
     SCHEMA = (
         ("User", "user", "string", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -26,9 +26,7 @@ class DescribeUserScramCredentialsResult(Struct):
 
     def __init__(
         self,
-        user: str = "",
-        error_code: int = 0,
-        error_message: str | None = "",
+        user: str = "", error_code: int = 0, error_message: str | None = "",
         credential_infos: list[CredentialInfo] = EMPTY,
     ) -> None:
         self.user = user
@@ -42,7 +40,7 @@ class DescribeUserScramCredentialsResponse(Message):
     API_KEY = 50
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -52,9 +50,7 @@ class DescribeUserScramCredentialsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "",
         results: list[DescribeUserScramCredentialsResult] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

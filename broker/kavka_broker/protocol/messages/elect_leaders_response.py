@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionResult(Struct):
-    __slots__ = __match_args__ = ("partition_id", "error_code", "error_message")
+    __slots__ = ("partition_id", "error_code", "error_message")
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -18,7 +18,7 @@ class PartitionResult(Struct):
 
 
 class ReplicaElectionResult(Struct):
-    __slots__ = __match_args__ = ("topic", "partition_result")
+    __slots__ = ("topic", "partition_result")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 2)),
         ("PartitionResult", "partition_result", "[]PartitionResult", (0, 2)),
@@ -34,7 +34,7 @@ class ElectLeadersResponse(Message):
     API_KEY = 43
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "replica_election_results")
+    __slots__ = ("throttle_time_ms", "error_code", "replica_election_results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),
@@ -43,8 +43,7 @@ class ElectLeadersResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
+        throttle_time_ms: int = 0, error_code: int = 0,
         replica_election_results: list[ReplicaElectionResult] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ReplicaInfo(Struct):
-    __slots__ = __match_args__ = ("candidate_id", "candidate_directory_id")
+    __slots__ = ("candidate_id", "candidate_directory_id")
     SCHEMA = (
         ("CandidateId", "candidate_id", "int32", (1, 1)),
         ("CandidateDirectoryId", "candidate_directory_id", "uuid", (1, 1)),
@@ -16,13 +16,7 @@ class ReplicaInfo(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "preferred_successors",
-        "preferred_candidates",
-    )
+    __slots__ = ("partition_index", "leader_id", "leader_epoch", "preferred_successors", "preferred_candidates")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 1)),
         ("LeaderId", "leader_id", "int32", (0, 1)),
@@ -33,11 +27,8 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
-        preferred_successors: list[int] = EMPTY,
-        preferred_candidates: list[ReplicaInfo] = EMPTY,
+        partition_index: int = 0, leader_id: int = 0, leader_epoch: int = 0,
+        preferred_successors: list[int] = EMPTY, preferred_candidates: list[ReplicaInfo] = EMPTY,
     ) -> None:
         self.partition_index = partition_index
         self.leader_id = leader_id
@@ -47,7 +38,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionData", (0, 1)),
@@ -59,7 +50,7 @@ class TopicData(Struct):
 
 
 class LeaderEndpoint(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -77,7 +68,7 @@ class EndQuorumEpochRequest(Message):
     API_KEY = 54
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("cluster_id", "topics", "leader_endpoints")
+    __slots__ = ("cluster_id", "topics", "leader_endpoints")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), None, None, None),
         ("Topics", "topics", "[]TopicData", (0, 1)),
@@ -86,8 +77,7 @@ class EndQuorumEpochRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = None,
-        topics: list[TopicData] = EMPTY,
+        cluster_id: str | None = None, topics: list[TopicData] = EMPTY,
         leader_endpoints: list[LeaderEndpoint] = EMPTY,
     ) -> None:
         self.cluster_id = cluster_id

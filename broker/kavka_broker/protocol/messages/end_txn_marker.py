@@ -6,7 +6,7 @@ from kavka_broker.protocol.message import Message
 class EndTxnMarker(Message):
     KIND = "data"
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("coordinator_epoch",)
+    __slots__ = ("coordinator_epoch",)
     SCHEMA = (
         ("CoordinatorEpoch", "coordinator_epoch", "int32", (0, 0)),
     )

@@ -8,7 +8,7 @@ class EnvelopeResponse(Message):
     API_KEY = 58
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("response_data", "error_code")
+    __slots__ = ("response_data", "error_code")
     SCHEMA = (
         ("ResponseData", "response_data", "bytes", (0, 0), (0, 0), None, None, None),
         ("ErrorCode", "error_code", "int16", (0, 0)),

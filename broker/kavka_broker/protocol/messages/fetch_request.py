@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class ReplicaState(Struct):
-    __slots__ = __match_args__ = ("replica_id", "replica_epoch")
+    __slots__ = ("replica_id", "replica_epoch")
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (15, 18), None, None, None, -1),
         ("ReplicaEpoch", "replica_epoch", "int64", (15, 18), None, None, None, -1),
@@ -19,15 +19,9 @@ DEFAULT_REPLICA_STATE = frozen(ReplicaState)
 
 
 class FetchPartition(Struct):
-    __slots__ = __match_args__ = (
-        "partition",
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "partition_max_bytes",
-        "replica_directory_id",
-        "high_watermark",
+    __slots__ = (
+        "partition", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start_offset",
+        "partition_max_bytes", "replica_directory_id", "high_watermark",
     )
     SCHEMA = (
         ("Partition", "partition", "int32", (4, 18)),
@@ -42,13 +36,8 @@ class FetchPartition(Struct):
 
     def __init__(
         self,
-        partition: int = 0,
-        current_leader_epoch: int = -1,
-        fetch_offset: int = 0,
-        last_fetched_epoch: int = -1,
-        log_start_offset: int = -1,
-        partition_max_bytes: int = 0,
-        replica_directory_id: bytes = ZERO,
+        partition: int = 0, current_leader_epoch: int = -1, fetch_offset: int = 0, last_fetched_epoch: int = -1,
+        log_start_offset: int = -1, partition_max_bytes: int = 0, replica_directory_id: bytes = ZERO,
         high_watermark: int = 9223372036854775807,
     ) -> None:
         self.partition = partition
@@ -62,7 +51,7 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -76,7 +65,7 @@ class FetchTopic(Struct):
 
 
 class ForgottenTopic(Struct):
-    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (7, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -94,19 +83,9 @@ class FetchRequest(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __slots__ = __match_args__ = (
-        "cluster_id",
-        "replica_id",
-        "replica_state",
-        "max_wait_ms",
-        "min_bytes",
-        "max_bytes",
-        "isolation_level",
-        "session_id",
-        "session_epoch",
-        "topics",
-        "forgotten_topics_data",
-        "rack_id",
+    __slots__ = (
+        "cluster_id", "replica_id", "replica_state", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level",
+        "session_id", "session_epoch", "topics", "forgotten_topics_data", "rack_id",
     )
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (12, 18), (12, 18), (12, 18), 0, None, True),
@@ -125,18 +104,10 @@ class FetchRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = None,
-        replica_id: int = -1,
-        replica_state: ReplicaState = DEFAULT_REPLICA_STATE,
-        max_wait_ms: int = 0,
-        min_bytes: int = 0,
-        max_bytes: int = 2147483647,
-        isolation_level: int = 0,
-        session_id: int = 0,
-        session_epoch: int = -1,
-        topics: list[FetchTopic] = EMPTY,
-        forgotten_topics_data: list[ForgottenTopic] = EMPTY,
-        rack_id: str = "",
+        cluster_id: str | None = None, replica_id: int = -1, replica_state: ReplicaState = DEFAULT_REPLICA_STATE,
+        max_wait_ms: int = 0, min_bytes: int = 0, max_bytes: int = 2147483647, isolation_level: int = 0,
+        session_id: int = 0, session_epoch: int = -1, topics: list[FetchTopic] = EMPTY,
+        forgotten_topics_data: list[ForgottenTopic] = EMPTY, rack_id: str = "",
     ) -> None:
         self.cluster_id = cluster_id
         self.replica_id = replica_id

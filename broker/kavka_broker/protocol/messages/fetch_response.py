@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct,
 
 
 class EpochEndOffset(Struct):
-    __slots__ = __match_args__ = ("epoch", "end_offset")
+    __slots__ = ("epoch", "end_offset")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (12, 18), None, None, None, -1),
         ("EndOffset", "end_offset", "int64", (12, 18), None, None, None, -1),
@@ -19,7 +19,7 @@ DEFAULT_EPOCH_END_OFFSET = frozen(EpochEndOffset)
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (12, 18), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (12, 18), None, None, None, -1),
@@ -34,7 +34,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class SnapshotId(Struct):
-    __slots__ = __match_args__ = ("end_offset", "epoch")
+    __slots__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (4, 18), None, None, None, -1),
         ("Epoch", "epoch", "int32", (4, 18), None, None, None, -1),
@@ -49,7 +49,7 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class AbortedTransaction(Struct):
-    __slots__ = __match_args__ = ("producer_id", "first_offset")
+    __slots__ = ("producer_id", "first_offset")
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (4, 18)),
         ("FirstOffset", "first_offset", "int64", (4, 18)),
@@ -61,17 +61,9 @@ class AbortedTransaction(Struct):
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "error_code",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "diverging_epoch",
-        "current_leader",
-        "snapshot_id",
-        "aborted_transactions",
-        "preferred_read_replica",
+    __slots__ = (
+        "partition_index", "error_code", "high_watermark", "last_stable_offset", "log_start_offset",
+        "diverging_epoch", "current_leader", "snapshot_id", "aborted_transactions", "preferred_read_replica",
         "records",
     )
     SCHEMA = (
@@ -83,26 +75,19 @@ class PartitionData(Struct):
         ("DivergingEpoch", "diverging_epoch", "EpochEndOffset", (12, 18), None, (12, 18), 0),
         ("CurrentLeader", "current_leader", "LeaderIdAndEpoch", (12, 18), None, (12, 18), 1),
         ("SnapshotId", "snapshot_id", "SnapshotId", (12, 18), None, (12, 18), 2),
-        (
-            "AbortedTransactions", "aborted_transactions", "[]AbortedTransaction",
-            (4, 18), (4, 18), None, None, b"", True,
-        ),
+        ("AbortedTransactions", "aborted_transactions", "[]AbortedTransaction",
+         (4, 18), (4, 18), None, None, b"", True),
         ("PreferredReadReplica", "preferred_read_replica", "int32", (11, 18), None, None, None, -1),
         ("Records", "records", "records", (4, 18), (4, 18)),
     )
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        high_watermark: int = 0,
-        last_stable_offset: int = -1,
-        log_start_offset: int = -1,
-        diverging_epoch: EpochEndOffset = DEFAULT_EPOCH_END_OFFSET,
+        partition_index: int = 0, error_code: int = 0, high_watermark: int = 0, last_stable_offset: int = -1,
+        log_start_offset: int = -1, diverging_epoch: EpochEndOffset = DEFAULT_EPOCH_END_OFFSET,
         current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH,
         snapshot_id: SnapshotId = DEFAULT_SNAPSHOT_ID,
-        aborted_transactions: list[AbortedTransaction] | None = EMPTY,
-        preferred_read_replica: int = -1,
+        aborted_transactions: list[AbortedTransaction] | None = EMPTY, preferred_read_replica: int = -1,
         records: Records = None,
     ) -> None:
         self.partition_index = partition_index
@@ -119,7 +104,7 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    __slots__ = __match_args__ = ("topic", "topic_id", "partitions")
+    __slots__ = ("topic", "topic_id", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (4, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 18), None, None, None, b"", True),
@@ -133,7 +118,7 @@ class FetchableTopicResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (16, 18)),
         ("Host", "host", "string", (16, 18)),
@@ -153,7 +138,7 @@ class FetchResponse(Message):
     API_KEY = 1
     VERSIONS = (4, 18)
     FLEXIBLE_FROM = 12
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
+    __slots__ = ("throttle_time_ms", "error_code", "session_id", "responses", "node_endpoints")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (4, 18), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (7, 18), None, None, None, 0, True),
@@ -164,11 +149,8 @@ class FetchResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        session_id: int = 0,
-        responses: list[FetchableTopicResponse] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, session_id: int = 0,
+        responses: list[FetchableTopicResponse] = EMPTY, node_endpoints: list[NodeEndpoint] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

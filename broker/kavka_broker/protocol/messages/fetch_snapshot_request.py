@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class SnapshotId(Struct):
-    __slots__ = __match_args__ = ("end_offset", "epoch")
+    __slots__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1)),
         ("Epoch", "epoch", "int32", (0, 1)),
@@ -19,13 +19,7 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class PartitionSnapshot(Struct):
-    __slots__ = __match_args__ = (
-        "partition",
-        "current_leader_epoch",
-        "snapshot_id",
-        "position",
-        "replica_directory_id",
-    )
+    __slots__ = ("partition", "current_leader_epoch", "snapshot_id", "position", "replica_directory_id")
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 1)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (0, 1)),
@@ -36,11 +30,8 @@ class PartitionSnapshot(Struct):
 
     def __init__(
         self,
-        partition: int = 0,
-        current_leader_epoch: int = 0,
-        snapshot_id: SnapshotId = DEFAULT_SNAPSHOT_ID,
-        position: int = 0,
-        replica_directory_id: bytes = ZERO,
+        partition: int = 0, current_leader_epoch: int = 0, snapshot_id: SnapshotId = DEFAULT_SNAPSHOT_ID,
+        position: int = 0, replica_directory_id: bytes = ZERO,
     ) -> None:
         self.partition = partition
         self.current_leader_epoch = current_leader_epoch
@@ -50,7 +41,7 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
@@ -66,7 +57,7 @@ class FetchSnapshotRequest(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("cluster_id", "replica_id", "max_bytes", "topics")
+    __slots__ = ("cluster_id", "replica_id", "max_bytes", "topics")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 1), (0, 1), (0, 1), 0, None),
         ("ReplicaId", "replica_id", "int32", (0, 1), None, None, None, -1),
@@ -76,9 +67,7 @@ class FetchSnapshotRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = None,
-        replica_id: int = -1,
-        max_bytes: int = 2147483647,
+        cluster_id: str | None = None, replica_id: int = -1, max_bytes: int = 2147483647,
         topics: list[TopicSnapshot] = EMPTY,
     ) -> None:
         self.cluster_id = cluster_id

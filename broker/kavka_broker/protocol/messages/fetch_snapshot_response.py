@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Records, Struct, froze
 
 
 class SnapshotId(Struct):
-    __slots__ = __match_args__ = ("end_offset", "epoch")
+    __slots__ = ("end_offset", "epoch")
     SCHEMA = (
         ("EndOffset", "end_offset", "int64", (0, 1)),
         ("Epoch", "epoch", "int32", (0, 1)),
@@ -19,7 +19,7 @@ DEFAULT_SNAPSHOT_ID = frozen(SnapshotId)
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 1)),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 1)),
@@ -34,15 +34,7 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionSnapshot(Struct):
-    __slots__ = __match_args__ = (
-        "index",
-        "error_code",
-        "snapshot_id",
-        "current_leader",
-        "size",
-        "position",
-        "unaligned_records",
-    )
+    __slots__ = ("index", "error_code", "snapshot_id", "current_leader", "size", "position", "unaligned_records")
     SCHEMA = (
         ("Index", "index", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -55,12 +47,8 @@ class PartitionSnapshot(Struct):
 
     def __init__(
         self,
-        index: int = 0,
-        error_code: int = 0,
-        snapshot_id: SnapshotId = DEFAULT_SNAPSHOT_ID,
-        current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH,
-        size: int = 0,
-        position: int = 0,
+        index: int = 0, error_code: int = 0, snapshot_id: SnapshotId = DEFAULT_SNAPSHOT_ID,
+        current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH, size: int = 0, position: int = 0,
         unaligned_records: Records = None,
     ) -> None:
         self.index = index
@@ -73,7 +61,7 @@ class PartitionSnapshot(Struct):
 
 
 class TopicSnapshot(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("Partitions", "partitions", "[]PartitionSnapshot", (0, 1)),
@@ -85,7 +73,7 @@ class TopicSnapshot(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port")
+    __slots__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 1)),
         ("Host", "host", "string", (1, 1)),
@@ -103,7 +91,7 @@ class FetchSnapshotResponse(Message):
     API_KEY = 59
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
+    __slots__ = ("throttle_time_ms", "error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -113,9 +101,7 @@ class FetchSnapshotResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        topics: list[TopicSnapshot] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, topics: list[TopicSnapshot] = EMPTY,
         node_endpoints: list[NodeEndpoint] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -8,7 +8,7 @@ class FindCoordinatorRequest(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = ("key", "key_type", "coordinator_keys")
+    __slots__ = ("key", "key_type", "coordinator_keys")
     SCHEMA = (
         ("Key", "key", "string", (0, 3)),
         ("KeyType", "key_type", "int8", (1, 6)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Coordinator(Struct):
-    __slots__ = __match_args__ = ("key", "node_id", "host", "port", "error_code", "error_message")
+    __slots__ = ("key", "node_id", "host", "port", "error_code", "error_message")
     SCHEMA = (
         ("Key", "key", "string", (4, 6)),
         ("NodeId", "node_id", "int32", (4, 6)),
@@ -16,11 +16,7 @@ class Coordinator(Struct):
 
     def __init__(
         self,
-        key: str = "",
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        error_code: int = 0,
+        key: str = "", node_id: int = 0, host: str = "", port: int = 0, error_code: int = 0,
         error_message: str | None = "",
     ) -> None:
         self.key = key
@@ -36,15 +32,7 @@ class FindCoordinatorResponse(Message):
     API_KEY = 10
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "node_id",
-        "host",
-        "port",
-        "coordinators",
-    )
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "node_id", "host", "port", "coordinators")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 6), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 3)),
@@ -57,13 +45,8 @@ class FindCoordinatorResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
-        node_id: int = 0,
-        host: str = "",
-        port: int = 0,
-        coordinators: list[Coordinator] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "", node_id: int = 0,
+        host: str = "", port: int = 0, coordinators: list[Coordinator] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

@@ -8,7 +8,7 @@ class GetTelemetrySubscriptionsRequest(Message):
     API_KEY = 71
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("client_instance_id",)
+    __slots__ = ("client_instance_id",)
     SCHEMA = (
         ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
     )

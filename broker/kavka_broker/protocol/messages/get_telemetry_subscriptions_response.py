@@ -8,16 +8,9 @@ class GetTelemetrySubscriptionsResponse(Message):
     API_KEY = 71
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "client_instance_id",
-        "subscription_id",
-        "accepted_compression_types",
-        "push_interval_ms",
-        "telemetry_max_bytes",
-        "delta_temporality",
-        "requested_metrics",
+    __slots__ = (
+        "throttle_time_ms", "error_code", "client_instance_id", "subscription_id", "accepted_compression_types",
+        "push_interval_ms", "telemetry_max_bytes", "delta_temporality", "requested_metrics",
     )
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
@@ -33,15 +26,9 @@ class GetTelemetrySubscriptionsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        client_instance_id: bytes = ZERO,
-        subscription_id: int = 0,
-        accepted_compression_types: list[int] = EMPTY,
-        push_interval_ms: int = 0,
-        telemetry_max_bytes: int = 0,
-        delta_temporality: bool = False,
-        requested_metrics: list[str] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, client_instance_id: bytes = ZERO, subscription_id: int = 0,
+        accepted_compression_types: list[int] = EMPTY, push_interval_ms: int = 0, telemetry_max_bytes: int = 0,
+        delta_temporality: bool = False, requested_metrics: list[str] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

@@ -8,7 +8,7 @@ class HeartbeatRequest(Message):
     API_KEY = 12
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("group_id", "generation_id", "member_id", "group_instance_id")
+    __slots__ = ("group_id", "generation_id", "member_id", "group_instance_id")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 4)),
         ("GenerationId", "generation_id", "int32", (0, 4)),
@@ -18,10 +18,7 @@ class HeartbeatRequest(Message):
 
     def __init__(
         self,
-        group_id: str = "",
-        generation_id: int = 0,
-        member_id: str = "",
-        group_instance_id: str | None = None,
+        group_id: str = "", generation_id: int = 0, member_id: str = "", group_instance_id: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.generation_id = generation_id

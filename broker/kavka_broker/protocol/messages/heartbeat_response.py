@@ -8,7 +8,7 @@ class HeartbeatResponse(Message):
     API_KEY = 12
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code")
+    __slots__ = ("throttle_time_ms", "error_code")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 4)),

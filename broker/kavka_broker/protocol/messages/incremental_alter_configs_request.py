@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class AlterableConfig(Struct):
-    __slots__ = __match_args__ = ("name", "config_operation", "value")
+    __slots__ = ("name", "config_operation", "value")
     SCHEMA = (
         ("Name", "name", "string", (0, 1)),
         ("ConfigOperation", "config_operation", "int8", (0, 1)),
@@ -18,7 +18,7 @@ class AlterableConfig(Struct):
 
 
 class AlterConfigsResource(Struct):
-    __slots__ = __match_args__ = ("resource_type", "resource_name", "configs")
+    __slots__ = ("resource_type", "resource_name", "configs")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 1)),
         ("ResourceName", "resource_name", "string", (0, 1)),
@@ -27,9 +27,7 @@ class AlterConfigsResource(Struct):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        configs: list[AlterableConfig] = EMPTY,
+        resource_type: int = 0, resource_name: str = "", configs: list[AlterableConfig] = EMPTY,
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name
@@ -41,7 +39,7 @@ class IncrementalAlterConfigsRequest(Message):
     API_KEY = 44
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("resources", "validate_only")
+    __slots__ = ("resources", "validate_only")
     SCHEMA = (
         ("Resources", "resources", "[]AlterConfigsResource", (0, 1)),
         ("ValidateOnly", "validate_only", "bool", (0, 1)),

@@ -9,12 +9,8 @@ class InitProducerIdRequest(Message):
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
     LATEST_UNSTABLE = True
-    __slots__ = __match_args__ = (
-        "transactional_id",
-        "transaction_timeout_ms",
-        "producer_id",
-        "producer_epoch",
-        "enable2_pc",
+    __slots__ = (
+        "transactional_id", "transaction_timeout_ms", "producer_id", "producer_epoch", "enable2_pc",
         "keep_prepared_txn",
     )
     SCHEMA = (
@@ -28,12 +24,8 @@ class InitProducerIdRequest(Message):
 
     def __init__(
         self,
-        transactional_id: str | None = "",
-        transaction_timeout_ms: int = 0,
-        producer_id: int = -1,
-        producer_epoch: int = -1,
-        enable2_pc: bool = False,
-        keep_prepared_txn: bool = False,
+        transactional_id: str | None = "", transaction_timeout_ms: int = 0, producer_id: int = -1,
+        producer_epoch: int = -1, enable2_pc: bool = False, keep_prepared_txn: bool = False,
     ) -> None:
         self.transactional_id = transactional_id
         self.transaction_timeout_ms = transaction_timeout_ms

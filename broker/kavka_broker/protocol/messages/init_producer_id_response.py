@@ -8,12 +8,8 @@ class InitProducerIdResponse(Message):
     API_KEY = 22
     VERSIONS = (0, 6)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id",
-        "producer_epoch",
-        "ongoing_txn_producer_id",
+    __slots__ = (
+        "throttle_time_ms", "error_code", "producer_id", "producer_epoch", "ongoing_txn_producer_id",
         "ongoing_txn_producer_epoch",
     )
     SCHEMA = (
@@ -27,12 +23,8 @@ class InitProducerIdResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        producer_id: int = -1,
-        producer_epoch: int = 0,
-        ongoing_txn_producer_id: int = -1,
-        ongoing_txn_producer_epoch: int = -1,
+        throttle_time_ms: int = 0, error_code: int = 0, producer_id: int = -1, producer_epoch: int = 0,
+        ongoing_txn_producer_id: int = -1, ongoing_txn_producer_epoch: int = -1,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupRequestProtocol(Struct):
-    __slots__ = __match_args__ = ("name", "metadata")
+    __slots__ = ("name", "metadata")
     SCHEMA = (
         ("Name", "name", "string", (0, 9)),
         ("Metadata", "metadata", "bytes", (0, 9)),
@@ -20,15 +20,9 @@ class JoinGroupRequest(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = (
-        "group_id",
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocols",
-        "reason",
+    __slots__ = (
+        "group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type",
+        "protocols", "reason",
     )
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 9)),
@@ -43,14 +37,9 @@ class JoinGroupRequest(Message):
 
     def __init__(
         self,
-        group_id: str = "",
-        session_timeout_ms: int = 0,
-        rebalance_timeout_ms: int = -1,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        protocol_type: str = "",
-        protocols: list[JoinGroupRequestProtocol] = EMPTY,
-        reason: str | None = None,
+        group_id: str = "", session_timeout_ms: int = 0, rebalance_timeout_ms: int = -1, member_id: str = "",
+        group_instance_id: str | None = None, protocol_type: str = "",
+        protocols: list[JoinGroupRequestProtocol] = EMPTY, reason: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.session_timeout_ms = session_timeout_ms

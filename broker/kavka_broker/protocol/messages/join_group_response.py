@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class JoinGroupResponseMember(Struct):
-    __slots__ = __match_args__ = ("member_id", "group_instance_id", "metadata")
+    __slots__ = ("member_id", "group_instance_id", "metadata")
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 9)),
         ("GroupInstanceId", "group_instance_id", "string", (5, 9), (5, 9), None, None, None, True),
@@ -22,16 +22,9 @@ class JoinGroupResponse(Message):
     API_KEY = 11
     VERSIONS = (0, 9)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "error_code",
-        "generation_id",
-        "protocol_type",
-        "protocol_name",
-        "leader",
-        "skip_assignment",
-        "member_id",
-        "members",
+    __slots__ = (
+        "throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader",
+        "skip_assignment", "member_id", "members",
     )
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 9), None, None, None, 0, True),
@@ -47,14 +40,8 @@ class JoinGroupResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        generation_id: int = -1,
-        protocol_type: str | None = None,
-        protocol_name: str | None = "",
-        leader: str = "",
-        skip_assignment: bool = False,
-        member_id: str = "",
+        throttle_time_ms: int = 0, error_code: int = 0, generation_id: int = -1, protocol_type: str | None = None,
+        protocol_name: str | None = "", leader: str = "", skip_assignment: bool = False, member_id: str = "",
         members: list[JoinGroupResponseMember] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -7,7 +7,7 @@ class KRaftVersionRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("version", "k_raft_version")
+    __slots__ = ("version", "k_raft_version")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("KRaftVersion", "k_raft_version", "int16", (0, 0)),

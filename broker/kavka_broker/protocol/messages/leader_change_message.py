@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __slots__ = __match_args__ = ("voter_id", "voter_directory_id")
+    __slots__ = ("voter_id", "voter_directory_id")
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 1)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (1, 1)),
@@ -19,7 +19,7 @@ class LeaderChangeMessage(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("version", "leader_id", "voters", "granting_voters")
+    __slots__ = ("version", "leader_id", "voters", "granting_voters")
     SCHEMA = (
         ("Version", "version", "int16", (0, 1)),
         ("LeaderId", "leader_id", "int32", (0, 1)),
@@ -29,10 +29,7 @@ class LeaderChangeMessage(Message):
 
     def __init__(
         self,
-        version: int = 0,
-        leader_id: int = 0,
-        voters: list[Voter] = EMPTY,
-        granting_voters: list[Voter] = EMPTY,
+        version: int = 0, leader_id: int = 0, voters: list[Voter] = EMPTY, granting_voters: list[Voter] = EMPTY,
     ) -> None:
         self.version = version
         self.leader_id = leader_id

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberIdentity(Struct):
-    __slots__ = __match_args__ = ("member_id", "group_instance_id", "reason")
+    __slots__ = ("member_id", "group_instance_id", "reason")
     SCHEMA = (
         ("MemberId", "member_id", "string", (3, 5)),
         ("GroupInstanceId", "group_instance_id", "string", (3, 5), (3, 5), None, None, None),
@@ -13,9 +13,7 @@ class MemberIdentity(Struct):
 
     def __init__(
         self,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        reason: str | None = None,
+        member_id: str = "", group_instance_id: str | None = None, reason: str | None = None,
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
@@ -27,7 +25,7 @@ class LeaveGroupRequest(Message):
     API_KEY = 13
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("group_id", "member_id", "members")
+    __slots__ = ("group_id", "member_id", "members")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5)),
         ("MemberId", "member_id", "string", (0, 2)),

@@ -8,7 +8,7 @@ class ListConfigResourcesRequest(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("resource_types",)
+    __slots__ = ("resource_types",)
     SCHEMA = (
         ("ResourceTypes", "resource_types", "[]int8", (1, 1)),
     )

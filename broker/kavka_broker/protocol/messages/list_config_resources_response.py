@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ConfigResource(Struct):
-    __slots__ = __match_args__ = ("resource_name", "resource_type")
+    __slots__ = ("resource_name", "resource_type")
     SCHEMA = (
         ("ResourceName", "resource_name", "string", (0, 1)),
         ("ResourceType", "resource_type", "int8", (1, 1), None, None, None, 16, True),
@@ -20,7 +20,7 @@ class ListConfigResourcesResponse(Message):
     API_KEY = 74
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "config_resources")
+    __slots__ = ("throttle_time_ms", "error_code", "config_resources")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 1)),
         ("ErrorCode", "error_code", "int16", (0, 1)),
@@ -29,9 +29,7 @@ class ListConfigResourcesResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        config_resources: list[ConfigResource] = EMPTY,
+        throttle_time_ms: int = 0, error_code: int = 0, config_resources: list[ConfigResource] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

@@ -8,7 +8,7 @@ class ListGroupsRequest(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = ("states_filter", "types_filter")
+    __slots__ = ("states_filter", "types_filter")
     SCHEMA = (
         ("StatesFilter", "states_filter", "[]string", (4, 5)),
         ("TypesFilter", "types_filter", "[]string", (5, 5)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListedGroup(Struct):
-    __slots__ = __match_args__ = ("group_id", "protocol_type", "group_state", "group_type")
+    __slots__ = ("group_id", "protocol_type", "group_state", "group_type")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 5)),
         ("ProtocolType", "protocol_type", "string", (0, 5)),
@@ -14,10 +14,7 @@ class ListedGroup(Struct):
 
     def __init__(
         self,
-        group_id: str = "",
-        protocol_type: str = "",
-        group_state: str = "",
-        group_type: str = "",
+        group_id: str = "", protocol_type: str = "", group_state: str = "", group_type: str = "",
     ) -> None:
         self.group_id = group_id
         self.protocol_type = protocol_type
@@ -30,7 +27,7 @@ class ListGroupsResponse(Message):
     API_KEY = 16
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "groups")
+    __slots__ = ("throttle_time_ms", "error_code", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "current_leader_epoch", "timestamp")
+    __slots__ = ("partition_index", "current_leader_epoch", "timestamp")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (4, 11), None, None, None, -1, True),
@@ -18,7 +18,7 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 11)),
         ("Partitions", "partitions", "[]ListOffsetsPartition", (1, 11)),
@@ -34,7 +34,7 @@ class ListOffsetsRequest(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
+    __slots__ = ("replica_id", "isolation_level", "topics", "timeout_ms")
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (1, 11)),
         ("IsolationLevel", "isolation_level", "int8", (2, 11)),
@@ -44,10 +44,7 @@ class ListOffsetsRequest(Message):
 
     def __init__(
         self,
-        replica_id: int = 0,
-        isolation_level: int = 0,
-        topics: list[ListOffsetsTopic] = EMPTY,
-        timeout_ms: int = 0,
+        replica_id: int = 0, isolation_level: int = 0, topics: list[ListOffsetsTopic] = EMPTY, timeout_ms: int = 0,
     ) -> None:
         self.replica_id = replica_id
         self.isolation_level = isolation_level

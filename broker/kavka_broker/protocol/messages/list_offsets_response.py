@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListOffsetsPartitionResponse(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
+    __slots__ = ("partition_index", "error_code", "timestamp", "offset", "leader_epoch")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 11)),
         ("ErrorCode", "error_code", "int16", (1, 11)),
@@ -15,10 +15,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        timestamp: int = -1,
-        offset: int = -1,
+        partition_index: int = 0, error_code: int = 0, timestamp: int = -1, offset: int = -1,
         leader_epoch: int = -1,
     ) -> None:
         self.partition_index = partition_index
@@ -29,7 +26,7 @@ class ListOffsetsPartitionResponse(Struct):
 
 
 class ListOffsetsTopicResponse(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 11)),
         ("Partitions", "partitions", "[]ListOffsetsPartitionResponse", (1, 11)),
@@ -45,7 +42,7 @@ class ListOffsetsResponse(Message):
     API_KEY = 2
     VERSIONS = (1, 11)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 11), None, None, None, 0, True),
         ("Topics", "topics", "[]ListOffsetsTopicResponse", (1, 11)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ListPartitionReassignmentsTopics(Struct):
-    __slots__ = __match_args__ = ("name", "partition_indexes")
+    __slots__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (0, 0)),
@@ -20,7 +20,7 @@ class ListPartitionReassignmentsRequest(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("timeout_ms", "topics")
+    __slots__ = ("timeout_ms", "topics")
     SCHEMA = (
         ("TimeoutMs", "timeout_ms", "int32", (0, 0), None, None, None, 60000),
         ("Topics", "topics", "[]ListPartitionReassignmentsTopics", (0, 0), (0, 0), None, None, None),
@@ -28,8 +28,7 @@ class ListPartitionReassignmentsRequest(Message):
 
     def __init__(
         self,
-        timeout_ms: int = 60000,
-        topics: list[ListPartitionReassignmentsTopics] | None = None,
+        timeout_ms: int = 60000, topics: list[ListPartitionReassignmentsTopics] | None = None,
     ) -> None:
         self.timeout_ms = timeout_ms
         self.topics = topics

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OngoingPartitionReassignment(Struct):
-    __slots__ = __match_args__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
+    __slots__ = ("partition_index", "replicas", "adding_replicas", "removing_replicas")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("Replicas", "replicas", "[]int32", (0, 0)),
@@ -14,9 +14,7 @@ class OngoingPartitionReassignment(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        replicas: list[int] = EMPTY,
-        adding_replicas: list[int] = EMPTY,
+        partition_index: int = 0, replicas: list[int] = EMPTY, adding_replicas: list[int] = EMPTY,
         removing_replicas: list[int] = EMPTY,
     ) -> None:
         self.partition_index = partition_index
@@ -26,7 +24,7 @@ class OngoingPartitionReassignment(Struct):
 
 
 class OngoingTopicReassignment(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OngoingPartitionReassignment", (0, 0)),
@@ -42,7 +40,7 @@ class ListPartitionReassignmentsResponse(Message):
     API_KEY = 46
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "topics")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -52,9 +50,7 @@ class ListPartitionReassignmentsResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "",
         topics: list[OngoingTopicReassignment] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataRequestTopic(Struct):
-    __slots__ = __match_args__ = ("topic_id", "name")
+    __slots__ = ("topic_id", "name")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (10, 13), None, None, None, b"", True),
         ("Name", "name", "string", (0, 13), (10, 13)),
@@ -20,10 +20,8 @@ class MetadataRequest(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = __match_args__ = (
-        "topics",
-        "allow_auto_topic_creation",
-        "include_cluster_authorized_operations",
+    __slots__ = (
+        "topics", "allow_auto_topic_creation", "include_cluster_authorized_operations",
         "include_topic_authorized_operations",
     )
     SCHEMA = (
@@ -35,10 +33,8 @@ class MetadataRequest(Message):
 
     def __init__(
         self,
-        topics: list[MetadataRequestTopic] | None = EMPTY,
-        allow_auto_topic_creation: bool = True,
-        include_cluster_authorized_operations: bool = False,
-        include_topic_authorized_operations: bool = False,
+        topics: list[MetadataRequestTopic] | None = EMPTY, allow_auto_topic_creation: bool = True,
+        include_cluster_authorized_operations: bool = False, include_topic_authorized_operations: bool = False,
     ) -> None:
         self.topics = [] if topics is EMPTY else topics
         self.allow_auto_topic_creation = allow_auto_topic_creation

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class MetadataResponseBroker(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (0, 13)),
         ("Host", "host", "string", (0, 13)),
@@ -20,13 +20,8 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponsePartition(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
+    __slots__ = (
+        "error_code", "partition_index", "leader_id", "leader_epoch", "replica_nodes", "isr_nodes",
         "offline_replicas",
     )
     SCHEMA = (
@@ -41,13 +36,8 @@ class MetadataResponsePartition(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        partition_index: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = -1,
-        replica_nodes: list[int] = EMPTY,
-        isr_nodes: list[int] = EMPTY,
-        offline_replicas: list[int] = EMPTY,
+        error_code: int = 0, partition_index: int = 0, leader_id: int = 0, leader_epoch: int = -1,
+        replica_nodes: list[int] = EMPTY, isr_nodes: list[int] = EMPTY, offline_replicas: list[int] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.partition_index = partition_index
@@ -59,14 +49,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    __slots__ = __match_args__ = (
-        "error_code",
-        "name",
-        "topic_id",
-        "is_internal",
-        "partitions",
-        "topic_authorized_operations",
-    )
+    __slots__ = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 13)),
         ("Name", "name", "string", (0, 13), (12, 13)),
@@ -78,12 +61,8 @@ class MetadataResponseTopic(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        name: str | None = "",
-        topic_id: bytes = ZERO,
-        is_internal: bool = False,
-        partitions: list[MetadataResponsePartition] = EMPTY,
-        topic_authorized_operations: int = -2147483648,
+        error_code: int = 0, name: str | None = "", topic_id: bytes = ZERO, is_internal: bool = False,
+        partitions: list[MetadataResponsePartition] = EMPTY, topic_authorized_operations: int = -2147483648,
     ) -> None:
         self.error_code = error_code
         self.name = name
@@ -98,13 +77,8 @@ class MetadataResponse(Message):
     API_KEY = 3
     VERSIONS = (0, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = __match_args__ = (
-        "throttle_time_ms",
-        "brokers",
-        "cluster_id",
-        "controller_id",
-        "topics",
-        "cluster_authorized_operations",
+    __slots__ = (
+        "throttle_time_ms", "brokers", "cluster_id", "controller_id", "topics", "cluster_authorized_operations",
         "error_code",
     )
     SCHEMA = (
@@ -113,22 +87,16 @@ class MetadataResponse(Message):
         ("ClusterId", "cluster_id", "string", (2, 13), (2, 13), None, None, None, True),
         ("ControllerId", "controller_id", "int32", (1, 13), None, None, None, -1, True),
         ("Topics", "topics", "[]MetadataResponseTopic", (0, 13)),
-        (
-            "ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
-            (8, 10), None, None, None, -2147483648,
-        ),
+        ("ClusterAuthorizedOperations", "cluster_authorized_operations", "int32",
+         (8, 10), None, None, None, -2147483648),
         ("ErrorCode", "error_code", "int16", (13, 13), None, None, None, 0, True),
     )
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        brokers: list[MetadataResponseBroker] = EMPTY,
-        cluster_id: str | None = None,
-        controller_id: int = -1,
-        topics: list[MetadataResponseTopic] = EMPTY,
-        cluster_authorized_operations: int = -2147483648,
-        error_code: int = 0,
+        throttle_time_ms: int = 0, brokers: list[MetadataResponseBroker] = EMPTY, cluster_id: str | None = None,
+        controller_id: int = -1, topics: list[MetadataResponseTopic] = EMPTY,
+        cluster_authorized_operations: int = -2147483648, error_code: int = 0,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.brokers = [] if brokers is EMPTY else brokers

@@ -4,12 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitRequestPartition(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "committed_metadata",
-    )
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "committed_metadata")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10)),
         ("CommittedOffset", "committed_offset", "int64", (2, 10)),
@@ -19,9 +14,7 @@ class OffsetCommitRequestPartition(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
+        partition_index: int = 0, committed_offset: int = 0, committed_leader_epoch: int = -1,
         committed_metadata: str | None = "",
     ) -> None:
         self.partition_index = partition_index
@@ -31,7 +24,7 @@ class OffsetCommitRequestPartition(Struct):
 
 
 class OffsetCommitRequestTopic(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -40,9 +33,7 @@ class OffsetCommitRequestTopic(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[OffsetCommitRequestPartition] = EMPTY,
+        name: str = "", topic_id: bytes = ZERO, partitions: list[OffsetCommitRequestPartition] = EMPTY,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -54,12 +45,8 @@ class OffsetCommitRequest(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __slots__ = __match_args__ = (
-        "group_id",
-        "generation_id_or_member_epoch",
-        "member_id",
-        "group_instance_id",
-        "retention_time_ms",
+    __slots__ = (
+        "group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms",
         "topics",
     )
     SCHEMA = (
@@ -73,11 +60,8 @@ class OffsetCommitRequest(Message):
 
     def __init__(
         self,
-        group_id: str = "",
-        generation_id_or_member_epoch: int = -1,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        retention_time_ms: int = -1,
+        group_id: str = "", generation_id_or_member_epoch: int = -1, member_id: str = "",
+        group_instance_id: str | None = None, retention_time_ms: int = -1,
         topics: list[OffsetCommitRequestTopic] = EMPTY,
     ) -> None:
         self.group_id = group_id

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetCommitResponsePartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code")
+    __slots__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (2, 10)),
         ("ErrorCode", "error_code", "int16", (2, 10)),
@@ -16,7 +16,7 @@ class OffsetCommitResponsePartition(Struct):
 
 
 class OffsetCommitResponseTopic(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (2, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -25,9 +25,7 @@ class OffsetCommitResponseTopic(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[OffsetCommitResponsePartition] = EMPTY,
+        name: str = "", topic_id: bytes = ZERO, partitions: list[OffsetCommitResponsePartition] = EMPTY,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -39,7 +37,7 @@ class OffsetCommitResponse(Message):
     API_KEY = 8
     VERSIONS = (2, 10)
     FLEXIBLE_FROM = 8
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetCommitResponseTopic", (2, 10)),

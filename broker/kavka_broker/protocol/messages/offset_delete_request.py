@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteRequestPartition(Struct):
-    __slots__ = __match_args__ = ("partition_index",)
+    __slots__ = ("partition_index",)
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
     )
@@ -14,7 +14,7 @@ class OffsetDeleteRequestPartition(Struct):
 
 
 class OffsetDeleteRequestTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OffsetDeleteRequestPartition", (0, 0)),
@@ -29,7 +29,7 @@ class OffsetDeleteRequest(Message):
     KIND = "request"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group_id", "topics")
+    __slots__ = ("group_id", "topics")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("Topics", "topics", "[]OffsetDeleteRequestTopic", (0, 0)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetDeleteResponsePartition(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code")
+    __slots__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -16,7 +16,7 @@ class OffsetDeleteResponsePartition(Struct):
 
 
 class OffsetDeleteResponseTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "[]OffsetDeleteResponsePartition", (0, 0)),
@@ -31,7 +31,7 @@ class OffsetDeleteResponse(Message):
     KIND = "response"
     API_KEY = 47
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("error_code", "throttle_time_ms", "topics")
+    __slots__ = ("error_code", "throttle_time_ms", "topics")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 0)),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0), None, None, None, 0, True),
@@ -40,9 +40,7 @@ class OffsetDeleteResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetDeleteResponseTopic] = EMPTY,
+        error_code: int = 0, throttle_time_ms: int = 0, topics: list[OffsetDeleteResponseTopic] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.throttle_time_ms = throttle_time_ms

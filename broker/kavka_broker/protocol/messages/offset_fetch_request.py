@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchRequestTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partition_indexes")
+    __slots__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (1, 7)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (1, 7)),
@@ -16,7 +16,7 @@ class OffsetFetchRequestTopic(Struct):
 
 
 class OffsetFetchRequestTopics(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partition_indexes")
+    __slots__ = ("name", "topic_id", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -30,7 +30,7 @@ class OffsetFetchRequestTopics(Struct):
 
 
 class OffsetFetchRequestGroup(Struct):
-    __slots__ = __match_args__ = ("group_id", "member_id", "member_epoch", "topics")
+    __slots__ = ("group_id", "member_id", "member_epoch", "topics")
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10)),
         ("MemberId", "member_id", "string", (9, 10), (9, 10), None, None, None, True),
@@ -40,9 +40,7 @@ class OffsetFetchRequestGroup(Struct):
 
     def __init__(
         self,
-        group_id: str = "",
-        member_id: str | None = None,
-        member_epoch: int = -1,
+        group_id: str = "", member_id: str | None = None, member_epoch: int = -1,
         topics: list[OffsetFetchRequestTopics] | None = EMPTY,
     ) -> None:
         self.group_id = group_id
@@ -56,7 +54,7 @@ class OffsetFetchRequest(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = ("group_id", "topics", "groups", "require_stable")
+    __slots__ = ("group_id", "topics", "groups", "require_stable")
     SCHEMA = (
         ("GroupId", "group_id", "string", (1, 7)),
         ("Topics", "topics", "[]OffsetFetchRequestTopic", (1, 7), (2, 7)),
@@ -66,10 +64,8 @@ class OffsetFetchRequest(Message):
 
     def __init__(
         self,
-        group_id: str = "",
-        topics: list[OffsetFetchRequestTopic] | None = EMPTY,
-        groups: list[OffsetFetchRequestGroup] = EMPTY,
-        require_stable: bool = False,
+        group_id: str = "", topics: list[OffsetFetchRequestTopic] | None = EMPTY,
+        groups: list[OffsetFetchRequestGroup] = EMPTY, require_stable: bool = False,
     ) -> None:
         self.group_id = group_id
         self.topics = [] if topics is EMPTY else topics

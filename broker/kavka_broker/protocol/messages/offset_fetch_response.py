@@ -4,13 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class OffsetFetchResponsePartition(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "metadata",
-        "error_code",
-    )
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 7)),
         ("CommittedOffset", "committed_offset", "int64", (1, 7)),
@@ -21,11 +15,8 @@ class OffsetFetchResponsePartition(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        metadata: str | None = "",
-        error_code: int = 0,
+        partition_index: int = 0, committed_offset: int = 0, committed_leader_epoch: int = -1,
+        metadata: str | None = "", error_code: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.committed_offset = committed_offset
@@ -35,7 +26,7 @@ class OffsetFetchResponsePartition(Struct):
 
 
 class OffsetFetchResponseTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 7)),
         ("Partitions", "partitions", "[]OffsetFetchResponsePartition", (1, 7)),
@@ -47,13 +38,7 @@ class OffsetFetchResponseTopic(Struct):
 
 
 class OffsetFetchResponsePartitions(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "metadata",
-        "error_code",
-    )
+    __slots__ = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (8, 10)),
         ("CommittedOffset", "committed_offset", "int64", (8, 10)),
@@ -64,11 +49,8 @@ class OffsetFetchResponsePartitions(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        committed_offset: int = 0,
-        committed_leader_epoch: int = -1,
-        metadata: str | None = "",
-        error_code: int = 0,
+        partition_index: int = 0, committed_offset: int = 0, committed_leader_epoch: int = -1,
+        metadata: str | None = "", error_code: int = 0,
     ) -> None:
         self.partition_index = partition_index
         self.committed_offset = committed_offset
@@ -78,7 +60,7 @@ class OffsetFetchResponsePartitions(Struct):
 
 
 class OffsetFetchResponseTopics(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partitions")
+    __slots__ = ("name", "topic_id", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (8, 9), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (10, 10), None, None, None, b"", True),
@@ -87,9 +69,7 @@ class OffsetFetchResponseTopics(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partitions: list[OffsetFetchResponsePartitions] = EMPTY,
+        name: str = "", topic_id: bytes = ZERO, partitions: list[OffsetFetchResponsePartitions] = EMPTY,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -97,7 +77,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    __slots__ = __match_args__ = ("group_id", "topics", "error_code")
+    __slots__ = ("group_id", "topics", "error_code")
     SCHEMA = (
         ("GroupId", "group_id", "string", (8, 10)),
         ("Topics", "topics", "[]OffsetFetchResponseTopics", (8, 10)),
@@ -106,9 +86,7 @@ class OffsetFetchResponseGroup(Struct):
 
     def __init__(
         self,
-        group_id: str = "",
-        topics: list[OffsetFetchResponseTopics] = EMPTY,
-        error_code: int = 0,
+        group_id: str = "", topics: list[OffsetFetchResponseTopics] = EMPTY, error_code: int = 0,
     ) -> None:
         self.group_id = group_id
         self.topics = [] if topics is EMPTY else topics
@@ -120,7 +98,7 @@ class OffsetFetchResponse(Message):
     API_KEY = 9
     VERSIONS = (1, 10)
     FLEXIBLE_FROM = 6
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics", "error_code", "groups")
+    __slots__ = ("throttle_time_ms", "topics", "error_code", "groups")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 10), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetFetchResponseTopic", (1, 7)),
@@ -130,9 +108,7 @@ class OffsetFetchResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        topics: list[OffsetFetchResponseTopic] = EMPTY,
-        error_code: int = 0,
+        throttle_time_ms: int = 0, topics: list[OffsetFetchResponseTopic] = EMPTY, error_code: int = 0,
         groups: list[OffsetFetchResponseGroup] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

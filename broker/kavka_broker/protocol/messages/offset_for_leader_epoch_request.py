@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class OffsetForLeaderPartition(Struct):
-    __slots__ = __match_args__ = ("partition", "current_leader_epoch", "leader_epoch")
+    __slots__ = ("partition", "current_leader_epoch", "leader_epoch")
     SCHEMA = (
         ("Partition", "partition", "int32", (2, 4)),
         ("CurrentLeaderEpoch", "current_leader_epoch", "int32", (2, 4), None, None, None, -1, True),
@@ -18,7 +18,7 @@ class OffsetForLeaderPartition(Struct):
 
 
 class OffsetForLeaderTopic(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (2, 4)),
         ("Partitions", "partitions", "[]OffsetForLeaderPartition", (2, 4)),
@@ -34,7 +34,7 @@ class OffsetForLeaderEpochRequest(Message):
     API_KEY = 23
     VERSIONS = (2, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("replica_id", "topics")
+    __slots__ = ("replica_id", "topics")
     SCHEMA = (
         ("ReplicaId", "replica_id", "int32", (3, 4), None, None, None, -2, True),
         ("Topics", "topics", "[]OffsetForLeaderTopic", (2, 4)),

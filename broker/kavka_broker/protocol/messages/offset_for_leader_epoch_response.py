@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EpochEndOffset(Struct):
-    __slots__ = __match_args__ = ("error_code", "partition", "leader_epoch", "end_offset")
+    __slots__ = ("error_code", "partition", "leader_epoch", "end_offset")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (2, 4)),
         ("Partition", "partition", "int32", (2, 4)),
@@ -14,10 +14,7 @@ class EpochEndOffset(Struct):
 
     def __init__(
         self,
-        error_code: int = 0,
-        partition: int = 0,
-        leader_epoch: int = -1,
-        end_offset: int = -1,
+        error_code: int = 0, partition: int = 0, leader_epoch: int = -1, end_offset: int = -1,
     ) -> None:
         self.error_code = error_code
         self.partition = partition
@@ -26,7 +23,7 @@ class EpochEndOffset(Struct):
 
 
 class OffsetForLeaderTopicResult(Struct):
-    __slots__ = __match_args__ = ("topic", "partitions")
+    __slots__ = ("topic", "partitions")
     SCHEMA = (
         ("Topic", "topic", "string", (2, 4)),
         ("Partitions", "partitions", "[]EpochEndOffset", (2, 4)),
@@ -42,7 +39,7 @@ class OffsetForLeaderEpochResponse(Message):
     API_KEY = 23
     VERSIONS = (2, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("throttle_time_ms", "topics")
+    __slots__ = ("throttle_time_ms", "topics")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (2, 4), None, None, None, 0, True),
         ("Topics", "topics", "[]OffsetForLeaderTopicResult", (2, 4)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Records, Struct
 
 
 class PartitionProduceData(Struct):
-    __slots__ = __match_args__ = ("index", "records")
+    __slots__ = ("index", "records")
     SCHEMA = (
         ("Index", "index", "int32", (3, 13)),
         ("Records", "records", "records", (3, 13), (3, 13)),
@@ -16,7 +16,7 @@ class PartitionProduceData(Struct):
 
 
 class TopicProduceData(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partition_data")
+    __slots__ = ("name", "topic_id", "partition_data")
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
@@ -25,9 +25,7 @@ class TopicProduceData(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partition_data: list[PartitionProduceData] = EMPTY,
+        name: str = "", topic_id: bytes = ZERO, partition_data: list[PartitionProduceData] = EMPTY,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -39,7 +37,7 @@ class ProduceRequest(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = __match_args__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
+    __slots__ = ("transactional_id", "acks", "timeout_ms", "topic_data")
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (3, 13), (3, 13), None, None, None),
         ("Acks", "acks", "int16", (3, 13)),
@@ -49,9 +47,7 @@ class ProduceRequest(Message):
 
     def __init__(
         self,
-        transactional_id: str | None = None,
-        acks: int = 0,
-        timeout_ms: int = 0,
+        transactional_id: str | None = None, acks: int = 0, timeout_ms: int = 0,
         topic_data: list[TopicProduceData] = EMPTY,
     ) -> None:
         self.transactional_id = transactional_id

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class BatchIndexAndErrorMessage(Struct):
-    __slots__ = __match_args__ = ("batch_index", "batch_index_error_message")
+    __slots__ = ("batch_index", "batch_index_error_message")
     SCHEMA = (
         ("BatchIndex", "batch_index", "int32", (8, 13)),
         ("BatchIndexErrorMessage", "batch_index_error_message", "string", (8, 13), (8, 13), None, None, None),
@@ -16,7 +16,7 @@ class BatchIndexAndErrorMessage(Struct):
 
 
 class LeaderIdAndEpoch(Struct):
-    __slots__ = __match_args__ = ("leader_id", "leader_epoch")
+    __slots__ = ("leader_id", "leader_epoch")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (10, 13), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (10, 13), None, None, None, -1),
@@ -31,15 +31,9 @@ DEFAULT_LEADER_ID_AND_EPOCH = frozen(LeaderIdAndEpoch)
 
 
 class PartitionProduceResponse(Struct):
-    __slots__ = __match_args__ = (
-        "index",
-        "error_code",
-        "base_offset",
-        "log_append_time_ms",
-        "log_start_offset",
-        "record_errors",
-        "error_message",
-        "current_leader",
+    __slots__ = (
+        "index", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "record_errors",
+        "error_message", "current_leader",
     )
     SCHEMA = (
         ("Index", "index", "int32", (3, 13)),
@@ -54,14 +48,9 @@ class PartitionProduceResponse(Struct):
 
     def __init__(
         self,
-        index: int = 0,
-        error_code: int = 0,
-        base_offset: int = 0,
-        log_append_time_ms: int = -1,
-        log_start_offset: int = -1,
-        record_errors: list[BatchIndexAndErrorMessage] = EMPTY,
-        error_message: str | None = None,
-        current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH,
+        index: int = 0, error_code: int = 0, base_offset: int = 0, log_append_time_ms: int = -1,
+        log_start_offset: int = -1, record_errors: list[BatchIndexAndErrorMessage] = EMPTY,
+        error_message: str | None = None, current_leader: LeaderIdAndEpoch = DEFAULT_LEADER_ID_AND_EPOCH,
     ) -> None:
         self.index = index
         self.error_code = error_code
@@ -74,7 +63,7 @@ class PartitionProduceResponse(Struct):
 
 
 class TopicProduceResponse(Struct):
-    __slots__ = __match_args__ = ("name", "topic_id", "partition_responses")
+    __slots__ = ("name", "topic_id", "partition_responses")
     SCHEMA = (
         ("Name", "name", "string", (3, 12), None, None, None, "", True),
         ("TopicId", "topic_id", "uuid", (13, 13), None, None, None, b"", True),
@@ -83,9 +72,7 @@ class TopicProduceResponse(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        topic_id: bytes = ZERO,
-        partition_responses: list[PartitionProduceResponse] = EMPTY,
+        name: str = "", topic_id: bytes = ZERO, partition_responses: list[PartitionProduceResponse] = EMPTY,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -93,7 +80,7 @@ class TopicProduceResponse(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port", "rack")
+    __slots__ = ("node_id", "host", "port", "rack")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (10, 13)),
         ("Host", "host", "string", (10, 13)),
@@ -113,7 +100,7 @@ class ProduceResponse(Message):
     API_KEY = 0
     VERSIONS = (3, 13)
     FLEXIBLE_FROM = 9
-    __slots__ = __match_args__ = ("responses", "throttle_time_ms", "node_endpoints")
+    __slots__ = ("responses", "throttle_time_ms", "node_endpoints")
     SCHEMA = (
         ("Responses", "responses", "[]TopicProduceResponse", (3, 13)),
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (3, 13), None, None, None, 0, True),
@@ -122,8 +109,7 @@ class ProduceResponse(Message):
 
     def __init__(
         self,
-        responses: list[TopicProduceResponse] = EMPTY,
-        throttle_time_ms: int = 0,
+        responses: list[TopicProduceResponse] = EMPTY, throttle_time_ms: int = 0,
         node_endpoints: list[NodeEndpoint] = EMPTY,
     ) -> None:
         self.responses = [] if responses is EMPTY else responses

@@ -8,13 +8,7 @@ class PushTelemetryRequest(Message):
     API_KEY = 72
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "client_instance_id",
-        "subscription_id",
-        "terminating",
-        "compression_type",
-        "metrics",
-    )
+    __slots__ = ("client_instance_id", "subscription_id", "terminating", "compression_type", "metrics")
     SCHEMA = (
         ("ClientInstanceId", "client_instance_id", "uuid", (0, 0)),
         ("SubscriptionId", "subscription_id", "int32", (0, 0)),
@@ -25,11 +19,8 @@ class PushTelemetryRequest(Message):
 
     def __init__(
         self,
-        client_instance_id: bytes = ZERO,
-        subscription_id: int = 0,
-        terminating: bool = False,
-        compression_type: int = 0,
-        metrics: bytes = b"",
+        client_instance_id: bytes = ZERO, subscription_id: int = 0, terminating: bool = False,
+        compression_type: int = 0, metrics: bytes = b"",
     ) -> None:
         self.client_instance_id = client_instance_id
         self.subscription_id = subscription_id

@@ -8,7 +8,7 @@ class PushTelemetryResponse(Message):
     API_KEY = 72
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code")
+    __slots__ = ("throttle_time_ms", "error_code")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

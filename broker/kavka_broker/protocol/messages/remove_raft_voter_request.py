@@ -8,7 +8,7 @@ class RemoveRaftVoterRequest(Message):
     API_KEY = 81
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("cluster_id", "voter_id", "voter_directory_id")
+    __slots__ = ("cluster_id", "voter_id", "voter_directory_id")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 0), (0, 0)),
         ("VoterId", "voter_id", "int32", (0, 0)),

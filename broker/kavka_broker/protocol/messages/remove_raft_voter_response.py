@@ -8,7 +8,7 @@ class RemoveRaftVoterResponse(Message):
     API_KEY = 81
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),

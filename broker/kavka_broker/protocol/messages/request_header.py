@@ -7,7 +7,7 @@ class RequestHeader(Message):
     KIND = "header"
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
+    __slots__ = ("request_api_key", "request_api_version", "correlation_id", "client_id")
     SCHEMA = (
         ("RequestApiKey", "request_api_key", "int16", (1, 2)),
         ("RequestApiVersion", "request_api_version", "int16", (1, 2)),
@@ -17,10 +17,7 @@ class RequestHeader(Message):
 
     def __init__(
         self,
-        request_api_key: int = 0,
-        request_api_version: int = 0,
-        correlation_id: int = 0,
-        client_id: str | None = "",
+        request_api_key: int = 0, request_api_version: int = 0, correlation_id: int = 0, client_id: str | None = "",
     ) -> None:
         self.request_api_key = request_api_key
         self.request_api_version = request_api_version

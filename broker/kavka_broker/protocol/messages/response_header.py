@@ -7,7 +7,7 @@ class ResponseHeader(Message):
     KIND = "header"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("correlation_id",)
+    __slots__ = ("correlation_id",)
     SCHEMA = (
         ("CorrelationId", "correlation_id", "int32", (0, 1)),
     )

@@ -8,7 +8,7 @@ class SaslAuthenticateRequest(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("auth_bytes",)
+    __slots__ = ("auth_bytes",)
     SCHEMA = (
         ("AuthBytes", "auth_bytes", "bytes", (0, 2)),
     )

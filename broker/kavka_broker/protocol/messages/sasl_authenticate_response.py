@@ -8,7 +8,7 @@ class SaslAuthenticateResponse(Message):
     API_KEY = 36
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 2
-    __slots__ = __match_args__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
+    __slots__ = ("error_code", "error_message", "auth_bytes", "session_lifetime_ms")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("ErrorMessage", "error_message", "string", (0, 2), (0, 2)),
@@ -18,10 +18,7 @@ class SaslAuthenticateResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        error_message: str | None = "",
-        auth_bytes: bytes = b"",
-        session_lifetime_ms: int = 0,
+        error_code: int = 0, error_message: str | None = "", auth_bytes: bytes = b"", session_lifetime_ms: int = 0,
     ) -> None:
         self.error_code = error_code
         self.error_message = error_message

@@ -7,7 +7,7 @@ class SaslHandshakeRequest(Message):
     KIND = "request"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __slots__ = __match_args__ = ("mechanism",)
+    __slots__ = ("mechanism",)
     SCHEMA = (
         ("Mechanism", "mechanism", "string", (0, 1)),
     )

@@ -7,7 +7,7 @@ class SaslHandshakeResponse(Message):
     KIND = "response"
     API_KEY = 17
     VERSIONS = (0, 1)
-    __slots__ = __match_args__ = ("error_code", "mechanisms")
+    __slots__ = ("error_code", "mechanisms")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 1)),
         ("Mechanisms", "mechanisms", "[]string", (0, 1)),

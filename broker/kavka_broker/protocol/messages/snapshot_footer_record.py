@@ -7,7 +7,7 @@ class SnapshotFooterRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("version",)
+    __slots__ = ("version",)
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
     )

@@ -7,7 +7,7 @@ class SnapshotHeaderRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("version", "last_contained_log_timestamp")
+    __slots__ = ("version", "last_contained_log_timestamp")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("LastContainedLogTimestamp", "last_contained_log_timestamp", "int64", (0, 0)),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class SyncGroupRequestAssignment(Struct):
-    __slots__ = __match_args__ = ("member_id", "assignment")
+    __slots__ = ("member_id", "assignment")
     SCHEMA = (
         ("MemberId", "member_id", "string", (0, 5)),
         ("Assignment", "assignment", "bytes", (0, 5)),
@@ -20,13 +20,8 @@ class SyncGroupRequest(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocol_name",
+    __slots__ = (
+        "group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name",
         "assignments",
     )
     SCHEMA = (
@@ -41,12 +36,8 @@ class SyncGroupRequest(Message):
 
     def __init__(
         self,
-        group_id: str = "",
-        generation_id: int = 0,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        protocol_type: str | None = None,
-        protocol_name: str | None = None,
+        group_id: str = "", generation_id: int = 0, member_id: str = "", group_instance_id: str | None = None,
+        protocol_type: str | None = None, protocol_name: str | None = None,
         assignments: list[SyncGroupRequestAssignment] = EMPTY,
     ) -> None:
         self.group_id = group_id

@@ -8,7 +8,7 @@ class SyncGroupResponse(Message):
     API_KEY = 14
     VERSIONS = (0, 5)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
+    __slots__ = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
         ("ErrorCode", "error_code", "int16", (0, 5)),
@@ -19,11 +19,8 @@ class SyncGroupResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        protocol_type: str | None = None,
-        protocol_name: str | None = None,
-        assignment: bytes = b"",
+        throttle_time_ms: int = 0, error_code: int = 0, protocol_type: str | None = None,
+        protocol_name: str | None = None, assignment: bytes = b"",
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

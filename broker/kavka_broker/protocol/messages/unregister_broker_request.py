@@ -8,7 +8,7 @@ class UnregisterBrokerRequest(Message):
     API_KEY = 64
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("broker_id",)
+    __slots__ = ("broker_id",)
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class FeatureUpdateKey(Struct):
-    __slots__ = __match_args__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
+    __slots__ = ("feature", "max_version_level", "allow_downgrade", "upgrade_type")
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2)),
         ("MaxVersionLevel", "max_version_level", "int16", (0, 2)),
@@ -14,10 +14,7 @@ class FeatureUpdateKey(Struct):
 
     def __init__(
         self,
-        feature: str = "",
-        max_version_level: int = 0,
-        allow_downgrade: bool = False,
-        upgrade_type: int = 1,
+        feature: str = "", max_version_level: int = 0, allow_downgrade: bool = False, upgrade_type: int = 1,
     ) -> None:
         self.feature = feature
         self.max_version_level = max_version_level
@@ -30,7 +27,7 @@ class UpdateFeaturesRequest(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("timeout_ms", "feature_updates", "validate_only")
+    __slots__ = ("timeout_ms", "feature_updates", "validate_only")
     SCHEMA = (
         ("timeoutMs", "timeout_ms", "int32", (0, 2), None, None, None, 60000),
         ("FeatureUpdates", "feature_updates", "[]FeatureUpdateKey", (0, 2)),
@@ -39,9 +36,7 @@ class UpdateFeaturesRequest(Message):
 
     def __init__(
         self,
-        timeout_ms: int = 60000,
-        feature_updates: list[FeatureUpdateKey] = EMPTY,
-        validate_only: bool = False,
+        timeout_ms: int = 60000, feature_updates: list[FeatureUpdateKey] = EMPTY, validate_only: bool = False,
     ) -> None:
         self.timeout_ms = timeout_ms
         self.feature_updates = [] if feature_updates is EMPTY else feature_updates

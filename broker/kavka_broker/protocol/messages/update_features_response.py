@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class UpdatableFeatureResult(Struct):
-    __slots__ = __match_args__ = ("feature", "error_code", "error_message")
+    __slots__ = ("feature", "error_code", "error_message")
     SCHEMA = (
         ("Feature", "feature", "string", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -22,7 +22,7 @@ class UpdateFeaturesResponse(Message):
     API_KEY = 57
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "error_message", "results")
+    __slots__ = ("throttle_time_ms", "error_code", "error_message", "results")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -32,9 +32,7 @@ class UpdateFeaturesResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        error_message: str | None = "",
+        throttle_time_ms: int = 0, error_code: int = 0, error_message: str | None = "",
         results: list[UpdatableFeatureResult] = EMPTY,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Listener(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -18,7 +18,7 @@ class Listener(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __slots__ = __match_args__ = ("min_supported_version", "max_supported_version")
+    __slots__ = ("min_supported_version", "max_supported_version")
     SCHEMA = (
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
@@ -37,12 +37,8 @@ class UpdateRaftVoterRequest(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "cluster_id",
-        "current_leader_epoch",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
+    __slots__ = (
+        "cluster_id", "current_leader_epoch", "voter_id", "voter_directory_id", "listeners",
         "k_raft_version_feature",
     )
     SCHEMA = (
@@ -56,11 +52,8 @@ class UpdateRaftVoterRequest(Message):
 
     def __init__(
         self,
-        cluster_id: str | None = "",
-        current_leader_epoch: int = 0,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO,
-        listeners: list[Listener] = EMPTY,
+        cluster_id: str | None = "", current_leader_epoch: int = 0, voter_id: int = 0,
+        voter_directory_id: bytes = ZERO, listeners: list[Listener] = EMPTY,
         k_raft_version_feature: KRaftVersionFeature = DEFAULT_K_RAFT_VERSION_FEATURE,
     ) -> None:
         self.cluster_id = cluster_id

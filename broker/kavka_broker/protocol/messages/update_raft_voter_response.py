@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import Message, Struct, frozen
 
 
 class CurrentLeader(Struct):
-    __slots__ = __match_args__ = ("leader_id", "leader_epoch", "host", "port")
+    __slots__ = ("leader_id", "leader_epoch", "host", "port")
     SCHEMA = (
         ("LeaderId", "leader_id", "int32", (0, 0), None, None, None, -1),
         ("LeaderEpoch", "leader_epoch", "int32", (0, 0), None, None, None, -1),
@@ -27,7 +27,7 @@ class UpdateRaftVoterResponse(Message):
     API_KEY = 82
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("throttle_time_ms", "error_code", "current_leader")
+    __slots__ = ("throttle_time_ms", "error_code", "current_leader")
     SCHEMA = (
         ("ThrottleTimeMs", "throttle_time_ms", "int32", (0, 0)),
         ("ErrorCode", "error_code", "int16", (0, 0)),
@@ -36,9 +36,7 @@ class UpdateRaftVoterResponse(Message):
 
     def __init__(
         self,
-        throttle_time_ms: int = 0,
-        error_code: int = 0,
-        current_leader: CurrentLeader = DEFAULT_CURRENT_LEADER,
+        throttle_time_ms: int = 0, error_code: int = 0, current_leader: CurrentLeader = DEFAULT_CURRENT_LEADER,
     ) -> None:
         self.throttle_time_ms = throttle_time_ms
         self.error_code = error_code

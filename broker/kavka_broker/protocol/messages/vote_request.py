@@ -4,15 +4,9 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = (
-        "partition_index",
-        "replica_epoch",
-        "replica_id",
-        "replica_directory_id",
-        "voter_directory_id",
-        "last_offset_epoch",
-        "last_offset",
-        "pre_vote",
+    __slots__ = (
+        "partition_index", "replica_epoch", "replica_id", "replica_directory_id", "voter_directory_id",
+        "last_offset_epoch", "last_offset", "pre_vote",
     )
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
@@ -27,14 +21,8 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        replica_epoch: int = 0,
-        replica_id: int = 0,
-        replica_directory_id: bytes = ZERO,
-        voter_directory_id: bytes = ZERO,
-        last_offset_epoch: int = 0,
-        last_offset: int = 0,
-        pre_vote: bool = False,
+        partition_index: int = 0, replica_epoch: int = 0, replica_id: int = 0, replica_directory_id: bytes = ZERO,
+        voter_directory_id: bytes = ZERO, last_offset_epoch: int = 0, last_offset: int = 0, pre_vote: bool = False,
     ) -> None:
         self.partition_index = partition_index
         self.replica_epoch = replica_epoch
@@ -47,7 +35,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -63,7 +51,7 @@ class VoteRequest(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("cluster_id", "voter_id", "topics")
+    __slots__ = ("cluster_id", "voter_id", "topics")
     SCHEMA = (
         ("ClusterId", "cluster_id", "string", (0, 2), (0, 2), None, None, None),
         ("VoterId", "voter_id", "int32", (1, 2), None, None, None, -1, True),

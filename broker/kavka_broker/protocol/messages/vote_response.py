@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionData(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
+    __slots__ = ("partition_index", "error_code", "leader_id", "leader_epoch", "vote_granted")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (0, 2)),
         ("ErrorCode", "error_code", "int16", (0, 2)),
@@ -15,10 +15,7 @@ class PartitionData(Struct):
 
     def __init__(
         self,
-        partition_index: int = 0,
-        error_code: int = 0,
-        leader_id: int = 0,
-        leader_epoch: int = 0,
+        partition_index: int = 0, error_code: int = 0, leader_id: int = 0, leader_epoch: int = 0,
         vote_granted: bool = False,
     ) -> None:
         self.partition_index = partition_index
@@ -29,7 +26,7 @@ class PartitionData(Struct):
 
 
 class TopicData(Struct):
-    __slots__ = __match_args__ = ("topic_name", "partitions")
+    __slots__ = ("topic_name", "partitions")
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 2)),
         ("Partitions", "partitions", "[]PartitionData", (0, 2)),
@@ -41,7 +38,7 @@ class TopicData(Struct):
 
 
 class NodeEndpoint(Struct):
-    __slots__ = __match_args__ = ("node_id", "host", "port")
+    __slots__ = ("node_id", "host", "port")
     SCHEMA = (
         ("NodeId", "node_id", "int32", (1, 2)),
         ("Host", "host", "string", (1, 2)),
@@ -59,7 +56,7 @@ class VoteResponse(Message):
     API_KEY = 52
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("error_code", "topics", "node_endpoints")
+    __slots__ = ("error_code", "topics", "node_endpoints")
     SCHEMA = (
         ("ErrorCode", "error_code", "int16", (0, 2)),
         ("Topics", "topics", "[]TopicData", (0, 2)),
@@ -68,9 +65,7 @@ class VoteResponse(Message):
 
     def __init__(
         self,
-        error_code: int = 0,
-        topics: list[TopicData] = EMPTY,
-        node_endpoints: list[NodeEndpoint] = EMPTY,
+        error_code: int = 0, topics: list[TopicData] = EMPTY, node_endpoints: list[NodeEndpoint] = EMPTY,
     ) -> None:
         self.error_code = error_code
         self.topics = [] if topics is EMPTY else topics

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct, frozen
 
 
 class Endpoint(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port")
+    __slots__ = ("name", "host", "port")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -18,7 +18,7 @@ class Endpoint(Struct):
 
 
 class KRaftVersionFeature(Struct):
-    __slots__ = __match_args__ = ("min_supported_version", "max_supported_version")
+    __slots__ = ("min_supported_version", "max_supported_version")
     SCHEMA = (
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
         ("MaxSupportedVersion", "max_supported_version", "int16", (0, 0)),
@@ -33,7 +33,7 @@ DEFAULT_K_RAFT_VERSION_FEATURE = frozen(KRaftVersionFeature)
 
 
 class Voter(Struct):
-    __slots__ = __match_args__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
+    __slots__ = ("voter_id", "voter_directory_id", "endpoints", "k_raft_version_feature")
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0)),
         ("VoterDirectoryId", "voter_directory_id", "uuid", (0, 0)),
@@ -43,9 +43,7 @@ class Voter(Struct):
 
     def __init__(
         self,
-        voter_id: int = 0,
-        voter_directory_id: bytes = ZERO,
-        endpoints: list[Endpoint] = EMPTY,
+        voter_id: int = 0, voter_directory_id: bytes = ZERO, endpoints: list[Endpoint] = EMPTY,
         k_raft_version_feature: KRaftVersionFeature = DEFAULT_K_RAFT_VERSION_FEATURE,
     ) -> None:
         self.voter_id = voter_id
@@ -58,7 +56,7 @@ class VotersRecord(Message):
     KIND = "data"
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("version", "voters")
+    __slots__ = ("version", "voters")
     SCHEMA = (
         ("Version", "version", "int16", (0, 0)),
         ("Voters", "voters", "[]Voter", (0, 0)),

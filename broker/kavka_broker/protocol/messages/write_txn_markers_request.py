@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerTopic(Struct):
-    __slots__ = __match_args__ = ("name", "partition_indexes")
+    __slots__ = ("name", "partition_indexes")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("PartitionIndexes", "partition_indexes", "[]int32", (1, 2)),
@@ -16,13 +16,8 @@ class WritableTxnMarkerTopic(Struct):
 
 
 class WritableTxnMarker(Struct):
-    __slots__ = __match_args__ = (
-        "producer_id",
-        "producer_epoch",
-        "transaction_result",
-        "topics",
-        "coordinator_epoch",
-        "transaction_version",
+    __slots__ = (
+        "producer_id", "producer_epoch", "transaction_result", "topics", "coordinator_epoch", "transaction_version",
     )
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2)),
@@ -35,12 +30,8 @@ class WritableTxnMarker(Struct):
 
     def __init__(
         self,
-        producer_id: int = 0,
-        producer_epoch: int = 0,
-        transaction_result: bool = False,
-        topics: list[WritableTxnMarkerTopic] = EMPTY,
-        coordinator_epoch: int = 0,
-        transaction_version: int = 0,
+        producer_id: int = 0, producer_epoch: int = 0, transaction_result: bool = False,
+        topics: list[WritableTxnMarkerTopic] = EMPTY, coordinator_epoch: int = 0, transaction_version: int = 0,
     ) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -55,7 +46,7 @@ class WriteTxnMarkersRequest(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("markers",)
+    __slots__ = ("markers",)
     SCHEMA = (
         ("Markers", "markers", "[]WritableTxnMarker", (1, 2)),
     )

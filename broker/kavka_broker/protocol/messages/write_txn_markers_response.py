@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class WritableTxnMarkerPartitionResult(Struct):
-    __slots__ = __match_args__ = ("partition_index", "error_code")
+    __slots__ = ("partition_index", "error_code")
     SCHEMA = (
         ("PartitionIndex", "partition_index", "int32", (1, 2)),
         ("ErrorCode", "error_code", "int16", (1, 2)),
@@ -16,7 +16,7 @@ class WritableTxnMarkerPartitionResult(Struct):
 
 
 class WritableTxnMarkerTopicResult(Struct):
-    __slots__ = __match_args__ = ("name", "partitions")
+    __slots__ = ("name", "partitions")
     SCHEMA = (
         ("Name", "name", "string", (1, 2)),
         ("Partitions", "partitions", "[]WritableTxnMarkerPartitionResult", (1, 2)),
@@ -28,7 +28,7 @@ class WritableTxnMarkerTopicResult(Struct):
 
 
 class WritableTxnMarkerResult(Struct):
-    __slots__ = __match_args__ = ("producer_id", "topics")
+    __slots__ = ("producer_id", "topics")
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (1, 2)),
         ("Topics", "topics", "[]WritableTxnMarkerTopicResult", (1, 2)),
@@ -44,7 +44,7 @@ class WriteTxnMarkersResponse(Message):
     API_KEY = 27
     VERSIONS = (1, 2)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = ("markers",)
+    __slots__ = ("markers",)
     SCHEMA = (
         ("Markers", "markers", "[]WritableTxnMarkerResult", (1, 2)),
     )

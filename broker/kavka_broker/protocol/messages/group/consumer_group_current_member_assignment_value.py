@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions", "assignment_epochs")
+    __slots__ = ("topic_id", "partitions", "assignment_epochs")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -13,9 +13,7 @@ class TopicPartitions(Struct):
 
     def __init__(
         self,
-        topic_id: bytes = ZERO,
-        partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = EMPTY,
+        topic_id: bytes = ZERO, partitions: list[int] = EMPTY, assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
@@ -27,12 +25,8 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 8
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "assigned_partitions",
-        "partitions_pending_revocation",
+    __slots__ = (
+        "member_epoch", "previous_member_epoch", "state", "assigned_partitions", "partitions_pending_revocation",
     )
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
@@ -44,9 +38,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
     def __init__(
         self,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
+        member_epoch: int = 0, previous_member_epoch: int = 0, state: int = 0,
         assigned_partitions: list[TopicPartitions] = EMPTY,
         partitions_pending_revocation: list[TopicPartitions] = EMPTY,
     ) -> None:

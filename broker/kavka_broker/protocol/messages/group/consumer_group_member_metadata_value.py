@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct, frozen
 
 
 class ClassicProtocol(Struct):
-    __slots__ = __match_args__ = ("name", "metadata")
+    __slots__ = ("name", "metadata")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Metadata", "metadata", "bytes", (0, 0)),
@@ -16,7 +16,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    __slots__ = __match_args__ = ("session_timeout_ms", "supported_protocols")
+    __slots__ = ("session_timeout_ms", "supported_protocols")
     SCHEMA = (
         ("SessionTimeoutMs", "session_timeout_ms", "int32", (0, 0)),
         ("SupportedProtocols", "supported_protocols", "[]ClassicProtocol", (0, 0)),
@@ -35,16 +35,9 @@ class ConsumerGroupMemberMetadataValue(Message):
     API_KEY = 5
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-        "subscribed_topic_regex",
-        "rebalance_timeout_ms",
-        "server_assignor",
-        "classic_member_metadata",
+    __slots__ = (
+        "instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names", "subscribed_topic_regex",
+        "rebalance_timeout_ms", "server_assignor", "classic_member_metadata",
     )
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
@@ -60,14 +53,9 @@ class ConsumerGroupMemberMetadataValue(Message):
 
     def __init__(
         self,
-        instance_id: str | None = "",
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
-        subscribed_topic_names: list[str] = EMPTY,
-        subscribed_topic_regex: str | None = "",
-        rebalance_timeout_ms: int = -1,
-        server_assignor: str | None = "",
+        instance_id: str | None = "", rack_id: str | None = "", client_id: str = "", client_host: str = "",
+        subscribed_topic_names: list[str] = EMPTY, subscribed_topic_regex: str | None = "",
+        rebalance_timeout_ms: int = -1, server_assignor: str | None = "",
         classic_member_metadata: ClassicMemberMetadata | None = DEFAULT_CLASSIC_MEMBER_METADATA,
     ) -> None:
         self.instance_id = instance_id

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class PartitionMetadata(Struct):
-    __slots__ = __match_args__ = ("partition", "racks")
+    __slots__ = ("partition", "racks")
     SCHEMA = (
         ("Partition", "partition", "int32", (0, 0)),
         ("Racks", "racks", "[]string", (0, 0)),
@@ -16,7 +16,7 @@ class PartitionMetadata(Struct):
 
 
 class TopicMetadata(Struct):
-    __slots__ = __match_args__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
+    __slots__ = ("topic_id", "topic_name", "num_partitions", "partition_metadata")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -26,9 +26,7 @@ class TopicMetadata(Struct):
 
     def __init__(
         self,
-        topic_id: bytes = ZERO,
-        topic_name: str = "",
-        num_partitions: int = 0,
+        topic_id: bytes = ZERO, topic_name: str = "", num_partitions: int = 0,
         partition_metadata: list[PartitionMetadata] = EMPTY,
     ) -> None:
         self.topic_id = topic_id
@@ -42,7 +40,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topics",)
+    __slots__ = ("topics",)
     SCHEMA = (
         ("Topics", "topics", "[]TopicMetadata", (0, 0)),
     )

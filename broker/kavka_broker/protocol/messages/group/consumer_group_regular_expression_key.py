@@ -7,7 +7,7 @@ class ConsumerGroupRegularExpressionKey(Message):
     KIND = "coordinator-key"
     API_KEY = 16
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group_id", "regular_expression")
+    __slots__ = ("group_id", "regular_expression")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("RegularExpression", "regular_expression", "string", (0, 0)),

@@ -8,7 +8,7 @@ class ConsumerGroupRegularExpressionValue(Message):
     API_KEY = 16
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topics", "version", "timestamp")
+    __slots__ = ("topics", "version", "timestamp")
     SCHEMA = (
         ("Topics", "topics", "[]string", (0, 0)),
         ("Version", "version", "int64", (0, 0)),

@@ -7,7 +7,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
     KIND = "coordinator-key"
     API_KEY = 7
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group_id", "member_id")
+    __slots__ = ("group_id", "member_id")
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
         ("MemberId", "member_id", "string", (0, 0)),

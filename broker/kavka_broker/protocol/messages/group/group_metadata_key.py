@@ -7,7 +7,7 @@ class GroupMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 2
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group",)
+    __slots__ = ("group",)
     SCHEMA = (
         ("group", "group", "string", (0, 0)),
     )

@@ -4,15 +4,9 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class MemberMetadata(Struct):
-    __slots__ = __match_args__ = (
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "rebalance_timeout",
-        "session_timeout",
-        "subscription",
-        "assignment",
+    __slots__ = (
+        "member_id", "group_instance_id", "client_id", "client_host", "rebalance_timeout", "session_timeout",
+        "subscription", "assignment",
     )
     SCHEMA = (
         ("memberId", "member_id", "string", (0, 4)),
@@ -27,14 +21,8 @@ class MemberMetadata(Struct):
 
     def __init__(
         self,
-        member_id: str = "",
-        group_instance_id: str | None = None,
-        client_id: str = "",
-        client_host: str = "",
-        rebalance_timeout: int = -1,
-        session_timeout: int = 0,
-        subscription: bytes = b"",
-        assignment: bytes = b"",
+        member_id: str = "", group_instance_id: str | None = None, client_id: str = "", client_host: str = "",
+        rebalance_timeout: int = -1, session_timeout: int = 0, subscription: bytes = b"", assignment: bytes = b"",
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
@@ -51,14 +39,7 @@ class GroupMetadataValue(Message):
     API_KEY = 2
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = (
-        "protocol_type",
-        "generation",
-        "protocol",
-        "leader",
-        "current_state_timestamp",
-        "members",
-    )
+    __slots__ = ("protocol_type", "generation", "protocol", "leader", "current_state_timestamp", "members")
     SCHEMA = (
         ("protocolType", "protocol_type", "string", (0, 4)),
         ("generation", "generation", "int32", (0, 4)),
@@ -70,12 +51,8 @@ class GroupMetadataValue(Message):
 
     def __init__(
         self,
-        protocol_type: str = "",
-        generation: int = 0,
-        protocol: str | None = "",
-        leader: str | None = "",
-        current_state_timestamp: int = -1,
-        members: list[MemberMetadata] = EMPTY,
+        protocol_type: str = "", generation: int = 0, protocol: str | None = "", leader: str | None = "",
+        current_state_timestamp: int = -1, members: list[MemberMetadata] = EMPTY,
     ) -> None:
         self.protocol_type = protocol_type
         self.generation = generation

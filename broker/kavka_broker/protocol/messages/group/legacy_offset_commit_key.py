@@ -7,7 +7,7 @@ class LegacyOffsetCommitKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group", "topic", "partition")
+    __slots__ = ("group", "topic", "partition")
     SCHEMA = (
         ("group", "group", "string", (0, 0)),
         ("topic", "topic", "string", (0, 0)),

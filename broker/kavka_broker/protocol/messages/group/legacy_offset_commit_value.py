@@ -7,7 +7,7 @@ class LegacyOffsetCommitValue(Message):
     KIND = "coordinator-value"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("offset", "metadata", "commit_timestamp")
+    __slots__ = ("offset", "metadata", "commit_timestamp")
     SCHEMA = (
         ("offset", "offset", "int64", (0, 0)),
         ("metadata", "metadata", "string", (0, 0)),

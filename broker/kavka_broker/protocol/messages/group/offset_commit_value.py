@@ -8,14 +8,7 @@ class OffsetCommitValue(Message):
     API_KEY = 1
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 4
-    __slots__ = __match_args__ = (
-        "offset",
-        "leader_epoch",
-        "metadata",
-        "commit_timestamp",
-        "expire_timestamp",
-        "topic_id",
-    )
+    __slots__ = ("offset", "leader_epoch", "metadata", "commit_timestamp", "expire_timestamp", "topic_id")
     SCHEMA = (
         ("offset", "offset", "int64", (0, 4)),
         ("leaderEpoch", "leader_epoch", "int32", (3, 4), None, None, None, -1, True),
@@ -27,12 +20,8 @@ class OffsetCommitValue(Message):
 
     def __init__(
         self,
-        offset: int = 0,
-        leader_epoch: int = -1,
-        metadata: str = "",
-        commit_timestamp: int = 0,
-        expire_timestamp: int = -1,
-        topic_id: bytes = ZERO,
+        offset: int = 0, leader_epoch: int = -1, metadata: str = "", commit_timestamp: int = 0,
+        expire_timestamp: int = -1, topic_id: bytes = ZERO,
     ) -> None:
         self.offset = offset
         self.leader_epoch = leader_epoch

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitions(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -20,7 +20,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
+    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions")
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
         ("PreviousMemberEpoch", "previous_member_epoch", "int32", (0, 0)),
@@ -30,9 +30,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
     def __init__(
         self,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
+        member_epoch: int = 0, previous_member_epoch: int = 0, state: int = 0,
         assigned_partitions: list[TopicPartitions] = EMPTY,
     ) -> None:
         self.member_epoch = member_epoch

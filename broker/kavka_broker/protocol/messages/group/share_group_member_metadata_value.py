@@ -8,7 +8,7 @@ class ShareGroupMemberMetadataValue(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
+    __slots__ = ("rack_id", "client_id", "client_host", "subscribed_topic_names")
     SCHEMA = (
         ("RackId", "rack_id", "string", (0, 0), (0, 0)),
         ("ClientId", "client_id", "string", (0, 0)),
@@ -18,9 +18,7 @@ class ShareGroupMemberMetadataValue(Message):
 
     def __init__(
         self,
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
+        rack_id: str | None = "", client_id: str = "", client_host: str = "",
         subscribed_topic_names: list[str] = EMPTY,
     ) -> None:
         self.rack_id = rack_id

@@ -8,7 +8,7 @@ class ShareGroupMetadataValue(Message):
     API_KEY = 11
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("epoch", "metadata_hash")
+    __slots__ = ("epoch", "metadata_hash")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("MetadataHash", "metadata_hash", "int64", (0, 0)),

@@ -7,7 +7,7 @@ class ShareGroupStatePartitionMetadataKey(Message):
     KIND = "coordinator-key"
     API_KEY = 15
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("group_id",)
+    __slots__ = ("group_id",)
     SCHEMA = (
         ("GroupId", "group_id", "string", (0, 0)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartitionsInfo(Struct):
-    __slots__ = __match_args__ = ("topic_id", "topic_name", "partitions")
+    __slots__ = ("topic_id", "topic_name", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -18,7 +18,7 @@ class TopicPartitionsInfo(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = __match_args__ = ("topic_id", "topic_name")
+    __slots__ = ("topic_id", "topic_name")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("TopicName", "topic_name", "string", (0, 0)),
@@ -34,7 +34,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("initializing_topics", "initialized_topics", "deleting_topics")
+    __slots__ = ("initializing_topics", "initialized_topics", "deleting_topics")
     SCHEMA = (
         ("InitializingTopics", "initializing_topics", "[]TopicPartitionsInfo", (0, 0)),
         ("InitializedTopics", "initialized_topics", "[]TopicPartitionsInfo", (0, 0)),
@@ -44,8 +44,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
     def __init__(
         self,
         initializing_topics: list[TopicPartitionsInfo] = EMPTY,
-        initialized_topics: list[TopicPartitionsInfo] = EMPTY,
-        deleting_topics: list[TopicInfo] = EMPTY,
+        initialized_topics: list[TopicPartitionsInfo] = EMPTY, deleting_topics: list[TopicInfo] = EMPTY,
     ) -> None:
         self.initializing_topics = [] if initializing_topics is EMPTY else initializing_topics
         self.initialized_topics = [] if initialized_topics is EMPTY else initialized_topics

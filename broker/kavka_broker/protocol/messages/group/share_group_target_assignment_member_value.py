@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class TopicPartition(Struct):
-    __slots__ = __match_args__ = ("topic_id", "partitions")
+    __slots__ = ("topic_id", "partitions")
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -20,7 +20,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     API_KEY = 13
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topic_partitions",)
+    __slots__ = ("topic_partitions",)
     SCHEMA = (
         ("TopicPartitions", "topic_partitions", "[]TopicPartition", (0, 0)),
     )

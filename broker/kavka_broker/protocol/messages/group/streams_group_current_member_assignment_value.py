@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __slots__ = __match_args__ = ("subtopology_id", "partitions", "assignment_epochs")
+    __slots__ = ("subtopology_id", "partitions", "assignment_epochs")
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -13,9 +13,7 @@ class TaskIds(Struct):
 
     def __init__(
         self,
-        subtopology_id: str = "",
-        partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = EMPTY,
+        subtopology_id: str = "", partitions: list[int] = EMPTY, assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = [] if partitions is EMPTY else partitions
@@ -27,16 +25,9 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "active_tasks_pending_revocation",
-        "standby_tasks_pending_revocation",
-        "warmup_tasks_pending_revocation",
+    __slots__ = (
+        "member_epoch", "previous_member_epoch", "state", "active_tasks", "standby_tasks", "warmup_tasks",
+        "active_tasks_pending_revocation", "standby_tasks_pending_revocation", "warmup_tasks_pending_revocation",
     )
     SCHEMA = (
         ("MemberEpoch", "member_epoch", "int32", (0, 0)),
@@ -52,12 +43,8 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
     def __init__(
         self,
-        member_epoch: int = 0,
-        previous_member_epoch: int = 0,
-        state: int = 0,
-        active_tasks: list[TaskIds] = EMPTY,
-        standby_tasks: list[TaskIds] = EMPTY,
-        warmup_tasks: list[TaskIds] = EMPTY,
+        member_epoch: int = 0, previous_member_epoch: int = 0, state: int = 0, active_tasks: list[TaskIds] = EMPTY,
+        standby_tasks: list[TaskIds] = EMPTY, warmup_tasks: list[TaskIds] = EMPTY,
         active_tasks_pending_revocation: list[TaskIds] = EMPTY,
         standby_tasks_pending_revocation: list[TaskIds] = EMPTY,
         warmup_tasks_pending_revocation: list[TaskIds] = EMPTY,

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class Endpoint(Struct):
-    __slots__ = __match_args__ = ("host", "port")
+    __slots__ = ("host", "port")
     SCHEMA = (
         ("Host", "host", "string", (0, 0)),
         ("Port", "port", "uint16", (0, 0)),
@@ -16,7 +16,7 @@ class Endpoint(Struct):
 
 
 class KeyValue(Struct):
-    __slots__ = __match_args__ = ("key", "value")
+    __slots__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 0)),
         ("Value", "value", "string", (0, 0)),
@@ -32,16 +32,9 @@ class StreamsGroupMemberMetadataValue(Message):
     API_KEY = 19
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "rebalance_timeout_ms",
-        "topology_epoch",
-        "process_id",
-        "user_endpoint",
-        "client_tags",
+    __slots__ = (
+        "instance_id", "rack_id", "client_id", "client_host", "rebalance_timeout_ms", "topology_epoch",
+        "process_id", "user_endpoint", "client_tags",
     )
     SCHEMA = (
         ("InstanceId", "instance_id", "string", (0, 0), (0, 0)),
@@ -57,15 +50,9 @@ class StreamsGroupMemberMetadataValue(Message):
 
     def __init__(
         self,
-        instance_id: str | None = "",
-        rack_id: str | None = "",
-        client_id: str = "",
-        client_host: str = "",
-        rebalance_timeout_ms: int = -1,
-        topology_epoch: int = 0,
-        process_id: str = "",
-        user_endpoint: Endpoint | None = None,
-        client_tags: list[KeyValue] = EMPTY,
+        instance_id: str | None = "", rack_id: str | None = "", client_id: str = "", client_host: str = "",
+        rebalance_timeout_ms: int = -1, topology_epoch: int = 0, process_id: str = "",
+        user_endpoint: Endpoint | None = None, client_tags: list[KeyValue] = EMPTY,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class LastAssignmentConfig(Struct):
-    __slots__ = __match_args__ = ("key", "value")
+    __slots__ = ("key", "value")
     SCHEMA = (
         ("Key", "key", "string", (0, 0)),
         ("Value", "value", "string", (0, 0)),
@@ -20,7 +20,7 @@ class StreamsGroupMetadataValue(Message):
     API_KEY = 17
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
+    __slots__ = ("epoch", "metadata_hash", "validated_topology_epoch", "last_assignment_configs")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("MetadataHash", "metadata_hash", "int64", (0, 0)),
@@ -30,9 +30,7 @@ class StreamsGroupMetadataValue(Message):
 
     def __init__(
         self,
-        epoch: int = 0,
-        metadata_hash: int = 0,
-        validated_topology_epoch: int = -1,
+        epoch: int = 0, metadata_hash: int = 0, validated_topology_epoch: int = -1,
         last_assignment_configs: list[LastAssignmentConfig] | None = EMPTY,
     ) -> None:
         self.epoch = epoch

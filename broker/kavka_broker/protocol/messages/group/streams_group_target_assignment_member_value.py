@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TaskIds(Struct):
-    __slots__ = __match_args__ = ("subtopology_id", "partitions")
+    __slots__ = ("subtopology_id", "partitions")
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
         ("Partitions", "partitions", "[]int32", (0, 0)),
@@ -20,7 +20,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("active_tasks", "standby_tasks", "warmup_tasks")
+    __slots__ = ("active_tasks", "standby_tasks", "warmup_tasks")
     SCHEMA = (
         ("ActiveTasks", "active_tasks", "[]TaskIds", (0, 0)),
         ("StandbyTasks", "standby_tasks", "[]TaskIds", (0, 0)),
@@ -29,8 +29,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
     def __init__(
         self,
-        active_tasks: list[TaskIds] = EMPTY,
-        standby_tasks: list[TaskIds] = EMPTY,
+        active_tasks: list[TaskIds] = EMPTY, standby_tasks: list[TaskIds] = EMPTY,
         warmup_tasks: list[TaskIds] = EMPTY,
     ) -> None:
         self.active_tasks = [] if active_tasks is EMPTY else active_tasks

@@ -8,7 +8,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
     API_KEY = 20
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("assignment_epoch", "assignment_timestamp")
+    __slots__ = ("assignment_epoch", "assignment_timestamp")
     SCHEMA = (
         ("AssignmentEpoch", "assignment_epoch", "int32", (0, 0)),
         ("AssignmentTimestamp", "assignment_timestamp", "int64", (0, 0), None, (0, 0), 0, 0, True),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class TopicConfig(Struct):
-    __slots__ = __match_args__ = ("key", "value")
+    __slots__ = ("key", "value")
     SCHEMA = (
         ("key", "key", "string", (0, 0)),
         ("value", "value", "string", (0, 0)),
@@ -16,7 +16,7 @@ class TopicConfig(Struct):
 
 
 class TopicInfo(Struct):
-    __slots__ = __match_args__ = ("name", "partitions", "replication_factor", "topic_configs")
+    __slots__ = ("name", "partitions", "replication_factor", "topic_configs")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Partitions", "partitions", "int32", (0, 0)),
@@ -26,10 +26,7 @@ class TopicInfo(Struct):
 
     def __init__(
         self,
-        name: str = "",
-        partitions: int = 0,
-        replication_factor: int = 0,
-        topic_configs: list[TopicConfig] = EMPTY,
+        name: str = "", partitions: int = 0, replication_factor: int = 0, topic_configs: list[TopicConfig] = EMPTY,
     ) -> None:
         self.name = name
         self.partitions = partitions
@@ -38,7 +35,7 @@ class TopicInfo(Struct):
 
 
 class CopartitionGroup(Struct):
-    __slots__ = __match_args__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
+    __slots__ = ("source_topics", "source_topic_regex", "repartition_source_topics")
     SCHEMA = (
         ("SourceTopics", "source_topics", "[]int16", (0, 0)),
         ("SourceTopicRegex", "source_topic_regex", "[]int16", (0, 0)),
@@ -47,8 +44,7 @@ class CopartitionGroup(Struct):
 
     def __init__(
         self,
-        source_topics: list[int] = EMPTY,
-        source_topic_regex: list[int] = EMPTY,
+        source_topics: list[int] = EMPTY, source_topic_regex: list[int] = EMPTY,
         repartition_source_topics: list[int] = EMPTY,
     ) -> None:
         self.source_topics = [] if source_topics is EMPTY else source_topics
@@ -57,14 +53,9 @@ class CopartitionGroup(Struct):
 
 
 class Subtopology(Struct):
-    __slots__ = __match_args__ = (
-        "subtopology_id",
-        "source_topics",
-        "source_topic_regex",
-        "state_changelog_topics",
-        "repartition_sink_topics",
-        "repartition_source_topics",
-        "copartition_groups",
+    __slots__ = (
+        "subtopology_id", "source_topics", "source_topic_regex", "state_changelog_topics",
+        "repartition_sink_topics", "repartition_source_topics", "copartition_groups",
     )
     SCHEMA = (
         ("SubtopologyId", "subtopology_id", "string", (0, 0)),
@@ -78,13 +69,9 @@ class Subtopology(Struct):
 
     def __init__(
         self,
-        subtopology_id: str = "",
-        source_topics: list[str] = EMPTY,
-        source_topic_regex: list[str] = EMPTY,
-        state_changelog_topics: list[TopicInfo] = EMPTY,
-        repartition_sink_topics: list[str] = EMPTY,
-        repartition_source_topics: list[TopicInfo] = EMPTY,
-        copartition_groups: list[CopartitionGroup] = EMPTY,
+        subtopology_id: str = "", source_topics: list[str] = EMPTY, source_topic_regex: list[str] = EMPTY,
+        state_changelog_topics: list[TopicInfo] = EMPTY, repartition_sink_topics: list[str] = EMPTY,
+        repartition_source_topics: list[TopicInfo] = EMPTY, copartition_groups: list[CopartitionGroup] = EMPTY,
     ) -> None:
         self.subtopology_id = subtopology_id
         self.source_topics = [] if source_topics is EMPTY else source_topics
@@ -100,7 +87,7 @@ class StreamsGroupTopologyValue(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("epoch", "subtopologies")
+    __slots__ = ("epoch", "subtopologies")
     SCHEMA = (
         ("Epoch", "epoch", "int32", (0, 0)),
         ("Subtopologies", "subtopologies", "[]Subtopology", (0, 0)),

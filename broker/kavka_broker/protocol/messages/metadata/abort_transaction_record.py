@@ -8,7 +8,7 @@ class AbortTransactionRecord(Message):
     API_KEY = 25
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("reason",)
+    __slots__ = ("reason",)
     SCHEMA = (
         ("Reason", "reason", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )

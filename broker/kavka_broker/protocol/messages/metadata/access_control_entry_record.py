@@ -8,15 +8,8 @@ class AccessControlEntryRecord(Message):
     API_KEY = 18
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "id",
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
+    __slots__ = (
+        "id", "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission_type",
     )
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
@@ -31,14 +24,8 @@ class AccessControlEntryRecord(Message):
 
     def __init__(
         self,
-        id: bytes = ZERO,
-        resource_type: int = 0,
-        resource_name: str = "",
-        pattern_type: int = 0,
-        principal: str = "",
-        host: str = "",
-        operation: int = 0,
-        permission_type: int = 0,
+        id: bytes = ZERO, resource_type: int = 0, resource_name: str = "", pattern_type: int = 0,
+        principal: str = "", host: str = "", operation: int = 0, permission_type: int = 0,
     ) -> None:
         self.id = id
         self.resource_type = resource_type

@@ -8,7 +8,7 @@ class BeginTransactionRecord(Message):
     API_KEY = 23
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("name",)
+    __slots__ = ("name",)
     SCHEMA = (
         ("Name", "name", "string", (0, 0), (0, 0), (0, 0), 0, None),
     )

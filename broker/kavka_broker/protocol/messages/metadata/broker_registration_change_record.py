@@ -8,14 +8,7 @@ class BrokerRegistrationChangeRecord(Message):
     API_KEY = 17
     VERSIONS = (0, 3)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "broker_id",
-        "broker_epoch",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-        "cordoned_log_dirs",
-    )
+    __slots__ = ("broker_id", "broker_epoch", "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 3)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 3)),
@@ -27,12 +20,8 @@ class BrokerRegistrationChangeRecord(Message):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        broker_epoch: int = 0,
-        fenced: int = 0,
-        in_controlled_shutdown: int = 0,
-        log_dirs: list[bytes] = EMPTY,
-        cordoned_log_dirs: list[bytes] | None = None,
+        broker_id: int = 0, broker_epoch: int = 0, fenced: int = 0, in_controlled_shutdown: int = 0,
+        log_dirs: list[bytes] = EMPTY, cordoned_log_dirs: list[bytes] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch

@@ -8,7 +8,7 @@ class ClearElrRecord(Message):
     API_KEY = 28
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topic_name",)
+    __slots__ = ("topic_name",)
     SCHEMA = (
         ("TopicName", "topic_name", "string", (0, 0)),
     )

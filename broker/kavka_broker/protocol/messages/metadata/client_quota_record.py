@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class EntityData(Struct):
-    __slots__ = __match_args__ = ("entity_type", "entity_name")
+    __slots__ = ("entity_type", "entity_name")
     SCHEMA = (
         ("EntityType", "entity_type", "string", (0, 0)),
         ("EntityName", "entity_name", "string", (0, 0), (0, 0)),
@@ -20,7 +20,7 @@ class ClientQuotaRecord(Message):
     API_KEY = 14
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("entity", "key", "value", "remove")
+    __slots__ = ("entity", "key", "value", "remove")
     SCHEMA = (
         ("Entity", "entity", "[]EntityData", (0, 0)),
         ("Key", "key", "string", (0, 0)),
@@ -30,10 +30,7 @@ class ClientQuotaRecord(Message):
 
     def __init__(
         self,
-        entity: list[EntityData] = EMPTY,
-        key: str = "",
-        value: float = 0.0,
-        remove: bool = False,
+        entity: list[EntityData] = EMPTY, key: str = "", value: float = 0.0, remove: bool = False,
     ) -> None:
         self.entity = [] if entity is EMPTY else entity
         self.key = key

@@ -8,7 +8,7 @@ class ConfigRecord(Message):
     API_KEY = 4
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("resource_type", "resource_name", "name", "value")
+    __slots__ = ("resource_type", "resource_name", "name", "value")
     SCHEMA = (
         ("ResourceType", "resource_type", "int8", (0, 0)),
         ("ResourceName", "resource_name", "string", (0, 0)),
@@ -18,10 +18,7 @@ class ConfigRecord(Message):
 
     def __init__(
         self,
-        resource_type: int = 0,
-        resource_name: str = "",
-        name: str = "",
-        value: str | None = "",
+        resource_type: int = 0, resource_name: str = "", name: str = "", value: str | None = "",
     ) -> None:
         self.resource_type = resource_type
         self.resource_name = resource_name

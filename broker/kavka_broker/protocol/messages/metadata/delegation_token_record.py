@@ -8,14 +8,8 @@ class DelegationTokenRecord(Message):
     API_KEY = 10
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "owner",
-        "requester",
-        "renewers",
-        "issue_timestamp",
-        "max_timestamp",
-        "expiration_timestamp",
-        "token_id",
+    __slots__ = (
+        "owner", "requester", "renewers", "issue_timestamp", "max_timestamp", "expiration_timestamp", "token_id",
     )
     SCHEMA = (
         ("Owner", "owner", "string", (0, 0)),
@@ -29,13 +23,8 @@ class DelegationTokenRecord(Message):
 
     def __init__(
         self,
-        owner: str = "",
-        requester: str = "",
-        renewers: list[str] = EMPTY,
-        issue_timestamp: int = 0,
-        max_timestamp: int = 0,
-        expiration_timestamp: int = 0,
-        token_id: str = "",
+        owner: str = "", requester: str = "", renewers: list[str] = EMPTY, issue_timestamp: int = 0,
+        max_timestamp: int = 0, expiration_timestamp: int = 0, token_id: str = "",
     ) -> None:
         self.owner = owner
         self.requester = requester

@@ -8,4 +8,4 @@ class EndTransactionRecord(Message):
     API_KEY = 24
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ()
+    __slots__ = ()

@@ -8,7 +8,7 @@ class FeatureLevelRecord(Message):
     API_KEY = 12
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("name", "feature_level")
+    __slots__ = ("name", "feature_level")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("FeatureLevel", "feature_level", "int16", (0, 0)),

@@ -8,7 +8,7 @@ class FenceBrokerRecord(Message):
     API_KEY = 7
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("id", "epoch")
+    __slots__ = ("id", "epoch")
     SCHEMA = (
         ("Id", "id", "int32", (0, 0)),
         ("Epoch", "epoch", "int64", (0, 0)),

@@ -8,18 +8,9 @@ class PartitionChangeRecord(Message):
     API_KEY = 5
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "partition_id",
-        "topic_id",
-        "isr",
-        "leader",
-        "replicas",
-        "removing_replicas",
-        "adding_replicas",
-        "leader_recovery_state",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
+    __slots__ = (
+        "partition_id", "topic_id", "isr", "leader", "replicas", "removing_replicas", "adding_replicas",
+        "leader_recovery_state", "directories", "eligible_leader_replicas", "last_known_elr",
     )
     SCHEMA = (
         ("PartitionId", "partition_id", "int32", (0, 2), None, None, None, -1),
@@ -37,16 +28,10 @@ class PartitionChangeRecord(Message):
 
     def __init__(
         self,
-        partition_id: int = -1,
-        topic_id: bytes = ZERO,
-        isr: list[int] | None = None,
-        leader: int = -2,
-        replicas: list[int] | None = None,
-        removing_replicas: list[int] | None = None,
-        adding_replicas: list[int] | None = None,
-        leader_recovery_state: int = -1,
-        directories: list[bytes] | None = None,
-        eligible_leader_replicas: list[int] | None = None,
+        partition_id: int = -1, topic_id: bytes = ZERO, isr: list[int] | None = None, leader: int = -2,
+        replicas: list[int] | None = None, removing_replicas: list[int] | None = None,
+        adding_replicas: list[int] | None = None, leader_recovery_state: int = -1,
+        directories: list[bytes] | None = None, eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
     ) -> None:
         self.partition_id = partition_id

@@ -8,19 +8,9 @@ class PartitionRecord(Message):
     API_KEY = 3
     VERSIONS = (0, 2)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "partition_id",
-        "topic_id",
-        "replicas",
-        "isr",
-        "removing_replicas",
-        "adding_replicas",
-        "leader",
-        "leader_recovery_state",
-        "leader_epoch",
-        "partition_epoch",
-        "directories",
-        "eligible_leader_replicas",
+    __slots__ = (
+        "partition_id", "topic_id", "replicas", "isr", "removing_replicas", "adding_replicas", "leader",
+        "leader_recovery_state", "leader_epoch", "partition_epoch", "directories", "eligible_leader_replicas",
         "last_known_elr",
     )
     SCHEMA = (
@@ -41,18 +31,10 @@ class PartitionRecord(Message):
 
     def __init__(
         self,
-        partition_id: int = -1,
-        topic_id: bytes = ZERO,
-        replicas: list[int] = EMPTY,
-        isr: list[int] = EMPTY,
-        removing_replicas: list[int] = EMPTY,
-        adding_replicas: list[int] = EMPTY,
-        leader: int = -1,
-        leader_recovery_state: int = 0,
-        leader_epoch: int = -1,
-        partition_epoch: int = -1,
-        directories: list[bytes] = EMPTY,
-        eligible_leader_replicas: list[int] | None = None,
+        partition_id: int = -1, topic_id: bytes = ZERO, replicas: list[int] = EMPTY, isr: list[int] = EMPTY,
+        removing_replicas: list[int] = EMPTY, adding_replicas: list[int] = EMPTY, leader: int = -1,
+        leader_recovery_state: int = 0, leader_epoch: int = -1, partition_epoch: int = -1,
+        directories: list[bytes] = EMPTY, eligible_leader_replicas: list[int] | None = None,
         last_known_elr: list[int] | None = None,
     ) -> None:
         self.partition_id = partition_id

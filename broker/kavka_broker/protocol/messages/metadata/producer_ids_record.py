@@ -8,7 +8,7 @@ class ProducerIdsRecord(Message):
     API_KEY = 15
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("broker_id", "broker_epoch", "next_producer_id")
+    __slots__ = ("broker_id", "broker_epoch", "next_producer_id")
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 0)),
         ("BrokerEpoch", "broker_epoch", "int64", (0, 0), None, None, None, -1),

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class BrokerEndpoint(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("Host", "host", "string", (0, 4)),
@@ -20,7 +20,7 @@ class BrokerEndpoint(Struct):
 
 
 class BrokerFeature(Struct):
-    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 4)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 4)),
@@ -38,18 +38,9 @@ class RegisterBrokerRecord(Message):
     API_KEY = 0
     VERSIONS = (0, 4)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "broker_id",
-        "is_migrating_zk_broker",
-        "incarnation_id",
-        "broker_epoch",
-        "end_points",
-        "features",
-        "rack",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-        "cordoned_log_dirs",
+    __slots__ = (
+        "broker_id", "is_migrating_zk_broker", "incarnation_id", "broker_epoch", "end_points", "features", "rack",
+        "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs",
     )
     SCHEMA = (
         ("BrokerId", "broker_id", "int32", (0, 4)),
@@ -67,17 +58,10 @@ class RegisterBrokerRecord(Message):
 
     def __init__(
         self,
-        broker_id: int = 0,
-        is_migrating_zk_broker: bool = False,
-        incarnation_id: bytes = ZERO,
-        broker_epoch: int = 0,
-        end_points: list[BrokerEndpoint] = EMPTY,
-        features: list[BrokerFeature] = EMPTY,
-        rack: str | None = "",
-        fenced: bool = True,
-        in_controlled_shutdown: bool = False,
-        log_dirs: list[bytes] = EMPTY,
-        cordoned_log_dirs: list[bytes] | None = None,
+        broker_id: int = 0, is_migrating_zk_broker: bool = False, incarnation_id: bytes = ZERO,
+        broker_epoch: int = 0, end_points: list[BrokerEndpoint] = EMPTY, features: list[BrokerFeature] = EMPTY,
+        rack: str | None = "", fenced: bool = True, in_controlled_shutdown: bool = False,
+        log_dirs: list[bytes] = EMPTY, cordoned_log_dirs: list[bytes] | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.is_migrating_zk_broker = is_migrating_zk_broker

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class ControllerEndpoint(Struct):
-    __slots__ = __match_args__ = ("name", "host", "port", "security_protocol")
+    __slots__ = ("name", "host", "port", "security_protocol")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Host", "host", "string", (0, 0)),
@@ -20,7 +20,7 @@ class ControllerEndpoint(Struct):
 
 
 class ControllerFeature(Struct):
-    __slots__ = __match_args__ = ("name", "min_supported_version", "max_supported_version")
+    __slots__ = ("name", "min_supported_version", "max_supported_version")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("MinSupportedVersion", "min_supported_version", "int16", (0, 0)),
@@ -38,7 +38,7 @@ class RegisterControllerRecord(Message):
     API_KEY = 27
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
+    __slots__ = ("controller_id", "incarnation_id", "zk_migration_ready", "end_points", "features")
     SCHEMA = (
         ("ControllerId", "controller_id", "int32", (0, 0)),
         ("IncarnationId", "incarnation_id", "uuid", (0, 0)),
@@ -49,11 +49,8 @@ class RegisterControllerRecord(Message):
 
     def __init__(
         self,
-        controller_id: int = 0,
-        incarnation_id: bytes = ZERO,
-        zk_migration_ready: bool = False,
-        end_points: list[ControllerEndpoint] = EMPTY,
-        features: list[ControllerFeature] = EMPTY,
+        controller_id: int = 0, incarnation_id: bytes = ZERO, zk_migration_ready: bool = False,
+        end_points: list[ControllerEndpoint] = EMPTY, features: list[ControllerFeature] = EMPTY,
     ) -> None:
         self.controller_id = controller_id
         self.incarnation_id = incarnation_id

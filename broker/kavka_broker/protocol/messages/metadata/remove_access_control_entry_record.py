@@ -8,7 +8,7 @@ class RemoveAccessControlEntryRecord(Message):
     API_KEY = 19
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("id",)
+    __slots__ = ("id",)
     SCHEMA = (
         ("Id", "id", "uuid", (0, 0)),
     )

@@ -8,7 +8,7 @@ class RemoveDelegationTokenRecord(Message):
     API_KEY = 26
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("token_id",)
+    __slots__ = ("token_id",)
     SCHEMA = (
         ("TokenId", "token_id", "string", (0, 0)),
     )

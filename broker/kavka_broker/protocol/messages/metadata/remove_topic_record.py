@@ -8,7 +8,7 @@ class RemoveTopicRecord(Message):
     API_KEY = 9
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("topic_id",)
+    __slots__ = ("topic_id",)
     SCHEMA = (
         ("TopicId", "topic_id", "uuid", (0, 0)),
     )

@@ -8,7 +8,7 @@ class RemoveUserScramCredentialRecord(Message):
     API_KEY = 22
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("name", "mechanism")
+    __slots__ = ("name", "mechanism")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),

@@ -8,7 +8,7 @@ class TopicRecord(Message):
     API_KEY = 2
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("name", "topic_id")
+    __slots__ = ("name", "topic_id")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("TopicId", "topic_id", "uuid", (0, 0)),

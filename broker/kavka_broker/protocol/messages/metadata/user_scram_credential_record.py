@@ -8,7 +8,7 @@ class UserScramCredentialRecord(Message):
     API_KEY = 11
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
+    __slots__ = ("name", "mechanism", "salt", "stored_key", "server_key", "iterations")
     SCHEMA = (
         ("Name", "name", "string", (0, 0)),
         ("Mechanism", "mechanism", "int8", (0, 0)),
@@ -20,11 +20,7 @@ class UserScramCredentialRecord(Message):
 
     def __init__(
         self,
-        name: str = "",
-        mechanism: int = 0,
-        salt: bytes = b"",
-        stored_key: bytes = b"",
-        server_key: bytes = b"",
+        name: str = "", mechanism: int = 0, salt: bytes = b"", stored_key: bytes = b"", server_key: bytes = b"",
         iterations: int = 0,
     ) -> None:
         self.name = name

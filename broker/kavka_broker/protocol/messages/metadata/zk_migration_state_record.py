@@ -8,7 +8,7 @@ class ZkMigrationStateRecord(Message):
     API_KEY = 21
     VERSIONS = (0, 0)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = ("zk_migration_state",)
+    __slots__ = ("zk_migration_state",)
     SCHEMA = (
         ("ZkMigrationState", "zk_migration_state", "int8", (0, 0)),
     )

@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
 
 
 class Voter(Struct):
-    __slots__ = __match_args__ = ("voter_id",)
+    __slots__ = ("voter_id",)
     SCHEMA = (
         ("VoterId", "voter_id", "int32", (0, 0)),
     )
@@ -17,13 +17,8 @@ class QuorumStateData(Message):
     KIND = "data"
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 0
-    __slots__ = __match_args__ = (
-        "cluster_id",
-        "leader_id",
-        "leader_epoch",
-        "voted_id",
-        "voted_directory_id",
-        "applied_offset",
+    __slots__ = (
+        "cluster_id", "leader_id", "leader_epoch", "voted_id", "voted_directory_id", "applied_offset",
         "current_voters",
     )
     SCHEMA = (
@@ -38,13 +33,8 @@ class QuorumStateData(Message):
 
     def __init__(
         self,
-        cluster_id: str = "",
-        leader_id: int = -1,
-        leader_epoch: int = -1,
-        voted_id: int = -1,
-        voted_directory_id: bytes = ZERO,
-        applied_offset: int = 0,
-        current_voters: list[Voter] | None = EMPTY,
+        cluster_id: str = "", leader_id: int = -1, leader_epoch: int = -1, voted_id: int = -1,
+        voted_directory_id: bytes = ZERO, applied_offset: int = 0, current_voters: list[Voter] | None = EMPTY,
     ) -> None:
         self.cluster_id = cluster_id
         self.leader_id = leader_id

@@ -4,14 +4,8 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class ProducerEntry(Struct):
-    __slots__ = __match_args__ = (
-        "producer_id",
-        "epoch",
-        "last_sequence",
-        "last_offset",
-        "offset_delta",
-        "timestamp",
-        "coordinator_epoch",
+    __slots__ = (
+        "producer_id", "epoch", "last_sequence", "last_offset", "offset_delta", "timestamp", "coordinator_epoch",
         "current_txn_first_offset",
     )
     SCHEMA = (
@@ -27,14 +21,8 @@ class ProducerEntry(Struct):
 
     def __init__(
         self,
-        producer_id: int = 0,
-        epoch: int = 0,
-        last_sequence: int = 0,
-        last_offset: int = 0,
-        offset_delta: int = 0,
-        timestamp: int = 0,
-        coordinator_epoch: int = 0,
-        current_txn_first_offset: int = 0,
+        producer_id: int = 0, epoch: int = 0, last_sequence: int = 0, last_offset: int = 0, offset_delta: int = 0,
+        timestamp: int = 0, coordinator_epoch: int = 0, current_txn_first_offset: int = 0,
     ) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
@@ -49,7 +37,7 @@ class ProducerEntry(Struct):
 class ProducerSnapshot(Message):
     KIND = "data"
     VERSIONS = (1, 1)
-    __slots__ = __match_args__ = ("crc", "producer_entries")
+    __slots__ = ("crc", "producer_entries")
     SCHEMA = (
         ("Crc", "crc", "uint32", (1, 1)),
         ("ProducerEntries", "producer_entries", "[]ProducerEntry", (1, 1)),

@@ -7,7 +7,7 @@ class TransactionLogKey(Message):
     KIND = "coordinator-key"
     API_KEY = 0
     VERSIONS = (0, 0)
-    __slots__ = __match_args__ = ("transactional_id",)
+    __slots__ = ("transactional_id",)
     SCHEMA = (
         ("TransactionalId", "transactional_id", "string", (0, 0)),
     )

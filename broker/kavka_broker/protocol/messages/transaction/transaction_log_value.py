@@ -4,7 +4,7 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 
 
 class PartitionsSchema(Struct):
-    __slots__ = __match_args__ = ("topic", "partition_ids")
+    __slots__ = ("topic", "partition_ids")
     SCHEMA = (
         ("Topic", "topic", "string", (0, 1)),
         ("PartitionIds", "partition_ids", "[]int32", (0, 1)),
@@ -20,18 +20,10 @@ class TransactionLogValue(Message):
     API_KEY = 0
     VERSIONS = (0, 1)
     FLEXIBLE_FROM = 1
-    __slots__ = __match_args__ = (
-        "producer_id",
-        "previous_producer_id",
-        "next_producer_id",
-        "producer_epoch",
-        "next_producer_epoch",
-        "transaction_timeout_ms",
-        "transaction_status",
-        "transaction_partitions",
-        "transaction_last_update_timestamp_ms",
-        "transaction_start_timestamp_ms",
-        "client_transaction_version",
+    __slots__ = (
+        "producer_id", "previous_producer_id", "next_producer_id", "producer_epoch", "next_producer_epoch",
+        "transaction_timeout_ms", "transaction_status", "transaction_partitions",
+        "transaction_last_update_timestamp_ms", "transaction_start_timestamp_ms", "client_transaction_version",
     )
     SCHEMA = (
         ("ProducerId", "producer_id", "int64", (0, 1)),
@@ -49,16 +41,10 @@ class TransactionLogValue(Message):
 
     def __init__(
         self,
-        producer_id: int = 0,
-        previous_producer_id: int = -1,
-        next_producer_id: int = -1,
-        producer_epoch: int = 0,
-        next_producer_epoch: int = -1,
-        transaction_timeout_ms: int = 0,
-        transaction_status: int = 0,
+        producer_id: int = 0, previous_producer_id: int = -1, next_producer_id: int = -1, producer_epoch: int = 0,
+        next_producer_epoch: int = -1, transaction_timeout_ms: int = 0, transaction_status: int = 0,
         transaction_partitions: list[PartitionsSchema] | None = EMPTY,
-        transaction_last_update_timestamp_ms: int = 0,
-        transaction_start_timestamp_ms: int = 0,
+        transaction_last_update_timestamp_ms: int = 0, transaction_start_timestamp_ms: int = 0,
         client_transaction_version: int = 0,
     ) -> None:
         self.producer_id = producer_id
