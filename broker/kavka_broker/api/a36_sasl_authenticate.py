@@ -4,6 +4,7 @@
 - A token that proves nothing: SASL_AUTHENTICATION_FAILED after `connection.failed.authentication.delay.ms`, so that
   guessing takes a while, and the connection closes.
 - SCRAM takes two tokens, and answers each. What is kept of passwords is that of this broker's image.
+- A token of OAUTHBEARER that names nobody is answered as if it was taken, with an error inside; the next one fails.
 - From then on the client is User:NAME; quotas and the fairness of the loop know it by that name.
 - Where a login does not hold for good, the answer to its last token says for how many milliseconds it does (KIP-368).
   One that renews another has to prove the same user by the same mechanism.
@@ -41,9 +42,11 @@ def sasl_authenticate(
             broker.metadata.credentials.of,
             lambda: nonce(broker.random_bytes),
             client.version,
+            broker.clock.now_ms(),
         )
     except BrokerError as error:
-        log.warning("authentication.failed", listener=client.listener, client=client.address, reason=error.message)
+        reason = peer.login.refusal or error.message
+        log.warning("authentication.failed", listener=client.listener, client=client.address, reason=reason)
         answer = SaslAuthenticateResponse(error.code, error.message)
         if broker.audit is not None:
             broker.audit.logged_in(None, client.address, client.listener)
@@ -51,7 +54,7 @@ def sasl_authenticate(
         return later(answer, peer.login.settings.failure_delay_ms, broker)
     if proof.user is None:
         return SaslAuthenticateResponse(auth_bytes=proof.answer)
-    session = peer.login.session_of(proof.user, broker.clock.monotonic_ms())
+    session = peer.login.session_of(proof.user, broker.clock.monotonic_ms(), broker.clock.now_ms())
     peer.know(proof.user, session)
     if broker.audit is not None:
         broker.audit.logged_in(proof.user, client.address, client.listener)

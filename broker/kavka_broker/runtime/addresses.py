@@ -8,6 +8,7 @@ from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.authentication.links import LinkSettings, to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authentication.tls import tls_of
+from kavka_broker.core.authentication.tokens import TokenJudge
 from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
@@ -68,6 +69,12 @@ class Addresses:
     def __iter__(self) -> Iterator[Listener]:
         yield from self.of_brokers
         yield from self.of_controllers
+
+    @property
+    def judges(self) -> list[TokenJudge]:
+        """Those who judge tokens for listeners."""
+        asked = (listener.sasl for listener in self if listener.sasl is not None)
+        return [sasl.tokens for sasl in asked if sasl.tokens is not None]
 
     async def bind(self) -> None:
         """Take every address of this node's roles. Raises StartError."""

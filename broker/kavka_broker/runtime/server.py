@@ -40,6 +40,7 @@ from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.quota_callback import KEY, load
 from kavka_broker.runtime.renewal import Renewal
 from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.token_signers import TokenSigners
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Outbounds, Wiring
 from kavka_broker.runtime.world import REAL, World
@@ -161,6 +162,10 @@ class Server:
         renewal = Renewal(config, self._addresses, peers)
         renewal.start()
         self._stops.append(("renewal", renewal.stop))
+        for judge in self._addresses.judges:
+            signers = TokenSigners(judge)
+            self._stops.append(("keys of tokens", signers.stop))
+            await signers.start()
         key = key_of(config)
         if key is not None and node.broker.serving is not None:
             self._auditing = Auditing(node.broker, key)

@@ -23,7 +23,7 @@ def session(counts: Authentications | None = None, now_ms: float = 100.0) -> Ses
     login = Login(SETTINGS, counts or Authentications())
     login.choose("PLAIN", 1)
     proved(login, ALICE)
-    found = login.session_of("alice", now_ms)
+    found = login.session_of("alice", now_ms, 0)
     assert found is not None
     return found
 
@@ -50,7 +50,7 @@ def test_a_login_holds_until_its_end_and_not_beyond() -> None:
 def test_without_a_lifetime_it_holds_as_long_as_its_connection(lifetimes: dict[str, int]) -> None:
     login = Login(SaslSettings(("PLAIN",), USERS, session_ms_max=lifetimes), Authentications())
     login.choose("PLAIN", 1)
-    assert login.session_of("alice", 0) is None
+    assert login.session_of("alice", 0, 0) is None
 
 
 def test_it_is_renewed_before_and_behind_its_end_but_not_once_it_has_been_refused() -> None:
@@ -70,7 +70,7 @@ def test_two_renewals_never_begin_within_a_second(waits_ms: list[int]) -> None:
             begun.append(now_ms)
             login = Login(found.settings, found.counts, found)
             login.choose("PLAIN", 1)
-            renewed = login.session_of("alice", now_ms)
+            renewed = login.session_of("alice", now_ms, 0)
             assert renewed is not None
             found = renewed
     assert all(later - earlier >= RENEWAL_MS_MIN for earlier, later in pairwise(begun))

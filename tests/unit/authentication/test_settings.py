@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
-from kavka_broker.core.authentication.settings import PLAIN_MODULE, sasl_of
+from kavka_broker.core.authentication.settings import BEARER_MODULE, PLAIN_MODULE, sasl_of
+from kavka_broker.core.authentication.tokens import TokenSettings
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.runtime.addresses import StartError, check
@@ -98,8 +99,77 @@ def test_scram_needs_no_users_in_the_configuration() -> None:
 def test_the_mechanisms_of_one_listener_win() -> None:
     found = config(sasl__enabled__mechanisms=None, listener__name__clients__sasl__enabled__mechanisms="PLAIN")
     check(found)
-    with pytest.raises(StartError, match='"OAUTHBEARER" is not served'):
-        check(config(listener__name__clients__sasl__enabled__mechanisms="PLAIN,OAUTHBEARER"))
+    with pytest.raises(StartError, match='"GSSAPI" is not served'):
+        check(config(listener__name__clients__sasl__enabled__mechanisms="PLAIN,GSSAPI"))
+
+
+OWN = "listener.name.clients.oauthbearer."
+SIGNED = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+TOKENS: dict[str, str | None] = {
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    KEY: None,
+    f"{OWN}sasl.server.callback.handler.class": SIGNED,
+    "sasl.oauthbearer.jwks.endpoint.url": "https://issuer/keys",
+}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, TokenSettings("https://issuer/keys")),
+        (
+            {
+                "sasl.oauthbearer.expected.issuer": "https://issuer",
+                "listener.name.clients.sasl.oauthbearer.expected.issuer": "https://other",
+                f"{OWN}sasl.oauthbearer.expected.audience": "kafka,mail",
+                f"{OWN}sasl.oauthbearer.jwks.endpoint.url": "file:///keys",
+                "listener.name.clients.sasl.oauthbearer.jwks.endpoint.url": "http://never",
+                "sasl.oauthbearer.clock.skew.seconds": "5",
+                "sasl.oauthbearer.sub.claim.name": " email",
+                "sasl.oauthbearer.jwks.endpoint.refresh.ms": "7",
+            },
+            TokenSettings("file:///keys", "https://other", ("kafka", "mail"), 5, "email", 7),
+        ),
+        (
+            {
+                f"{OWN}sasl.server.callback.handler.class": SIGNED.replace("oauthbearer.O", "oauthbearer.secured.O"),
+                f"{OWN}sasl.jaas.config": f"{BEARER_MODULE} required;",
+            },
+            TokenSettings("https://issuer/keys"),
+        ),
+    ],
+)
+def test_what_a_listener_asks_of_tokens(keys: dict[str, str | None], expected: TokenSettings) -> None:
+    found = config(**{**TOKENS, **keys})
+    check(found)
+    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    assert asked.tokens is not None
+    assert asked.tokens.settings == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({f"{OWN}sasl.server.callback.handler.class": None}, "is missing; tokens have to be signed: write org.apache"),
+        ({f"{OWN}sasl.server.callback.handler.class": "a.B"}, "names another class; tokens have to be signed"),
+        ({"sasl.server.callback.handler.class": SIGNED}, "sasl.server.callback.handler.class: this version does not"),
+        ({"sasl.oauthbearer.jwks.endpoint.url": None}, 'jwks.endpoint.url: "" has no scheme of file, http, https'),
+        ({"sasl.oauthbearer.jwks.endpoint.url": "/keys"}, '"/keys" has no scheme'),
+        ({"sasl.oauthbearer.clock.skew.seconds": "-1"}, "a time that is too short"),
+        ({f"{OWN}sasl.oauthbearer.clock.skew.seconds": "x"}, f"{OWN}sasl.oauthbearer.clock.skew.seconds: "),
+        ({"sasl.oauthbearer.sub.claim.name": " "}, "an empty claim"),
+        ({f"{OWN}sasl.jaas.config": "a.B required;"}, "a.B is not served; write org.apache"),
+        ({"sasl.oauthbearer.token.endpoint.url": "https://issuer"}, "this version does not do that"),
+        (
+            {"inter.broker.listener.name": "CLIENTS", "sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"},
+            '"OAUTHBEARER" is not served for CLIENTS; write PLAIN, SCRAM-SHA-256, SCRAM-SHA-512',
+        ),
+    ],
+)
+def test_what_is_not_served_of_tokens_stops_the_start(keys: dict[str, str | None], words: str) -> None:
+    with pytest.raises((StartError, ConfigError)) as refused:
+        check(config(**{**TOKENS, **keys}))
+    assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(

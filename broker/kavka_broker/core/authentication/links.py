@@ -9,7 +9,7 @@ Brokers speak to each other at `inter.broker.listener.name`, and every node to t
 from dataclasses import dataclass, field
 from typing import Final
 
-from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS
+from kavka_broker.core.authentication.login import OF_NODES, PLAIN
 from kavka_broker.core.authentication.settings import (
     JAAS,
     PLAIN_MODULE,
@@ -47,9 +47,9 @@ class LinkSettings:
 def to_brokers(config: BrokerConfig) -> LinkSettings:
     """How this broker speaks to others. Raises ConfigError."""
     mechanism: str = config[TO_BROKERS_KEY]
-    if mechanism not in SERVED_MECHANISMS:
+    if mechanism not in OF_NODES:
         mechanism = ""
-    return _link(config, config.inter_broker_listener_name, TO_BROKERS_KEY, mechanism, ", ".join(SERVED_MECHANISMS))
+    return _link(config, config.inter_broker_listener_name, TO_BROKERS_KEY, mechanism, ", ".join(OF_NODES))
 
 
 def to_controllers(config: BrokerConfig) -> LinkSettings:

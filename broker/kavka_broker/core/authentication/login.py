@@ -3,7 +3,8 @@
 As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first (there once, here until a version is found
 that both know); then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
 or bare where the handshake was of version 0. Anything else closes the connection. PLAIN is RFC 4616, and its refusals
-are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`). A login that does not hold for good is renewed
+are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`), OAUTHBEARER
+one (`oauthbearer.py`). A login that does not hold for good is renewed
 by another one on the same connection (`session.py`).
 """
 
@@ -12,7 +13,7 @@ from enum import Enum
 from hmac import compare_digest
 from typing import Final, NamedTuple
 
-from kavka_broker.core.authentication import scram
+from kavka_broker.core.authentication import oauthbearer, scram
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.session import Session
@@ -22,7 +23,9 @@ API_VERSIONS: Final = 18
 SASL_HANDSHAKE: Final = 17
 SASL_AUTHENTICATE: Final = 36
 PLAIN: Final = "PLAIN"
-SERVED_MECHANISMS: Final = (PLAIN, *scram.MECHANISMS)
+#: Mechanisms by which a node may log in at another; its token would have to be fetched from a third party.
+OF_NODES: Final = (PLAIN, *scram.MECHANISMS)
+SERVED_MECHANISMS: Final = (*OF_NODES, oauthbearer.MECHANISM)
 
 
 class Stage(Enum):
@@ -66,7 +69,7 @@ class Login:
         self._is_told = False
         self._stage = Stage.HANDSHAKE
         self._mechanism = ""
-        self._exchange: scram.Exchange | None = None  # of SCRAM, once it has begun
+        self._exchange: scram.Exchange | oauthbearer.Exchange | None = None  # once it has begun; not of PLAIN
 
     @property
     def takes_bare_tokens(self) -> bool:
@@ -100,17 +103,24 @@ class Login:
         else:
             self._stage = Stage.PROOF if version else Stage.BARE_PROOF
 
-    def authenticate(self, token: bytes, find: scram.Find, draw: Callable[[], str], version: int = 0) -> Proof:
+    @property
+    def refusal(self) -> str:
+        """Why a token was refused that the client is told no reason for; empty where there was none."""
+        return self._exchange.reason if isinstance(self._exchange, oauthbearer.Exchange) else ""
+
+    def authenticate(
+        self, token: bytes, find: scram.Find, draw: Callable[[], str], version: int = 0, now_ms: int = 0
+    ) -> Proof:
         """What a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed.
 
         `find` gives what is kept of a user's password for SCRAM, `draw` a nonce; `version` is that of the request
-        around the token, 0 for a bare one.
+        around the token, 0 for a bare one; `now_ms` is the time since 1970.
         """
         stage, self._stage = self._stage, Stage.FAILED
         self._is_told = self._is_told or version > 0
         try:
             self._check_mechanism(stage)
-            proof = self._prove(token, find, draw)
+            proof = self._prove(token, find, draw, now_ms)
             self._check_user(proof.user)
         except BrokerError as error:
             self._count_failure()
@@ -124,13 +134,18 @@ class Login:
             self._count_success()
         return proof
 
-    def session_of(self, user: str, now_ms: float) -> Session | None:
-        """The session of the user that has been proved now; None where it lasts as long as the connection."""
+    def session_of(self, user: str, monotonic_ms: float, now_ms: int) -> Session | None:
+        """The session of the user that has been proved now; None where it lasts as long as the connection. One that a
+        token has begun ends with it at the latest.
+        """
         lifetime_ms, former = self.settings.session_ms_max.get(self._mechanism, 0), self._former
-        if lifetime_ms <= 0:
+        if isinstance(self._exchange, oauthbearer.Exchange) and self._exchange.expires_ms is not None:
+            rest_ms = max(0, self._exchange.expires_ms - now_ms)
+            lifetime_ms = min(lifetime_ms, rest_ms) if lifetime_ms > 0 else rest_ms
+        elif lifetime_ms <= 0:
             return None
         renewed_ms = None if former is None else former.renewed_ms
-        ends_ms = now_ms + lifetime_ms
+        ends_ms = monotonic_ms + lifetime_ms
         return Session(self.settings, self._counts, self._mechanism, user, lifetime_ms, ends_ms, renewed_ms)
 
     def fail(self) -> None:
@@ -166,11 +181,14 @@ class Login:
         else:
             self._counts.renewed += 1
 
-    def _prove(self, token: bytes, find: scram.Find, draw: Callable[[], str]) -> Proof:
+    def _prove(self, token: bytes, find: scram.Find, draw: Callable[[], str], now_ms: int) -> Proof:
         """What a token proves by the mechanism that was chosen. Raises SASL_AUTHENTICATION_FAILED."""
         if self._mechanism == PLAIN:
             return Proof(b"", plain_user(token, self.settings.plain_users))
-        if self._exchange is None:
+        if self._exchange is None and self._mechanism == oauthbearer.MECHANISM:
+            assert self.settings.tokens is not None, "a listener that serves tokens has somebody who judges them"
+            self._exchange = oauthbearer.Exchange(self.settings.tokens, now_ms)
+        elif self._exchange is None:
             self._exchange = scram.Exchange(scram.MECHANISMS[self._mechanism], find, draw())
         return Proof(*self._exchange.take(token))
 

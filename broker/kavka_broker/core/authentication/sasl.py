@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kavka_broker.core.authentication.tokens import TokenJudge
+
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
@@ -15,3 +17,4 @@ class SaslSettings:
     receive_bytes_max: int = 524_288
     failure_delay_ms: int = 100
     session_ms_max: Mapping[str, int] = field(default_factory=dict)
+    tokens: TokenJudge | None = None  # of OAUTHBEARER

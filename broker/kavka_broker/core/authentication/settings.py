@@ -4,6 +4,7 @@
 `listener.name.X.plain.sasl.jaas.config` (PlainLoginModule, one option `user_NAME` each). They are read at the start, as
 is how long a login holds, `connections.max.reauth.ms`: for a mechanism of a listener, for a listener, or for all.
 SCRAM needs no key: its users are in the metadata. A key that Kafka's configuration has for it names ScramLoginModule.
+OAUTHBEARER has its keys in `token_keys.py`.
 """
 
 import re
@@ -12,8 +13,11 @@ from typing import Final
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
 from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS
+from kavka_broker.core.authentication.oauthbearer import MECHANISM as OAUTHBEARER
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.scram import MECHANISMS as SCRAM
+from kavka_broker.core.authentication.token_keys import OF_TOKENS, tokens_of
+from kavka_broker.core.authentication.tokens import TokenJudge
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
@@ -22,6 +26,7 @@ from kavka_broker.core.config.unserved import SECURED
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+BEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 USER: Final = "user_"
 JAAS: Final = ".sasl.jaas.config"
 SESSION: Final = "connections.max.reauth.ms"
@@ -34,6 +39,8 @@ def is_read(name: str) -> bool:
     if found is None:
         return False
     mechanism, _, key = found[1].partition(".")
+    if mechanism.upper() == OAUTHBEARER and key in OF_TOKENS:
+        return True
     is_of_mechanism = f".{key}" == JAAS or key == SESSION
     return found[1] in SECURED or (is_of_mechanism and mechanism.upper() in SERVED_MECHANISMS)
 
@@ -59,12 +66,15 @@ def sasl_of(config: BrokerConfig, listener: Listener) -> SaslSettings | None:
     for name in SCRAM:
         if (jaas := f"{own}{name.lower()}{JAAS}") in given:
             options_of(jaas, given, SCRAM_MODULE)
+    if OAUTHBEARER in mechanisms and (jaas := f"{own}{OAUTHBEARER.lower()}{JAAS}") in given:
+        options_of(jaas, given, BEARER_MODULE)
     return SaslSettings(
         mechanisms,
         _plain_users(f"{own}{PLAIN.lower()}{JAAS}", given) if PLAIN in mechanisms else {},
         config["sasl.server.max.receive.size"],
         config["connection.failed.authentication.delay.ms"],
         {name: _session_ms_max(config, own, name, given) for name in mechanisms},
+        TokenJudge(tokens_of(config, own, given)) if OAUTHBEARER in mechanisms else None,
     )
 
 

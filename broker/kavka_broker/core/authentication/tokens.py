@@ -1,0 +1,122 @@
+"""Whom a token of an authorization server names (KIP-768): a JSON Web Token (RFC 7519) that one of its keys has signed.
+
+- Signed by RS256, RS384 or RS512, with the key that its header names, or any of the set where it names none. A token
+  without a signature (`none`), by a shared secret, or with extensions that have to be understood (`crit`) is refused.
+- `exp` and `iat` are required, `exp` and `nbf` hold give or take the clock skew.
+- `iss` is the expected issuer, where one is expected; `aud` has one of the expected audiences. A token for an
+  audience is refused where none is expected.
+- The user is the claim `sub`, or another by the configuration, without spaces around it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final, NamedTuple
+
+from kavka_broker.core.authentication.signing_keys import ALGORITHMS, SigningKey, decode
+from kavka_broker.core.authentication.strict_json import JsonError, parse_object
+
+TOKEN_BYTES_MAX: Final = 65_536
+
+
+class TokenError(Exception):
+    """The token names nobody; the message says why, without any of its text."""
+
+
+class Named(NamedTuple):
+    """Whom a token names, and when it expires."""
+
+    user: str
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSettings:
+    """What a listener asks of tokens. `issuer` is empty where any will do."""
+
+    keys_url: str
+    issuer: str = ""
+    audiences: tuple[str, ...] = ()
+    skew_seconds: int = 30
+    user_claim: str = "sub"
+    refresh_ms: int = 3_600_000
+    retry_ms: int = 100
+    retry_ms_max: int = 10_000
+
+
+@dataclass(slots=True)
+class TokenJudge:
+    """Judges tokens by keys that others bring up to date. `on_unknown` hears of a token by a key that is not there."""
+
+    settings: TokenSettings
+    keys: tuple[SigningKey, ...] = ()
+    on_unknown: Callable[[], None] = field(default=lambda: None)
+
+    def judge(self, token: str, now_ms: int) -> Named:
+        """Whom a token names now. Raises TokenError."""
+        if len(token) > TOKEN_BYTES_MAX:
+            raise TokenError(f"it is longer than {TOKEN_BYTES_MAX} bytes")
+        return self._named(self._verified(token), now_ms / 1000)
+
+    def _verified(self, token: str) -> dict[str, Any]:
+        """The claims of a token that one of the keys has signed. Raises TokenError."""
+        head, _, rest = token.partition(".")
+        body, dot, signature = rest.partition(".")
+        header, data = _object(head, "header"), decode(signature)
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if algorithm not in ALGORITHMS:
+            raise TokenError(f"it is not signed by {', '.join(ALGORITHMS)}")
+        if "crit" in header:
+            raise TokenError("it has extensions that have to be understood")
+        if not dot or data is None:
+            raise TokenError("it has no signature")
+        keys = [key for key in self.keys if key_id is None or key.key_id == key_id]
+        if not keys:
+            self.on_unknown()
+            raise TokenError("it is signed by a key that is not known")
+        if not any(key.has_signed(algorithm, f"{head}.{body}".encode(), data) for key in keys):
+            raise TokenError("its signature is wrong")
+        return _object(body, "claims")
+
+    def _named(self, claims: dict[str, Any], now: float) -> Named:
+        settings, skew = self.settings, self.settings.skew_seconds
+        expires, issued, begins = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
+        if expires is None or issued is None:
+            raise TokenError("it does not say when it was issued and when it expires")
+        if now - skew >= expires:
+            raise TokenError("it has expired")
+        if begins is not None and now + skew < begins:
+            raise TokenError("it does not hold yet")
+        if settings.issuer and claims.get("iss") != settings.issuer:
+            raise TokenError("it is of another issuer")
+        if not _is_for(claims.get("aud"), settings.audiences):
+            raise TokenError("it is for another audience")
+        user = claims.get(settings.user_claim)
+        if not isinstance(user, str) or not user.strip():
+            raise TokenError(f"its {settings.user_claim} names no user")
+        return Named(user.strip(), int(expires * 1000))
+
+
+def _object(text: str, part: str) -> dict[str, Any]:
+    data = decode(text)
+    try:
+        return parse_object(b"" if data is None else data)
+    except JsonError as error:
+        raise TokenError(f"its {part}: {error}") from None
+
+
+def _seconds(claims: dict[str, Any], name: str) -> float | None:
+    """A time of a token. Raises TokenError where it is none."""
+    found = claims.get(name)
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e12 or not isfinite(found):
+        raise TokenError(f"its {name} is no time")
+    return found
+
+
+def _is_for(audience: object, expected: tuple[str, ...]) -> bool:
+    found = [audience] if isinstance(audience, str) else audience
+    if found is None:
+        return not expected
+    return isinstance(found, list) and any(item in expected for item in found)

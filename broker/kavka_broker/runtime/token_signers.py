@@ -1,0 +1,100 @@
+"""The keys that sign tokens, as their issuer publishes them: read at the start, and again every while.
+
+`sasl.oauthbearer.jwks.endpoint.url` is a file, or the page of an authorization server, which a thread asks. Where
+nothing usable comes, the keys of before hold, the log says why, and it is asked again ever less often. A file has
+to be there at the start; a server that is away at the start lets nobody in until it is back, and holds up nobody else.
+
+An issuer may sign with a key newer than the last reading. A token by a key that is not known has the server asked
+again, but not sooner than after `UNKNOWN_SECONDS_MIN`: strangers with tokens must not have it asked all the time.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, parse_keys
+from kavka_broker.core.authentication.tokens import TokenJudge
+from kavka_broker.logs import get
+from kavka_broker.runtime.addresses import StartError
+
+log = get("runtime")
+
+ANSWER_SECONDS_MAX: Final = 10.0
+BYTES_MAX: Final = 1024 * 1024
+UNKNOWN_SECONDS_MIN: Final = 10.0
+
+Fetch = Callable[[str], bytes]
+
+
+def fetch(url: str) -> bytes:
+    """What a file or a server has. Raises OSError and ValueError."""
+    if urlsplit(url).scheme == "file":
+        with open(unquote(urlsplit(url).path), "rb") as file:
+            return file.read(BYTES_MAX)
+    # Here, as few brokers ask a server, and importing takes a while.
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - http and https, as was checked
+            return bytes(answer.read(BYTES_MAX))
+    except HTTPException as problem:
+        raise OSError(f"no answer of HTTP: {problem}") from None
+
+
+class TokenSigners:
+    """Keeps the keys of one judge up to date."""
+
+    def __init__(self, judge: TokenJudge, ask: Fetch = fetch) -> None:
+        self._judge = judge
+        self._ask = ask
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self._asked_at = 0.0
+
+    async def start(self) -> None:
+        """Read the keys, and keep reading. Raises StartError for a file that cannot be used."""
+        url = self._judge.settings.keys_url
+        problem = await self._read()
+        if problem and urlsplit(url).scheme == "file":
+            raise StartError(f"sasl.oauthbearer.jwks.endpoint.url: {url}: {problem}")
+        self._judge.on_unknown = self._wanted.set
+        self._task = asyncio.create_task(self._run(failures=bool(problem)), name="keys of tokens")
+
+    async def stop(self) -> None:
+        """Read no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self, failures: int) -> None:
+        settings, loop = self._judge.settings, asyncio.get_running_loop()
+        while True:
+            retry_ms = min(settings.retry_ms * 2 ** min(failures - 1, 30), settings.retry_ms_max)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), (retry_ms if failures else settings.refresh_ms) / 1000)
+                await asyncio.sleep(max(0.0, self._asked_at + UNKNOWN_SECONDS_MIN - loop.time()))
+            self._wanted.clear()
+            failures = failures + 1 if await self._read() else 0
+
+    async def _read(self) -> str:
+        """Take over the keys that are there now; returns why that cannot be, or nothing."""
+        url = self._judge.settings.keys_url
+        self._asked_at = asyncio.get_running_loop().time()
+        try:
+            keys = parse_keys(await asyncio.to_thread(self._ask, url))
+        except (OSError, ValueError, KeySetError) as problem:
+            log.error("token_keys.refused", url=url, reason=str(problem), keys=names(self._judge.keys))
+            return str(problem)
+        if keys != self._judge.keys:
+            self._judge.keys = keys
+            log.info("token_keys.read", url=url, keys=names(keys))
+        return ""
+
+
+def names(keys: Iterable[SigningKey]) -> str:
+    """The ids of keys, in words."""
+    return ", ".join(key.key_id or "without an id" for key in keys) or "none"

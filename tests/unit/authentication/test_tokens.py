@@ -1,0 +1,253 @@
+"""Tokens: whom they name, and each way in which one names nobody. Keys and signatures are of openssl and RFC 7515."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.login import Login, Proof
+from kavka_broker.core.authentication.oauthbearer import REFUSAL, Exchange
+from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.core.authentication.signing_keys import KeySetError, decode, parse_keys
+from kavka_broker.core.authentication.tokens import TOKEN_BYTES_MAX, Named, TokenError, TokenJudge, TokenSettings
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from tests.support.tokens import Issuer, encoded
+
+NOW = 1_800_000_000
+NOW_MS = NOW * 1000
+CLAIMS: dict[str, Any] = {"sub": "alice", "iss": "https://issuer", "aud": "kafka", "iat": NOW - 60, "exp": NOW + 600}
+EXPECTED = TokenSettings("file:///keys", "https://issuer", ("kafka", "other"))
+#: RFC 7515, appendix A.2.
+MODULUS = (
+    "ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yR"
+    "T-SFd2lZS-pCgNMs"
+    "D1W_YpRPEwOWvG6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9e-KXBdQOS-UTo7WTBEMa2"
+    "R2CapHg665xsmtdV"
+    "MTBQY4uDZlxvb3qCo5ZwKh9kG4LT6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDTW9gb54h4FRWyuXpoQ"
+)
+COVERED = (
+    b"eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19"
+    b"yb290Ijp0cnVlfQ"
+)
+SIGNATURE = (
+    "cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9"
+    "uJdbF9CUAr7t1dnZ"
+    "cAcQjbKBYNX4BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K0GarZRmB_eSN9383LcOLn6_d"
+    "O--xi12jzDwusC-e"
+    "OkHWEsqtFZESc6BfI7noOPqvhJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrBp0igcN_IoypGlUPQGe77Rw"
+)
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    return Issuer(tmp_path_factory.mktemp("issuer"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    """Another issuer, which names its key as the first does."""
+    return Issuer(tmp_path_factory.mktemp("stranger"))
+
+
+def judge(issuer: Issuer, settings: TokenSettings = EXPECTED) -> TokenJudge:
+    return TokenJudge(settings, parse_keys(issuer.key_set()))
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in CLAIMS.items() if name not in names}
+
+
+def test_the_signature_of_the_rfc_is_right_and_each_of_its_bytes_counts() -> None:
+    (key,) = parse_keys(json.dumps({"keys": [{"kty": "RSA", "n": MODULUS, "e": "AQAB"}]}).encode())
+    signature = decode(SIGNATURE)
+    assert signature is not None
+    assert key.has_signed("RS256", COVERED, signature)
+    assert not key.has_signed("RS384", COVERED, signature)
+    assert not key.has_signed("RS256", COVERED + b" ", signature)
+    for place in range(len(signature)):
+        changed = signature[:place] + bytes([signature[place] ^ 1]) + signature[place + 1 :]
+        assert not key.has_signed("RS256", COVERED, changed)
+    shifted = (int.from_bytes(signature, "big") + key.modulus).to_bytes(257, "big")
+    assert not any(
+        key.has_signed("RS256", COVERED, other) for other in (b"", signature[1:], b"\0" + signature, shifted)
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512"])
+@pytest.mark.parametrize("key_id", ["first", None])
+def test_a_token_names_its_user_until_it_expires(issuer: Issuer, algorithm: str, key_id: str | None) -> None:
+    token = issuer.token(CLAIMS, algorithm, kid=key_id)
+    assert judge(issuer).judge(token, NOW_MS) == Named("alice", (NOW + 600) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        (without("exp"), "when it was issued and when it expires"),
+        (without("iat"), "when it was issued and when it expires"),
+        ({**CLAIMS, "exp": NOW - 30}, "it has expired"),
+        ({**CLAIMS, "exp": True}, "its exp is no time"),
+        ({**CLAIMS, "exp": "soon"}, "its exp is no time"),
+        ({**CLAIMS, "exp": 1e13}, "its exp is no time"),
+        ({**CLAIMS, "exp": -1}, "its exp is no time"),
+        ({**CLAIMS, "nbf": NOW + 31}, "does not hold yet"),
+        ({**CLAIMS, "iss": "https://issuer/"}, "another issuer"),
+        (without("iss"), "another issuer"),
+        ({**CLAIMS, "aud": "mail"}, "another audience"),
+        ({**CLAIMS, "aud": ["mail", 7]}, "another audience"),
+        ({**CLAIMS, "aud": {"kafka": 1}}, "another audience"),
+        (without("aud"), "another audience"),
+        (without("sub"), "its sub names no user"),
+        ({**CLAIMS, "sub": "  "}, "its sub names no user"),
+        ({**CLAIMS, "sub": 7}, "its sub names no user"),
+    ],
+)
+def test_what_a_token_must_say(issuer: Issuer, claims: dict[str, Any], words: str) -> None:
+    with pytest.raises(TokenError, match=words):
+        judge(issuer).judge(issuer.token(claims), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {**CLAIMS, "exp": NOW - 29},
+        {**CLAIMS, "nbf": NOW + 30},
+        {**CLAIMS, "aud": ["mail", "other"]},
+        {**CLAIMS, "sub": " alice\n"},
+    ],
+)
+def test_clocks_may_differ_by_the_skew_and_one_audience_is_enough(issuer: Issuer, claims: dict[str, Any]) -> None:
+    assert judge(issuer).judge(issuer.token(claims), NOW_MS).user == "alice"
+
+
+def test_where_no_audience_is_expected_a_token_for_one_is_refused(issuer: Issuer) -> None:
+    lenient = judge(issuer, TokenSettings("file:///keys", user_claim="email"))
+    token = issuer.token({**without("aud", "iss"), "email": "a@b"})
+    assert lenient.judge(token, NOW_MS).user == "a@b"
+    with pytest.raises(TokenError, match="another audience"):
+        lenient.judge(issuer.token(CLAIMS), NOW_MS)
+
+
+def test_a_token_that_nobody_trusted_has_signed(issuer: Issuer, stranger: Issuer) -> None:
+    claims = encoded(json.dumps(CLAIMS).encode())
+    none, twice = (encoded(head) + f".{claims}." for head in (b'{"alg":"none"}', b'{"alg":"none","alg":"RS256"}'))
+    shared = encoded(b'{"alg":"HS256","kid":"first"}') + f".{claims}." + encoded(b"x" * 32)
+    right = issuer.token(CLAIMS)
+    other_claims = right.split(".")[0] + "." + encoded(json.dumps({**CLAIMS, "sub": "root"}).encode())
+    found = judge(issuer)
+    for token, words in {
+        none: "it is not signed by RS256",
+        shared: "it is not signed by RS256",
+        stranger.token(CLAIMS): "its signature is wrong",
+        f"{other_claims}.{right.split('.')[2]}": "its signature is wrong",
+        issuer.token(CLAIMS, crit=["exp"]): "extensions",
+        issuer.token(CLAIMS, alg="RS512"): "its signature is wrong",
+        right.rpartition(".")[0]: "it has no signature",
+        right + "=": "it has no signature",
+        right + ".x": "it has no signature",
+        "": "its header",
+        "[]." * 20_000: "its header",
+        "x" * (TOKEN_BYTES_MAX + 1): "longer",
+        encoded(b"[" * 40_000) + "..": "its header",
+        twice: "its header",
+    }.items():
+        with pytest.raises(TokenError, match=words):
+            found.judge(token, NOW_MS)
+
+
+def test_a_key_that_is_not_known_is_asked_for(issuer: Issuer) -> None:
+    asked = list[bool]()
+    found = TokenJudge(EXPECTED, (), lambda: asked.append(True))
+    with pytest.raises(TokenError, match="a key that is not known"):
+        found.judge(issuer.token(CLAIMS), NOW_MS)
+    assert asked == [True]
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(encoded))
+def test_no_text_that_is_no_token_names_anybody(text: str) -> None:
+    with pytest.raises(TokenError):
+        TokenJudge(EXPECTED).judge(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"{}", b'{"keys":{}}', b'{"keys":[]}', b'{"keys":[1,{"kty":"EC"}]}', b"\xff"]
+)
+def test_what_is_no_set_of_keys(text: bytes) -> None:
+    with pytest.raises(KeySetError):
+        parse_keys(text)
+
+
+def test_keys_that_cannot_be_used_are_left_out(issuer: Issuer, tmp_path: Any) -> None:
+    weak = Issuer(tmp_path, "weak", bits=1024).key
+    key = issuer.key
+    others = [{**key, "use": "enc"}, {**key, "alg": "PS256"}, {**key, "e": "AQ"}, {**key, "kid": 1}, {**key, "n": "!"}]
+    (left,) = parse_keys(json.dumps({"keys": [weak, *others, key]}).encode())
+    assert left.key_id == "first"
+
+
+def first(token: str, user: str = "", pairs: str = "") -> bytes:
+    return f"n,{f'a={user}' if user else ''},\x01auth=Bearer {token}\x01{pairs}\x01".encode()
+
+
+def login(issuer: Issuer, counts: Authentications, session_ms_max: int = 0) -> Login:
+    found = Login(
+        SaslSettings(("OAUTHBEARER",), tokens=judge(issuer), session_ms_max={"OAUTHBEARER": session_ms_max}), counts
+    )
+    found.choose("OAUTHBEARER", 1)
+    return found
+
+
+def proved(found: Login, message: bytes) -> Proof:
+    return found.authenticate(message, lambda *_: None, lambda: "", 1, NOW_MS)
+
+
+@pytest.mark.parametrize("message", [("",), ("alice",), ("", "trace=1\x01")])
+def test_a_token_logs_in(issuer: Issuer, message: tuple[str, ...]) -> None:
+    counts = Authentications()
+    assert proved(login(issuer, counts), first(issuer.token(CLAIMS), *message)) == Proof(b"", "alice")
+    assert counts == Authentications(successful=1)
+
+
+def test_a_refused_token_is_answered_and_the_next_message_fails_whatever_it_is(issuer: Issuer) -> None:
+    for second in (b"\x01", first(issuer.token(CLAIMS))):
+        counts = Authentications()
+        found = login(issuer, counts)
+        assert proved(found, first(issuer.token({**CLAIMS, "exp": 1}))) == Proof(REFUSAL.encode(), None)
+        assert found.refusal == "it has expired"
+        with pytest.raises(BrokerError) as refused:
+            proved(found, second)
+        assert (refused.value.code, refused.value.message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, REFUSAL)
+        assert counts == Authentications(failed=1)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [b"", b"\x01", b"n,,\x01\x01", b"n,,\x01auth=Basic eA\x01\x01", b"y,,\x01auth=Bearer e\x01\x01",
+     b"n,,\x01auth=Bearer e\x01auth=Bearer f\x01\x01", b"n,,\x01auth=Bearer e\x01",
+     b"n,a=\x01,\x01auth=Bearer e\x01\x01", b"\xff"],
+)  # fmt: skip
+def test_what_is_no_first_message(issuer: Issuer, message: bytes) -> None:
+    with pytest.raises(BrokerError, match="invalid credentials with SASL mechanism OAUTHBEARER"):
+        Exchange(judge(issuer), NOW_MS).take(message)
+
+
+def test_another_user_cannot_be_asked_for(issuer: Issuer) -> None:
+    with pytest.raises(BrokerError, match=r"authorization id \(bob\) that is different .* \(alice\)"):
+        proved(login(issuer, Authentications()), first(issuer.token(CLAIMS), "bob"))
+
+
+@pytest.mark.parametrize(
+    ("session_ms_max", "expires", "lifetime_ms"),
+    [(0, 600, 600_000), (60_000, 600, 60_000), (900_000, 600, 600_000), (60_000, -10, 0)],
+)
+def test_a_session_ends_with_its_token_at_the_latest(
+    issuer: Issuer, session_ms_max: int, expires: int, lifetime_ms: int
+) -> None:
+    found = login(issuer, Authentications(), session_ms_max)
+    proved(found, first(issuer.token({**CLAIMS, "exp": NOW + expires})))
+    session = found.session_of("alice", 5.0, NOW_MS)
+    assert session is not None
+    assert (session.lifetime_ms, session.ends_ms) == (lifetime_ms, 5.0 + lifetime_ms)

@@ -1,0 +1,135 @@
+"""The keys of an issuer: read at the start and again, kept where nothing usable comes, and asked for when one lacks."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, TokenSettings
+from kavka_broker.runtime import token_signers
+from kavka_broker.runtime.addresses import StartError
+from kavka_broker.runtime.token_signers import BYTES_MAX, TokenSigners, fetch
+from tests.support.tokens import Issuer
+from tests.support.waiting import turns, until
+
+URL = "https://issuer/keys"
+CLAIMS = {"sub": "alice", "iat": 1, "exp": 10**9}
+NOW_MS = 10_000
+
+
+@pytest.fixture(scope="module")
+def issuers(tmp_path_factory: pytest.TempPathFactory) -> list[Issuer]:
+    directory = tmp_path_factory.mktemp("issuers")
+    return [Issuer(directory, key_id) for key_id in ("old", "new")]
+
+
+class Server:
+    """Answers with what it has, or an error."""
+
+    def __init__(self, answer: bytes | Exception) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def __call__(self, url: str) -> bytes:
+        assert url == URL
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def play(
+    server: Callable[[str], bytes], check: Callable[[TokenJudge], object], refresh_ms: int, url: str = URL
+) -> None:
+    """Run with a server until something has been checked."""
+
+    async def run() -> None:
+        judge = TokenJudge(TokenSettings(url, refresh_ms=refresh_ms, retry_ms=1, retry_ms_max=2))
+        signers = TokenSigners(judge, server)
+        await signers.start()
+        try:
+            waiting = check(judge)
+            if asyncio.iscoroutine(waiting):
+                await waiting
+        finally:
+            await signers.stop()
+
+    asyncio.run(run())
+
+
+def user(judge: TokenJudge, issuer: Issuer) -> str:
+    """Whom a token of the issuer names, or why none."""
+    try:
+        return judge.judge(issuer.token(CLAIMS), NOW_MS).user
+    except TokenError as error:
+        return str(error)
+
+
+def test_keys_are_read_again_and_the_old_ones_hold_until_usable_ones_come(issuers: list[Issuer]) -> None:
+    old, new = issuers
+    server = Server(old.key_set())
+
+    async def check(judge: TokenJudge) -> None:
+        assert user(judge, old) == "alice"
+        for useless in (b"<html>", OSError("away"), b'{"keys":[]}'):
+            server.answer, asked = useless, server.asked
+            await until(lambda: server.asked > asked + 1)  # noqa: B023 - waited for within the turn
+            assert user(judge, old) == "alice"
+        server.answer = new.key_set()
+        await until(lambda: [key.key_id for key in judge.keys] == ["new"])
+        assert user(judge, new) == "alice"
+        assert "not known" in user(judge, old)
+
+    play(server, check, refresh_ms=1)
+
+
+def test_a_server_that_is_away_at_the_start_lets_nobody_in_until_it_is_back(issuers: list[Issuer]) -> None:
+    server = Server(OSError("away"))
+
+    async def check(judge: TokenJudge) -> None:
+        assert "not known" in user(judge, issuers[0])
+        server.answer = issuers[0].key_set()
+        await until(lambda: judge.keys)
+        assert user(judge, issuers[0]) == "alice"
+
+    play(server, check, refresh_ms=3_600_000)
+
+
+def test_a_token_by_a_new_key_has_the_server_asked_before_its_time(
+    issuers: list[Issuer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = issuers
+    server = Server(old.key_set())
+    monkeypatch.setattr(token_signers, "UNKNOWN_SECONDS_MIN", 0.0)
+
+    async def check(judge: TokenJudge) -> None:
+        server.answer = old.key_set(new)
+        assert "not known" in user(judge, new)
+        await until(lambda: len(judge.keys) == 2)
+        assert user(judge, new) == user(judge, old) == "alice"
+
+    play(server, check, refresh_ms=3_600_000)
+
+
+def test_tokens_of_strangers_do_not_have_it_asked_all_the_time(issuers: list[Issuer]) -> None:
+    server = Server(issuers[0].key_set())
+
+    async def check(judge: TokenJudge) -> None:
+        for _ in range(5):
+            assert "not known" in user(judge, issuers[1])
+            await turns()
+        assert server.asked == 1
+
+    play(server, check, refresh_ms=3_600_000)
+
+
+def test_a_file_is_read_with_a_bound_and_has_to_be_there(issuers: list[Issuer], tmp_path: Path) -> None:
+    path = tmp_path / "the keys"
+    url = path.as_uri()
+    with pytest.raises(StartError, match="No such file"):
+        play(fetch, lambda _: None, 1, url)
+    path.write_bytes(issuers[0].key_set())
+    play(fetch, lambda judge: [user(judge, issuers[0])] == ["alice"] or pytest.fail("no key"), 3_600_000, url)
+    path.write_bytes(b"x" * (BYTES_MAX + 1))
+    assert len(fetch(url)) == BYTES_MAX
