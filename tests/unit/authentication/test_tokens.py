@@ -1,5 +1,6 @@
 """Tokens: whom they name, and each way in which one names nobody. Keys and signatures are of openssl and RFC 7515."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -170,6 +171,27 @@ def test_a_key_that_is_not_known_is_asked_for(issuer: Issuer) -> None:
 def test_no_text_that_is_no_token_names_anybody(text: str) -> None:
     with pytest.raises(TokenError):
         TokenJudge(EXPECTED).judge(text, NOW_MS)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.fixed_dictionaries({}, optional={"alg": JSON | st.just("RS256"), "kid": JSON, "crit": JSON}))
+def test_no_header_of_a_stranger_is_more_than_refused(header: dict[str, object]) -> None:
+    with pytest.raises(TokenError):
+        TokenJudge(EXPECTED).judge(f"{encoded(json.dumps(header).encode())}.{encoded(b'{}')}.{encoded(b'x')}", NOW_MS)
+
+
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("exp", "iat", "nbf", "iss", "aud", "sub"), JSON)))
+def test_no_claims_of_an_issuer_are_more_than_refused(claims: dict[str, object]) -> None:
+    """The issuer is trusted, and may be wrong all the same."""
+    judge = TokenJudge(EXPECTED)
+    with contextlib.suppress(TokenError):
+        assert judge._named(json.loads(json.dumps(CLAIMS | claims), parse_constant=str), NOW_MS / 1000).user
 
 
 @pytest.mark.parametrize(

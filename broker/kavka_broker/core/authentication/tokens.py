@@ -64,7 +64,7 @@ class TokenJudge:
         body, dot, signature = rest.partition(".")
         header, data = _object(head, "header"), decode(signature)
         algorithm, key_id = header.get("alg"), header.get("kid")
-        if algorithm not in ALGORITHMS:
+        if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
             raise TokenError(f"it is not signed by {', '.join(ALGORITHMS)}")
         if "crit" in header:
             raise TokenError("it has extensions that have to be understood")
