@@ -287,6 +287,13 @@ def test_sums_agree_with_plain_python(uses: list[tuple[str, str, str, int, int]]
     assert {row["bucket_ms"]: row["written_bytes"] + row["read_bytes"] for row in traffic} == buckets
 
 
+def test_a_topic_of_many_has_a_bounded_number_of_pairs(tmp_path: Path) -> None:
+    many = [use(f"{number:02}", how, "t", 100 + number) for number in range(60) for how in ("READ", "WRITE")]
+    found = answers(tmp_path, trail_of(*many, use("a", "READ", "other"), use("b", "WRITE", "other")))["lineage"]
+    assert found.count == 50 * 50 + 1
+    assert set(column(found, "reader")) == {"User:a", *(f"User:{number:02}" for number in range(10, 60))}
+
+
 def test_names_of_clients_are_no_sql_and_no_html(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>'; DROP TABLE settings; --"
     trail = Kept()
