@@ -8,6 +8,7 @@ import kafka.errors
 from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from kafka.protocol.admin import DescribeAclsRequest
 
+from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import EARLIEST
@@ -27,6 +28,7 @@ class Accounted:
     cluster_id: str
     topic_id: str  # of the audit topic
     tables: Mapping[str, Rows]
+    quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
     untold: list[str] = field(default_factory=list)
 
 
@@ -48,7 +50,15 @@ class Accountant(Onlooker):
             "partitions": self._partitions(members.partitions, untold),
             "grants": self._grants(untold),
         }
-        return Accounted(members.cluster_id, text_of(told[TOPIC].topic_id), tables, untold)
+        topic_id = text_of(told[TOPIC].topic_id)
+        return Accounted(members.cluster_id, topic_id, tables, self._limits(untold), untold)
+
+    def _limits(self, untold: list[str]) -> Mapping[AnyEntity, Mapping[str, float]]:
+        try:
+            return self.quotas()
+        except AdminError as error:
+            untold.append(f"its quotas: {error}")
+            return {}
 
     def _sizes(self, members: Members, untold: list[str]) -> dict[str, int] | None:
         """The bytes of each topic, with all of its replicas; None where a broker does not tell."""

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from kavka_audit.lake.directory import LakeError
+from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings
 from kavka_audit.report.answers import ORDER
 from kavka_audit.run import Outcome, refresh
 from kavka_audit_run.accounting import Accountant
+from kavka_audit_run.fitting import recommendations
+from kavka_operator.cli.recommending import How, cluster_name, file_of
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.kafka.admin import AdminError
@@ -21,6 +23,7 @@ from kavka_operator.kafka.trail import AuditTopic
 
 DAYS_MAX = 3_650
 BILL_MAX = Decimal(10) ** 12
+QUOTAS = "quotas.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Wanted:
 def run_audit(asked: Asked, wanted: Wanted) -> int:
     """Take in what is new in the trail and print an answer a line; the exit code."""
     try:
-        outcome, untold = ask_trail(asked, wanted)
+        outcome, untold, quotas = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError) as error:
         return complain(error)
     if sys.stderr.isatty():
@@ -48,13 +51,15 @@ def run_audit(asked: Asked, wanted: Wanted) -> int:
         say(f"{title}\n    {outcome.answer(name)}\n    {wanted.directory / 'tables' / name}.parquet")
     for words in untold:
         say(f"not told: {words}")
+    if quotas is not None:
+        say(f"limits that would have fitted, to review and apply: {quotas}")
     say(f"\n{outcome.page}")
     return 0
 
 
-def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
-    """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError
-    and LakeError.
+def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Path | None]:
+    """Take in what is new and answer; returns that, what the cluster did not tell, and the file with limits that fit,
+    if any. Raises CommandError, AdminError and LakeError.
     """
     days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
     settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
@@ -67,9 +72,22 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
     trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
     try:
         snapshot = Snapshot(accounted.cluster_id, accounted.tables, accounted.untold)
-        return refresh(wanted.directory, trail, snapshot, settings, progress), accounted.untold
+        outcome = refresh(wanted.directory, trail, snapshot, settings, progress)
     finally:
         trail.close()
+    fits = recommendations(outcome.tables["quota_recommendations"].dicts(), accounted.quotas)
+    lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
+    return outcome, accounted.untold, put(wanted.directory, "\n".join(lines))
+
+
+def put(directory: Path, text: str) -> Path | None:
+    """Write the file with limits; without any, take that of an earlier run away."""
+    place = directory / QUOTAS
+    if not text:
+        place.unlink(missing_ok=True)
+        return None
+    Lake(directory).put(place, f"{text}\n".encode())
+    return place
 
 
 def progress(so_far: Ingested) -> None:

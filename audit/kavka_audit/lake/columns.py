@@ -37,6 +37,7 @@ ENTRIES: Final[Columns] = {
     "records": "BIGINT",
     # By which quota, of throttling.
     "quota_type": "VARCHAR",
+    "quota_entity": "VARCHAR",  # JSON: the names of user and client-id, null for the default
     "quota_limit": "DOUBLE",
     "throttle_time_ms": "BIGINT",
     "throttle_time_ms_max": "BIGINT",

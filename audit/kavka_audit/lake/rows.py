@@ -79,7 +79,7 @@ def _of_event(entry: Entry) -> Row:
         "start_ms": start_ms,
         "end_ms": end_ms,
         "times": _number(event, "count"),
-        "address": _text(event["src_endpoint"], "ip"),
+        "address": _text_or_none(event["src_endpoint"], "ip"),
     }
     return row | (_of_login(event) if row["class_uid"] == LOGINS else _of_request(event))
 
@@ -101,6 +101,9 @@ def _of_request(event: Mapping[str, Any]) -> Row:
     limit = sums.get("quota_limit")
     if limit is not None and not (isinstance(limit, int | float) and 0 <= limit <= LIMIT_MAX):
         raise ValueError(f"quota_limit: no number from 0 to {LIMIT_MAX}")
+    entity = sums.get("quota_entity")
+    if entity is not None and not isinstance(entity, dict):
+        raise TypeError("quota_entity: no object")
     return {
         "outcome": OUTCOMES.get(_number(event, "disposition_id")),
         "operation": _text(event["api"], "operation"),
@@ -111,6 +114,7 @@ def _of_request(event: Mapping[str, Any]) -> Row:
         "bytes": _number_or_none(sums, "bytes"),
         "records": _number_or_none(sums, "records"),
         "quota_type": _text_or_none(sums, "quota_type"),
+        "quota_entity": None if entity is None else json.dumps(entity, sort_keys=True),
         "quota_limit": limit,
         "throttle_time_ms": _number_or_none(sums, "throttle_time_ms"),
         "throttle_time_ms_max": _number_or_none(sums, "throttle_time_ms_max"),

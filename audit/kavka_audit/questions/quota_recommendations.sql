@@ -4,7 +4,7 @@
 -- rate is divided by the share of the time in which it was free; a share below a quarter is taken as a quarter.
 WITH held AS (
     SELECT
-        resource AS entity, quota_type, source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
+        resource AS entity, max(quota_entity) AS quota_entity, max(node) AS node, quota_type, source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
         max(quota_limit) AS quota_limit,
         sum(throttle_time_ms) AS throttle_time_ms
     FROM events WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
@@ -19,7 +19,7 @@ WITH held AS (
     GROUP BY source, start_ms - start_ms % 60000, principal, client_id, operation
 ), free AS (
     SELECT
-        held.entity, held.quota_type, held.source, held.minute_ms, held.quota_limit,
+        held.entity, held.quota_entity, held.node, held.quota_type, held.source, held.minute_ms, held.quota_limit,
         used.bytes * 1000.0 / used.span_ms AS rate,
         CASE
             WHEN held.throttle_time_ms > 0.75 * used.span_ms THEN 0.25
@@ -29,22 +29,28 @@ WITH held AS (
         ON used.source = held.source AND used.minute_ms = held.minute_ms AND used.principal = held.principal
         AND used.client_id = held.client_id AND used.quota_type = held.quota_type
 ), demands AS (
-    SELECT entity, quota_type, source, minute_ms, max(quota_limit) AS quota_limit, sum(rate / share) AS demand
+    SELECT
+        entity, quota_type, source, minute_ms,
+        max(quota_entity) AS quota_entity, max(node) AS node, max(quota_limit) AS quota_limit,
+        sum(rate) AS rate, sum(rate / share) AS demand
     FROM free GROUP BY entity, quota_type, source, minute_ms
 ), fitting AS (
     SELECT
         entity, quota_type,
+        max(quota_entity) AS quota_entity,
+        max_by(node, demand) AS node,
         max(quota_limit) AS quota_limit,
+        percentile_cont(0.95) WITHIN GROUP (ORDER BY rate) AS rate,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY demand) AS demand,
         count(*) AS minutes
     FROM demands GROUP BY entity, quota_type
 )
 SELECT
-    entity, quota_type, quota_limit, demand,
+    entity, quota_type, quota_limit, rate, demand,
     CASE
         WHEN ceil(demand * 1.3 / 65536) * 65536 > quota_limit THEN ceil(demand * 1.3 / 65536) * 65536
         ELSE quota_limit
     END AS fitting_limit,
-    minutes
+    minutes, node, quota_entity
 FROM fitting
 ORDER BY demand DESC, entity, quota_type

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 STEP: Final = 1024
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-SIZES: Final = ("bytes", "written_bytes", "read_bytes", "demand", "quota_limit", "fitting_limit")
+SIZES: Final = ("bytes", "written_bytes", "read_bytes", "demand", "rate", "quota_limit", "fitting_limit")
 DURATIONS: Final = ("throttle_time_ms", "throttle_time_ms_max")
 
 
@@ -50,4 +50,4 @@ def cell(column: str, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.2f}"
-    return f"{value:,}" if isinstance(value, int) and column not in ("partition", "leader") else str(value)
+    return f"{value:,}" if isinstance(value, int) and column not in ("partition", "leader", "node") else str(value)

@@ -1,6 +1,7 @@
 """Holding a client back for its quota, which the audit trail counts where there is one."""
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.core.audit.quota_entities import entity_key
 
 
 def throttle(client: Client, broker: Broker, quota_type: str, throttle_time_ms: int, now_ms: int) -> None:
@@ -12,5 +13,5 @@ def throttle(client: Client, broker: Broker, quota_type: str, throttle_time_ms: 
         return
     effective = broker.quotas.by_type[quota_type].effective(client.user, client.client_id, now_ms)
     if effective is not None:
-        quota = quota_type, str(effective.entity), effective.limit
+        quota = quota_type, entity_key(effective.entity), effective.limit
         broker.use.throttled(client.user, client.address, client.client_id, quota, throttle_time_ms)

@@ -1,4 +1,4 @@
-"""What consumers read of topics, counted for the audit trail; in slices, as an answer may name very many partitions."""
+"""What consumers read of topics, counted for the audit trail, in slices."""
 
 from collections.abc import Iterable
 

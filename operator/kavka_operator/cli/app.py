@@ -338,7 +338,7 @@ def _add_audit(commands: Any) -> None:
         "run",
         _run_audit,
         "Take what is new in the audit trail into Parquet files and answer from them who uses what, who was refused or"
-        " held back, and what nobody uses; an answer a line, and a page of HTML.",
+        " held back, and what nobody uses.",
     )
     _add_target(answers, has_pages=False)
     answers.add_argument("--directory", type=Path, default=Path("audit"), metavar="DIR", help="Where the files go.")

@@ -55,9 +55,14 @@ def recommend_quotas(asked: Asked, how: How) -> int:
     recommendations = recommend(observed, limits, headroom=how.headroom, percent=how.percent)
     if not recommendations:
         return complain(CommandError("no client used anything that brokers measure in this time"))
-    cluster = asked.cluster or (found.name if asked.bootstrap is None else "CLUSTER")
-    say("\n".join(_file(recommendations, cluster, found.namespace, found.owners, how)))
+    cluster = cluster_name(asked, found)
+    say("\n".join(file_of(recommendations, cluster, found.namespace, found.owners, how)))
     return 0
+
+
+def cluster_name(asked: Asked, found: Target) -> str:
+    """Return the name of the KafkaCluster as far as it is known."""
+    return asked.cluster or (found.name if asked.bootstrap is None else "CLUSTER")
 
 
 def sampled(
@@ -119,13 +124,14 @@ def resource(
     }
 
 
-def _file(
+def file_of(
     recommendations: Sequence[Recommendation],
     cluster: str,
     namespace: str,
     owners: Mapping[AnyEntity, ClientQuota],
     how: How,
 ) -> Iterator[str]:
+    """Give the lines of a file with a resource for each recommendation."""
     yield f"# Limits for each broker: p{how.percent:g} of demand at the busiest one, times {how.headroom:g}."
     yield "# Review them, then `kavka apply -f` this file. Observe measures and holds nobody; Enforce throttles."
     for recommendation in recommendations:

@@ -37,7 +37,7 @@ def test_each_kind_of_event_has_its_columns() -> None:
     happenings: list[Happening] = [
         USE,
         Use("User:alice", "10.0.0.1", "app", "READ", "orders", 100, None),
-        Throttling("User:alice", "10.0.0.1", "app", "produce", "user=alice", 1024.5, 500, 300),
+        Throttling("User:alice", "10.0.0.1", "app", "produce", '{"user": "alice"}', 1024.5, 500, 300),
         Denied("User:bob", "10.0.0.1", "WRITE", "topic", "orders"),
         LoggedIn(None, "10.0.0.1", "EXTERNAL"),
         LoggedIn("alice", "10.0.0.1", "EXTERNAL"),
@@ -50,6 +50,7 @@ def test_each_kind_of_event_has_its_columns() -> None:
     write, read, throttled, denied, failed, logged_in, changed = found[1:]
     assert (write["bytes"], write["records"], read["records"], write["times"]) == (100, 3, None, 2)
     assert (throttled["outcome"], throttled["quota_limit"], throttled["resource"]) == ("delayed", 1024.5, "user=alice")
+    assert throttled["quota_entity"] == '{"user": "alice"}'
     assert (denied["outcome"], denied["principal"], denied["client_id"]) == ("denied", "User:bob", None)
     assert (failed["outcome"], failed["principal"], failed["resource"]) == ("denied", None, "EXTERNAL")
     assert (logged_in["outcome"], logged_in["principal"]) == ("allowed", "User:alice")
@@ -73,6 +74,7 @@ EVENT = json.loads(chain_of(1, [At(USE)])[1][1].value)
         (json.dumps({**EVENT, "api": {}}).encode(), "operation"),
         (json.dumps(EVENT | {"unmapped": {"kafka": {"bytes": "many"}}}).encode(), "bytes"),
         (json.dumps(EVENT | {"unmapped": {"kafka": {"quota_limit": float("nan")}}}).encode(), "quota_limit"),
+        (json.dumps(EVENT | {"unmapped": {"kafka": {"quota_entity": "user=a"}}}).encode(), "quota_entity"),
         (json.dumps(EVENT | {"unmapped": {"kafka": {"quota_limit": 10**400}}}).encode(), "quota_limit"),
     ],
 )

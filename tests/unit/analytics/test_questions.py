@@ -52,13 +52,13 @@ def test_each_question_has_a_title_and_an_explanation() -> None:
 
 
 def test_every_table_has_whole_numbers_where_they_are_whole(tmp_path: Path) -> None:
-    held = Throttling("User:a", "::1", "app", "produce", "user=a", 1024.0, 5, 5)
+    held = Throttling("User:a", "::1", "app", "produce", '{"user": "a"}', 1024.0, 5, 5)
     trail = trail_of(use("a", "WRITE", "t"), use("b", "READ", "t"), At(held))
     found = answers(tmp_path, trail)
     for name in found:
         relation = duckdb.connect().read_parquet(str(tmp_path / "tables" / f"{name}.parquet"))
         for column_name, kind in zip(relation.columns, relation.types, strict=True):
-            is_fraction = column_name in ("share", "times_the_mean", "demand", "quota_limit", "fitting_limit")
+            is_fraction = column_name in ("share", "times_the_mean", "rate", "demand", "quota_limit", "fitting_limit")
             assert str(kind) in ("VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", *(["DOUBLE"] if is_fraction else [])), name
 
 
@@ -145,7 +145,7 @@ def test_refusals_say_whether_they_were_allowed_at_another_time(tmp_path: Path) 
 
 def held(minute: int, limit: float = 100_000.0, delay_ms: int = 30_000) -> At:
     start_ms = NOW_MS + minute * MINUTE_MS
-    throttled = Throttling("User:a", "::1", "app", "produce", "user=a", limit, delay_ms, delay_ms // 2)
+    throttled = Throttling("User:a", "::1", "app", "produce", '{"user": "a"}', limit, delay_ms, delay_ms // 2)
     return At(throttled, start_ms, start_ms + MINUTE_MS, 2)
 
 
@@ -166,7 +166,8 @@ def test_the_limit_that_fits_is_that_of_the_demand(tmp_path: Path) -> None:
     assert (row["entity"], row["quota_type"], row["quota_limit"]) == ("user=a", "produce", 100_000)
     assert row["demand"] == pytest.approx(200_000)
     assert row["fitting_limit"] == 4 * 65_536
-    assert row["minutes"] == 3
+    assert (row["minutes"], row["node"], row["quota_entity"]) == (3, 1, '{"user": "a"}')
+    assert row["rate"] == pytest.approx(100_000)
 
 
 def test_shorter_windows_add_up_to_minutes(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_shorter_windows_add_up_to_minutes(tmp_path: Path) -> None:
         span = begin_ms + second * 1_000, begin_ms + (second + 1) * 1_000
         size = 550_000 if second == 0 else 50_000
         trail.append(At(Use("User:a", "::1", "app", "WRITE", "t", size, 1), *span))
-        trail.append(At(Throttling("User:a", "::1", "app", "produce", "user=a", 100_000.0, 500, 500), *span))
+        trail.append(At(Throttling("User:a", "::1", "app", "produce", '{"user": "a"}', 100_000.0, 500, 500), *span))
     (row,) = answers(tmp_path, trail_of(*trail))["quota_recommendations"].dicts()
     assert row["demand"] == pytest.approx(200_000)
     assert row["minutes"] == 1

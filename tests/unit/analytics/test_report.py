@@ -1,5 +1,6 @@
 """The answers in a line each and the page with the evidence: figures with units, and no client's word as HTML."""
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def busy() -> Kept:
         At(Denied(f"User:{HOSTILE}", "::1", "READ", "topic", HOSTILE)),
         At(LoggedIn(None, "::1", "EXTERNAL")),
         At(Changed("User:a", "::1", "admin", Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", HOSTILE, "8"))),
-        At(Throttling("User:a", "::1", HOSTILE, "request", HOSTILE, 1.0, 1, 1)),
+        At(Throttling("User:a", "::1", HOSTILE, "request", json.dumps({"user": HOSTILE}), 1.0, 1, 1)),
     )
 
 

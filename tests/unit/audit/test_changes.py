@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.audit.changes import CHANGES, HIDDEN, Before, Change, is_hidden
-from kavka_broker.core.audit.happenings import NAME_CHARACTERS_MAX, Tally, Window
+from kavka_broker.core.audit.happenings import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
+from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.protocol.messages import (
     add_raft_voter_request,

@@ -6,8 +6,9 @@ import pytest
 
 from kavka_broker.core.audit.chain import Chain, Kind
 from kavka_broker.core.audit.cloud_events import entry_of, headers_of
-from kavka_broker.core.audit.happenings import KINDS_MAX, NAME_CHARACTERS_MAX, LoggedIn, Tally, Window
+from kavka_broker.core.audit.happenings import KINDS_MAX, LoggedIn, Tally, Window
 from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HEAD_MS, WAITING_MAX, Journal
+from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.audit.verification import verify
 
 KEY = bytes(range(32))

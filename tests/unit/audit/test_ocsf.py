@@ -24,8 +24,10 @@ HAPPENINGS: list[Happening] = [
     Changed("User:alice", "10.0.0.1", "", Change("CREATE", "topic", "orders")),
     Use("User:alice", "10.0.0.1", "app", "WRITE", "orders", 100, 3),
     Use("User:alice", "10.0.0.1", "app", "READ", "orders", 100, None),
-    Throttling("User:alice", "10.0.0.1", "app", "produce", "user=alice", 1024.0, 500, 300),
-    Throttling("User:alice", "10.0.0.1", "app", "controller_mutation", "user=alice", 1.5, 500, 300),
+    Throttling("User:alice", "10.0.0.1", "app", "produce", '{"user": "alice"}', 1024.0, 500, 300),
+    Use("User:(others)", "", "", "READ", "(others)", 100, None),
+    Throttling("User:(others)", "", "", "produce", "", 1024.0, 500, 300),
+    Throttling("User:alice", "10.0.0.1", "app", "controller_mutation", '{"user": "alice"}', 1.5, 500, 300),
 ]
 
 

@@ -21,7 +21,8 @@ from kavka_broker.core.audit.use import (
 )
 
 KEY = bytes(range(32))
-LIMIT = ("produce", "user=alice", 1024.0)
+ALICE = '{"user": "alice"}'
+LIMIT = ("produce", ALICE, 1024.0)
 
 
 def test_use_is_summed_up_by_client_and_topic() -> None:
@@ -43,7 +44,7 @@ def test_delays_are_summed_up_by_client_and_quota_with_the_last_limit() -> None:
     window = UseWindow(0)
     window.throttled("alice", "::1", "app", LIMIT, 300)
     window.throttled("alice", "::1", "app", (*LIMIT[:2], 2048.0), 200)
-    expected = Throttling("User:alice", "::1", "app", "produce", "user=alice", 2048.0, 500, 300)
+    expected = Throttling("User:alice", "::1", "app", "produce", ALICE, 2048.0, 500, 300)
     assert window.take(9) == [(expected, 2)]
 
 
@@ -72,7 +73,7 @@ def test_no_byte_is_lost_to_the_bound(batches: list[tuple[int, int]], *, is_full
 def test_long_names_are_cut() -> None:
     window = UseWindow(0)
     window.wrote("a" * 1000, "::1", "b" * 1000, "c" * 249, 1, 1)
-    window.throttled("a" * 1000, "::1", "b" * 1000, ("produce", "d" * 1000, 1.0), 1)
+    window.throttled("a" * 1000, "::1", "b" * 1000, LIMIT, 1)
     texts = [part for found, _ in window.take(1) for part in found if isinstance(part, str)]
     assert max(map(len, texts)) == NAME_CHARACTERS_MAX
 

@@ -181,7 +181,7 @@ def test_what_a_resource_says_besides_is_kept() -> None:
 def test_a_limit_of_each_broker_does_not_replace_one_of_the_cluster() -> None:
     owners: dict[AnyEntity, ClientQuota] = {Entity("bob", None): quota("of-bob", "bob", "Enforce", scope="Cluster")}
     found = recommend({Observed("bob", "", "fetch", "0"): samples(5.0 * MIB)}, {})
-    lines = list(recommending._file(found, "main", "default", owners, How()))
+    lines = list(recommending.file_of(found, "main", "default", owners, How()))
     assert lines[2:] == ['# user=bob: left out, as ClientQuota "of-bob" is for the whole cluster.']
 
 

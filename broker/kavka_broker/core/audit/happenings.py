@@ -7,12 +7,10 @@ moment, so one event tells how often it happened.
 from typing import Final, NamedTuple
 
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX, Throttling, Use
 
 KINDS_MAX: Final = 5_000
 """Different happenings that one window counts, which are taken in 5 ms; further ones are lost, and counted as such."""
-NAME_CHARACTERS_MAX: Final = 256
-"""What is kept of a name that a client has chosen: longer ones are cut, so that an event stays small."""
 
 
 class Denied(NamedTuple):

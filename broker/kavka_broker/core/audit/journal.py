@@ -40,8 +40,8 @@ class Journal:
         return len(self._waiting)
 
     def close_window(self, now_ms: int, *, is_last: bool = False) -> None:
-        """Have what happened wait to be written. Use waits once its interval is over and nothing else does: it is
-        counted on meanwhile, and takes no room that a refusal may need. With `is_last` it waits in any case.
+        """Have what happened wait to be written; use only once its interval is over and nothing else waits, or with
+        `is_last`: it takes no room that a refusal may need.
         """
         if is_last or (not self._waiting and self.use.is_due(now_ms)):
             start_ms = min(self.use.start_ms, now_ms)

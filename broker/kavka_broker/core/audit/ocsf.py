@@ -1,10 +1,7 @@
 """Events as JSON of the Open Cybersecurity Schema Framework (OCSF 1.8.0), which security tools read.
 
-- a refusal: API Activity (6003), blocked;
-- a login: Authentication (3002), Logon;
-- a change by an administrator: API Activity (6003), allowed, with the key and both values as data of the resource;
-- use of a topic: API Activity (6003), allowed; the sums stand under `unmapped.kafka`;
-- throttling: API Activity (6003), delayed; the quota and the sums stand under `unmapped.kafka`.
+A login is Authentication (3002), all else API Activity (6003): refusals are blocked, throttling is delayed, changes and
+use are allowed. A change has its key and both values as data of the resource, sums stand in `unmapped`.
 
 Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its chain and sequence.
 """
@@ -13,7 +10,8 @@ import json
 from typing import Final
 
 from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn, Tally
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.quota_entities import entity_words
+from kavka_broker.core.audit.use import OTHERS, Throttling, Use
 
 VERSION: Final = "1.8.0"
 CREATE, READ, UPDATE, DELETE, OTHER = 1, 2, 3, 4, 99
@@ -37,7 +35,7 @@ DENIED, BLOCKED = 2, 2
 ALLOWED = 1  # the action, and the disposition
 MODIFIED, DELAYED = 4, 14
 OPERATIONS: Final = {"produce": "WRITE", "fetch": "READ"}
-"""The operation that a quota of this type delays; of other types any, so that the type itself is told."""
+"""What a quota of this type delays; others delay anything."""
 Event = dict[str, object]
 
 
@@ -115,11 +113,11 @@ def throttling(throttled: Throttling) -> Event:
     return _api_activity(operation, throttled.principal, throttled.address, throttled.client_id) | {
         "action_id": MODIFIED,
         "disposition_id": DELAYED,
-        "resources": [{"type": "client_quota", "name": throttled.entity}],
+        "resources": [{"type": "client_quota", "name": entity_words(throttled.entity) if throttled.entity else OTHERS}],
         "unmapped": {
             "kafka": {
                 "quota_type": throttled.quota_type,
-                "quota_entity": throttled.entity,
+                "quota_entity": json.loads(throttled.entity) if throttled.entity else None,
                 "quota_limit": throttled.limit,
                 "throttle_time_ms": throttled.throttle_time_ms,
                 "throttle_time_ms_max": throttled.throttle_time_ms_max,
@@ -144,7 +142,7 @@ def _api_activity(operation: str, principal: str, address: str, client_id: str |
         "status_id": SUCCESS,
         "actor": actor,
         "api": {"operation": operation, "service": {"name": "kafka"}},
-        "src_endpoint": {"ip": address},
+        "src_endpoint": {"ip": address} if address else {"name": OTHERS},
     }
 
 

@@ -1,9 +1,8 @@
 """The use that clients make of topics, and the delays that quotas give them, summed up over an interval.
 
-A client sends thousands of requests a second, so that no request is an event: one event an interval tells what a client
-did with a topic, and one what a quota did to a client. Nothing of it is ever lost: further clients beyond the bound are
-counted together under OTHERS, so that the sums of all events are those of the requests, and while the audit topic takes
-no records the window only becomes longer.
+A client sends thousands of requests a second, so none is an event: one an interval tells what it did with a topic, and
+one what a quota did to it. Nothing is lost: what is beyond the bound is counted together under OTHERS, and while the
+audit topic takes no records the window becomes longer.
 """
 
 from typing import Final, NamedTuple
@@ -11,14 +10,15 @@ from typing import Final, NamedTuple
 MINUTE_MS: Final = 60_000
 """The interval unless another is configured."""
 PAIRS_MAX: Final = 1_000
-"""Pairs of client and topic, and as many pairs of client and quota, that are told apart; taken in some 5 ms."""
+"""Pairs of client and topic, and of client and quota, that are told apart; taken in some 5 ms."""
 NAME_CHARACTERS_MAX: Final = 256
+"""What is kept of a name that a client has chosen, so that an event stays small."""
 OTHERS: Final = "(others)"
 READ, WRITE = "READ", "WRITE"
 
 
 class Use(NamedTuple):
-    """A client has read from, or written to, a topic. `records` is None for reads: nodes do not count those."""
+    """A client has used a topic. `records` is None for reads: nodes do not count those."""
 
     principal: str
     address: str
@@ -36,7 +36,7 @@ class Throttling(NamedTuple):
     address: str
     client_id: str
     quota_type: str  # produce, fetch, request, controller_mutation
-    entity: str  # that has the limit
+    entity: str  # that has the limit, as `quota_entities` writes it; empty for others
     limit: float  # in the unit of the quota
     throttle_time_ms: int  # the sum of what answers have named
     throttle_time_ms_max: int
@@ -54,15 +54,12 @@ class Sums:
         self.limit = 0.0  # the last one that held
 
 
-Key = tuple[str, str, str, str, str]
+Key = tuple[str, str, str, str, str]  # user, address, client id, operation or quota type, topic or entity
 Taken = list[tuple[Use | Throttling, int]]
 
 
 class UseWindow:
-    """Use and delays since the last time they were taken. `start_ms` is in milliseconds since 1970.
-
-    Windows end with a whole interval, so that those of all nodes add up to buckets of ten minutes.
-    """
+    """Use and delays since they were taken. It ends with a whole interval, so that all nodes' add up to buckets."""
 
     __slots__ = ("_interval_ms", "_throttled", "_used", "start_ms")
 
@@ -70,8 +67,8 @@ class UseWindow:
         assert interval_ms > 0, interval_ms
         self.start_ms = now_ms
         self._interval_ms = interval_ms
-        self._used: dict[Key, Sums] = {}  # of user, address, client id, operation and topic: bytes and records
-        self._throttled: dict[Key, Sums] = {}  # of user, address, client id, quota type and entity: sum and maximum
+        self._used: dict[Key, Sums] = {}  # bytes and records
+        self._throttled: dict[Key, Sums] = {}  # sum and maximum
 
     def wrote(self, user: str, address: str, client_id: str, topic: str, size_bytes: int, records: int) -> None:
         """Count a batch that was appended."""
@@ -95,7 +92,7 @@ class UseWindow:
     ) -> None:
         """Count a delay by a quota, which is its type, its entity and its limit."""
         quota_type, entity, limit = quota
-        sums = _room(self._throttled, (user, address, client_id, quota_type, entity))
+        sums = _room(self._throttled, (user, address, client_id, quota_type, entity), "")
         sums.times += 1
         sums.first += throttle_time_ms
         sums.second = max(sums.second, throttle_time_ms)
@@ -106,25 +103,25 @@ class UseWindow:
         return now_ms // self._interval_ms != self.start_ms // self._interval_ms
 
     def take(self, now_ms: int) -> Taken:
-        """Return each use and each throttling with the number of its requests, and begin again."""
+        """Return each with the number of its requests, and begin again."""
         taken: Taken = []
         for (user, address, client_id, operation, topic), sums in self._used.items():
             records = sums.second if operation == WRITE else None
             use = Use(_principal(user), address, _cut(client_id), operation, topic, sums.first, records)
             taken.append((use, sums.times))
         for (user, address, client_id, quota_type, entity), sums in self._throttled.items():
-            client, quota = (_principal(user), address, _cut(client_id)), (quota_type, _cut(entity), sums.limit)
+            client, quota = (_principal(user), address, _cut(client_id)), (quota_type, entity, sums.limit)
             taken.append((Throttling(*client, *quota, sums.first, sums.second), sums.times))
         self.start_ms, self._used, self._throttled = now_ms, {}, {}
         return taken
 
 
-def _room(sums: dict[Key, Sums], key: Key) -> Sums:
-    """Return the sums of a key, or those of the others where there is no room for one more."""
+def _room(sums: dict[Key, Sums], key: Key, subject: str = OTHERS) -> Sums:
+    """The sums of a key, or those of the others where there is no room."""
     found = sums.get(key)
     if found is None:
         if len(sums) >= PAIRS_MAX:
-            key = (OTHERS, "", "", key[3], OTHERS)
+            key = (OTHERS, "", "", key[3], subject)
         found = sums.setdefault(key, Sums())
     return found
 
