@@ -44,7 +44,7 @@ def row_of(record: Found) -> Row:
             raise ValueError(f"its value has {len(record.value or b'')} bytes; {VALUE_BYTES_MAX} are read")
         entry = entry_of(record.headers, record.value)
         return place | _of_entry(entry) | (_of_event(entry) if entry.kind is Kind.EVENT else {})
-    except (ValueError, KeyError, TypeError, RecursionError) as problem:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
         words = f"{problem!s} is missing" if isinstance(problem, KeyError) else str(problem)
         return place | {"kind": "dead", "problem": _whole(words[:500])}
 
@@ -67,7 +67,7 @@ def _of_entry(entry: Entry) -> Row:
 
 
 def _of_event(entry: Entry) -> Row:
-    """Raises ValueError, KeyError or TypeError where the event is not what a broker writes."""
+    """Raises ValueError, LookupError, TypeError or AttributeError where the event is not what a broker writes."""
     event = json.loads(entry.value)
     if not isinstance(event, dict):
         raise TypeError("its value is no JSON object")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kavka_audit.lake import writing
@@ -94,13 +94,18 @@ def test_no_record_stops_a_run(value: bytes, headers: list[tuple[str, bytes | No
     assert row_of(Record(0, 0, headers_of(entry), value))["kind"] == "dead"
 
 
-@settings(max_examples=10, deadline=None)
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(sorted(EVENT)), inner),
-    )
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(EVENT)), inner, max_size=3),
 )
+
+
+@settings(max_examples=300, deadline=None)
+@given(JSON | st.fixed_dictionaries({}, optional=dict.fromkeys(sorted(EVENT), JSON)))
+@example({"unmapped": True})
+@example({"resources": []})
+@example({"resources": [3]})
+@example({"actor": {"user": None}})
 def test_no_json_stops_a_run(value: object) -> None:
     entry = chain_of(1, [At(USE)])[1][1]
     event = EVENT | value if isinstance(value, dict) else value
