@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,17 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login, Proof
-from kavka_broker.core.authentication.oauthbearer import REFUSAL, Exchange
+from kavka_broker.core.authentication.oauthbearer import MESSAGE_BYTES_MAX, PAIRS_MAX, REFUSAL, Exchange
 from kavka_broker.core.authentication.sasl import SaslSettings
-from kavka_broker.core.authentication.signing_keys import KeySetError, decode, parse_keys
-from kavka_broker.core.authentication.tokens import TOKEN_BYTES_MAX, Named, TokenError, TokenJudge, TokenSettings
+from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, decode, parse_keys
+from kavka_broker.core.authentication.tokens import (
+    KEYS_TRIED_MAX,
+    TOKEN_BYTES_MAX,
+    Named,
+    TokenError,
+    TokenJudge,
+    TokenSettings,
+)
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.support.tokens import Issuer, encoded
 
@@ -254,6 +262,52 @@ def test_a_refused_token_is_answered_and_the_next_message_fails_whatever_it_is(i
 def test_what_is_no_first_message(issuer: Issuer, message: bytes) -> None:
     with pytest.raises(BrokerError, match="invalid credentials with SASL mechanism OAUTHBEARER"):
         Exchange(judge(issuer), NOW_MS).take(message)
+
+
+def with_pairs(count: int, value: str = "y") -> bytes:
+    """A first message with pairs beside that of the token, each with a name of its own."""
+    names = (f"{chr(97 + number // 26 % 26)}{chr(97 + number % 26)}" for number in range(count))
+    return first("a.b.c", pairs="".join(f"{name}={value}\x01" for name in names))
+
+
+@pytest.mark.parametrize("count", [1, PAIRS_MAX - 1])
+def test_pairs_beside_the_token_are_passed_over(issuer: Issuer, count: int) -> None:
+    assert Exchange(judge(issuer), NOW_MS).take(with_pairs(count)) == (REFUSAL.encode(), None)
+
+
+@pytest.mark.parametrize(
+    "message", [with_pairs(PAIRS_MAX), with_pairs(100_000), with_pairs(1, "y" * MESSAGE_BYTES_MAX)]
+)
+def test_a_message_of_a_stranger_is_read_up_to_a_bound(issuer: Issuer, message: bytes) -> None:
+    """One of 100,000 pairs held the loop for 87 ms before any login."""
+    with pytest.raises(BrokerError, match="invalid credentials"):
+        Exchange(judge(issuer), NOW_MS).take(message)
+
+
+def test_a_token_is_held_against_so_many_keys(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def has_signed(key: SigningKey, *_: object) -> bool:
+        tried.append(key.key_id)
+        return False
+
+    monkeypatch.setattr(SigningKey, "has_signed", has_signed)
+    (key, *_) = judge(issuer).keys
+    many = TokenJudge(EXPECTED, tuple(replace(key, key_id=str(number)) for number in range(50)))
+    with pytest.raises(TokenError, match="signature is wrong"):
+        many.judge(".".join(map(encoded, (b'{"alg":"RS256"}', b"{}", b"x"))), NOW_MS)
+    assert tried == list(map(str, range(KEYS_TRIED_MAX)))
+
+
+@pytest.mark.parametrize(
+    ("bits", "exponent", "is_taken"),
+    [(4_096, 65_537, True), (4_096, 65_539, False), (4_104, 65_537, False), (16_384, 65_537, False)],
+)
+def test_keys_that_would_hold_the_loop_are_left_out(bits: int, exponent: int, *, is_taken: bool) -> None:
+    modulus = ((1 << (bits - 1)) | 1).to_bytes(bits // 8, "big")
+    key = {"kty": "RSA", "n": encoded(modulus), "e": encoded(exponent.to_bytes(3, "big"))}
+    with contextlib.nullcontext() if is_taken else pytest.raises(KeySetError):
+        assert len(parse_keys(json.dumps({"keys": [key]}).encode())) == 1
 
 
 def test_another_user_cannot_be_asked_for(issuer: Issuer) -> None:

@@ -9,14 +9,16 @@ the answer to that says that its login has failed. The log of the broker has the
 import re
 from typing import Final
 
-from kavka_broker.core.authentication.tokens import TokenError, TokenJudge
+from kavka_broker.core.authentication.tokens import TOKEN_BYTES_MAX, TokenError, TokenJudge
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 MECHANISM: Final = "OAUTHBEARER"
 REFUSAL: Final = '{"status":"invalid_token"}'
+MESSAGE_BYTES_MAX: Final = TOKEN_BYTES_MAX + 4_096
+PAIRS_MAX: Final = 100
 _PAIR: Final = r"[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01"
 _FIRST: Final = re.compile(
-    rf"n,(?:a=(?P<other>(?:[\x02-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01(?P<pairs>(?:{_PAIR})*)\x01"
+    rf"n,(?:a=(?P<other>(?:[\x02-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+))?,\x01(?P<pairs>(?:{_PAIR}){{0,{PAIRS_MAX}}})\x01"
 )
 _BEARER: Final = re.compile(r"bearer +(?P<token>[-_~+/.a-zA-Z0-9]+=*)", re.IGNORECASE)
 
@@ -53,7 +55,7 @@ class Exchange:
 
 def _parsed(message: bytes) -> tuple[str, str]:
     """The user that is asked for, empty where none is, and the token. Raises SASL_AUTHENTICATION_FAILED."""
-    found = _FIRST.fullmatch(message.decode(errors="replace"))
+    found = _FIRST.fullmatch(message.decode(errors="replace")) if len(message) <= MESSAGE_BYTES_MAX else None
     pairs = [] if found is None else [pair.partition("=")[::2] for pair in found["pairs"].split("\x01") if pair]
     values = dict(pairs)
     bearer = _BEARER.fullmatch(values.get("auth", ""))

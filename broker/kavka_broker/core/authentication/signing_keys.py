@@ -1,8 +1,8 @@
 """Public keys that sign tokens: a JSON Web Key Set (RFC 7517), and signatures by RSA (RFC 8017, RSASSA-PKCS1-v1_5).
 
 To check a signature no secret is needed, so no library that holds secrets well: the signature is raised to the public
-exponent, and has to be, byte for byte, what a right one gives. Nothing of it is parsed. Keys of other kinds, of less
-than 2,048 bits, or for encryption are left out.
+exponent, and has to be, byte for byte, what a right one gives. Nothing of it is parsed. Keys of other kinds, below
+2,048 bits or above 4,096, or for encryption are left out.
 """
 
 import re
@@ -15,8 +15,8 @@ from typing import Any, Final
 from kavka_broker.core.authentication.strict_json import JsonError, parse_object
 
 BITS_MIN: Final = 2048
-BITS_MAX: Final = 16_384
-EXPONENT_MAX: Final = 2**32
+BITS_MAX: Final = 4_096  # 16,384 take up to 27 ms of the loop
+EXPONENT_MAX: Final = 65_537
 KEYS_MAX: Final = 100
 #: By algorithm: the hash, and what PKCS #1 puts before it (the DER of its name and length).
 ALGORITHMS: Final = {
@@ -74,7 +74,7 @@ def _usable(found: Iterable[Any]) -> Iterable[SigningKey]:
         key_id, algorithm = key.get("kid", ""), key.get("alg", "")
         is_named = isinstance(key_id, str) and algorithm in ("", *ALGORITHMS)
         is_strong = BITS_MIN <= modulus.bit_length() <= BITS_MAX and modulus % 2 == 1
-        if is_named and is_strong and 3 <= exponent < EXPONENT_MAX and exponent % 2 == 1:
+        if is_named and is_strong and 3 <= exponent <= EXPONENT_MAX and exponent % 2 == 1:
             yield SigningKey(key_id, algorithm, modulus, exponent)
 
 

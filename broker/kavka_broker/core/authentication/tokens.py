@@ -1,7 +1,8 @@
 """Whom a token of an authorization server names (KIP-768): a JSON Web Token (RFC 7519) that one of its keys has signed.
 
-- Signed by RS256, RS384 or RS512, with the key that its header names, or any of the set where it names none. A token
-  without a signature (`none`), by a shared secret, or with extensions that have to be understood (`crit`) is refused.
+- Signed by RS256, RS384 or RS512, with the key that its header names, or one of the first where it names none. A
+  token without a signature (`none`), by a shared secret, or with extensions that have to be understood (`crit`)
+  is refused.
 - `exp` and `iat` are required, `exp` and `nbf` hold give or take the clock skew.
 - `iss` is the expected issuer, where one is expected; `aud` has one of the expected audiences. A token for an
   audience is refused where none is expected.
@@ -17,6 +18,7 @@ from kavka_broker.core.authentication.signing_keys import ALGORITHMS, SigningKey
 from kavka_broker.core.authentication.strict_json import JsonError, parse_object
 
 TOKEN_BYTES_MAX: Final = 65_536
+KEYS_TRIED_MAX: Final = 8  # up to a millisecond of the loop each
 
 
 class TokenError(Exception):
@@ -74,7 +76,8 @@ class TokenJudge:
         if not keys:
             self.on_unknown()
             raise TokenError("it is signed by a key that is not known")
-        if not any(key.has_signed(algorithm, f"{head}.{body}".encode(), data) for key in keys):
+        covered = f"{head}.{body}".encode()
+        if not any(key.has_signed(algorithm, covered, data) for key in keys[:KEYS_TRIED_MAX]):
             raise TokenError("its signature is wrong")
         return _object(body, "claims")
 
