@@ -12,9 +12,10 @@ from kavka_broker.slices import Pace, Work
 def count_read(served: Iterable[tuple[SessionPartition, PartitionData]], broker: Broker, client: Client) -> Work[None]:
     """Count the records of an answer to a consumer, by their bytes."""
     use, pace = broker.use, Pace()
-    for asked, data in served if use is not None else ():
+    if use is None:
+        return
+    for asked, data in served:
         if size_bytes := size_of(data):
-            assert use is not None
             use.read(client.user, client.address, client.client_id, _name(asked.topic, broker), size_bytes)
         if pace.spent(1):
             yield

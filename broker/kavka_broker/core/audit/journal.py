@@ -40,9 +40,7 @@ class Journal:
         return len(self._waiting)
 
     def close_window(self, now_ms: int, *, is_last: bool = False) -> None:
-        """Have what happened wait to be written; use only once its interval is over and nothing else waits, or with
-        `is_last`: it takes no room that a refusal may need.
-        """
+        """Have what happened wait to be written; use only where it takes no room of others, or with `is_last`."""
         if is_last or (not self._waiting and self.use.is_due(now_ms)):
             start_ms = min(self.use.start_ms, now_ms)
             self._waiting.extend(Tally(use, times, start_ms, now_ms) for use, times in self.use.take(now_ms))

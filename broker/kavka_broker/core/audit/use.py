@@ -12,7 +12,7 @@ MINUTE_MS: Final = 60_000
 PAIRS_MAX: Final = 1_000
 """Pairs of client and topic, and of client and quota, that are told apart; taken in some 5 ms."""
 NAME_CHARACTERS_MAX: Final = 256
-"""What is kept of a name that a client has chosen, so that an event stays small."""
+"""What is kept of a client's name."""
 OTHERS: Final = "(others)"
 READ, WRITE = "READ", "WRITE"
 
@@ -36,14 +36,14 @@ class Throttling(NamedTuple):
     address: str
     client_id: str
     quota_type: str  # produce, fetch, request, controller_mutation
-    entity: str  # that has the limit, as `quota_entities` writes it; empty for others
+    entity: str  # as `quota_entities` writes it; empty for others
     limit: float  # in the unit of the quota
-    throttle_time_ms: int  # the sum of what answers have named
+    throttle_time_ms: int  # in all
     throttle_time_ms_max: int
 
 
 class Sums:
-    """What a pair has come to."""
+    """The sums of a pair."""
 
     __slots__ = ("first", "limit", "second", "times")
 
@@ -72,20 +72,17 @@ class UseWindow:
 
     def wrote(self, user: str, address: str, client_id: str, topic: str, size_bytes: int, records: int) -> None:
         """Count a batch that was appended."""
-        sums = self._used.get((user, address, client_id, WRITE, topic))
-        if sums is None:
-            sums = _room(self._used, (user, address, client_id, WRITE, topic))
-        sums.times += 1
-        sums.first += size_bytes
-        sums.second += records
+        self._add((user, address, client_id, WRITE, topic), size_bytes, records)
 
     def read(self, user: str, address: str, client_id: str, topic: str, size_bytes: int) -> None:
         """Count records of a partition that a client was given."""
-        sums = self._used.get((user, address, client_id, READ, topic))
-        if sums is None:
-            sums = _room(self._used, (user, address, client_id, READ, topic))
+        self._add((user, address, client_id, READ, topic), size_bytes, 0)
+
+    def _add(self, key: Key, size_bytes: int, records: int) -> None:
+        sums = self._used.get(key) or _room(self._used, key)
         sums.times += 1
         sums.first += size_bytes
+        sums.second += records
 
     def throttled(
         self, user: str, address: str, client_id: str, quota: tuple[str, str, float], throttle_time_ms: int
