@@ -14,6 +14,7 @@ import duckdb
 from kavka_audit.lake.columns import ENTRIES, SNAPSHOT
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.asking import Settings, ask, questions
+from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "audit-tables.md"
 HEAD = """\
@@ -69,13 +70,7 @@ def _columns(columns: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def main() -> int:
     """Write the page or check it; returns the exit code."""
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    sys.stderr.write("docs/reference/audit-tables.md has drifted from the questions; run `make generate`\n")
-    return 1
+    return write_or_check(PAGE, page(), "questions")
 
 
 if __name__ == "__main__":

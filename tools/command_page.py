@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kavka_operator.cli.app import parser
+from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command.md"
 
@@ -69,13 +70,7 @@ def _meaning(action: argparse.Action) -> str:
 
 def main() -> int:
     """Write the page or check it; returns the exit code."""
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
-        return 0
-    sys.stderr.write("docs/reference/command.md has drifted from the command; run `make generate`\n")
-    return 1
+    return write_or_check(PAGE, page(), "command")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from kavka_broker.turns import CLIENTS_NAMED_MAX
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
 from kavka_kubernetes.metric_table import Family as OfOperator
 from kavka_kubernetes.standing import NOT_READY_MAX
+from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "metrics.md"
 
@@ -149,16 +150,8 @@ def render() -> str:
 
 
 def main() -> int:
-    """Write the page, or with `--check` compare it."""
-    text = render()
-    if sys.argv[1:] == ["--check"]:
-        if PAGE.exists() and PAGE.read_text() == text:
-            return 0
-        print("docs/reference/metrics.md has drifted from the broker: run `make generate`")
-        return 1
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text)
-    return 0
+    """Write the page or check it; returns the exit code."""
+    return write_or_check(PAGE, render(), "broker")
 
 
 if __name__ == "__main__":
