@@ -30,12 +30,12 @@ def sasl_port() -> int:
     return free_port()
 
 
-@pytest.fixture
-def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
-    key = tmp_path / "audit.key"
+def start_audited(directory: Path, sasl_port: int) -> Server:
+    """A broker with users, rules and an audit trail."""
+    key = directory / "audit.key"
     key.write_bytes(KEY + b"\n")
-    found = start_kavka(
-        tmp_path / "broker",
+    return start_kavka(
+        directory / "broker",
         {
             **settings(free_port(), sasl_port, free_port()),
             **AUTHORIZER,
@@ -43,6 +43,11 @@ def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
             "num.partitions": "1",
         },
     )
+
+
+@pytest.fixture
+def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
+    found = start_audited(tmp_path, sasl_port)
     yield found
     found.kill()
 

@@ -8,9 +8,9 @@ import duckdb
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from tests.conformance.security.test_audit import KEY
-from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka, settings
-from tests.conformance.security.test_users_and_rules import AUTHORIZER, produced
+from tests.conformance.security.test_audit import start_audited
+from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka
+from tests.conformance.security.test_users_and_rules import produced
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
@@ -28,17 +28,7 @@ def sasl_port() -> int:
 
 @pytest.fixture
 def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
-    key = tmp_path / "audit.key"
-    key.write_bytes(KEY)
-    found = start_kavka(
-        tmp_path / "broker",
-        {
-            **settings(free_port(), sasl_port, free_port()),
-            **AUTHORIZER,
-            "kavka.audit.key.file": str(key),
-            "num.partitions": "1",
-        },
-    )
+    found = start_audited(tmp_path, sasl_port)
     yield found
     found.kill()
 
