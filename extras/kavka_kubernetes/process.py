@@ -46,7 +46,7 @@ RELIST_SECONDS = 300.0
 RETRY_SECONDS = 5.0
 LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
-IMAGE = "KAVKA_BROKER_IMAGE"
+IMAGE, AUDIT_IMAGE = "KAVKA_BROKER_IMAGE", "KAVKA_AUDIT_IMAGE"
 
 
 class LeaseLostError(Exception):
@@ -57,7 +57,7 @@ class LeaseLostError(Exception):
 class Options:
     """Options of the process in its environment: namespaces to watch (none: all), where the lease lies, its ports.
 
-    `image` is that of brokers whose KafkaCluster names none; `sees_machines` whether it may ask which are cordoned;
+    `image` is that of brokers whose KafkaCluster names none, `audit_image` that of its analytics; `sees_machines` whether it may ask which are cordoned;
     `listen` is for probes and Prometheus, `console` for people.
     """
 
@@ -68,6 +68,7 @@ class Options:
     listen: Address | None = None
     sees_machines: bool = False
     console: Address | None = None
+    audit_image: str | None = None
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
@@ -80,7 +81,8 @@ class Options:
         listen, console = (Address.of_environment(environment, variable) for variable in (LISTEN, CONSOLE))
         lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
         sees_machines = not names or environment.get("KAVKA_SEE_MACHINES") == "true"
-        return Options(tuple(names), lease, identity, image, listen, sees_machines, console)
+        audit_image = environment.get(AUDIT_IMAGE) or None
+        return Options(tuple(names), lease, identity, image, listen, sees_machines, console, audit_image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def hosted(cluster: ClusterKey, ground: Ground) -> Platform:
         time.monotonic,
         draw_id,
         sees_machines=ground.options.sees_machines,
+        audit_image=ground.options.audit_image,
     )
 
 

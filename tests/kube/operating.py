@@ -55,6 +55,10 @@ class CountedApi(Api):
         self.writes.note(f"{manifest['kind']} {manifest['metadata']['name']}")
         return answer
 
+    async def make(self, manifest: Document) -> None:
+        await Api.make(self, manifest)
+        self.writes.note(f"{manifest['kind']} {manifest['metadata']['name']}")
+
     async def delete(self, document: Document) -> None:
         await Api.delete(self, document)
         self.writes.note(f"no {document['kind']} {document['metadata']['name']}")

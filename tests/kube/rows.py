@@ -162,6 +162,49 @@ EXTERNAL = (
         "external": SECURED, "listeners": [listener(9093)]}), BAD),
     Row("somebody else's Kafka with metrics", resource("KafkaCluster", "main", {
         "external": SECURED, "metrics": {"enabled": False}}), BAD),
+    Row("somebody else's Kafka with a trail", resource("KafkaCluster", "main", {
+        "external": SECURED, "audit": {}}), BAD),
+)  # fmt: skip
+
+KEEPS = {"volume": {"size": "10Gi"}}
+STORE = {"s3": {"bucket": "audit", "endpoint": "http://s3.example.com:9000", "secretRef": {"name": "store"}}}
+
+
+def asks(storage: object = KEEPS, **fields: object) -> dict[str, object]:
+    """A KafkaCluster whose audit trail is asked each hour."""
+    return cluster(audit={"analytics": {"schedule": "0 * * * *", "storage": storage, **fields}})
+
+
+AUDITS = (
+    Row("an audit trail", cluster(audit={}), GOOD),
+    Row("an audit trail that is off", cluster(audit={"enabled": False}), GOOD),
+    Row("an audit trail with a key of its own", cluster(
+        audit={}, config={"kavka.audit.key.file": "/etc/kavka/audit.key"}), BAD),
+    Row("a key of its own alone", cluster(config={"kavka.audit.key.file": "/etc/kavka/audit.key"}), GOOD),
+    Row("answers from a trail", asks(), GOOD),
+    Row("answers from no trail", cluster(audit={
+        "enabled": False, "analytics": {"schedule": "@daily", "storage": KEEPS}}), BAD),
+    Row("answers once a day", asks(schedule="@daily"), GOOD),
+    Row("answers on Mondays", asks(schedule="*/5 3-6 1,15 * Mon"), GOOD),
+    Row("answers by a schedule of four", asks(schedule="0 * * *"), BAD),
+    Row("answers by a schedule in words", asks(schedule="every hour"), BAD),
+    Row("answers without a schedule", cluster(audit={"analytics": {"storage": KEEPS}}), BAD),
+    Row("answers that are kept nowhere", asks({}), BAD),
+    Row("answers that are kept twice", asks({**KEEPS, **STORE}), BAD),
+    Row("answers of Spark in a store", asks(STORE, engine="Spark", executors={"instances": 2}), GOOD),
+    Row("answers of DuckDB in a store", asks(STORE), BAD),
+    Row("a store without its keys", asks({"s3": {"bucket": "audit"}}, engine="Spark"), BAD),
+    Row("a store at no address", asks({"s3": {
+        "bucket": "audit", "endpoint": "s3.example.com", "secretRef": {"name": "store"}}}, engine="Spark"), BAD),
+    Row("executors of DuckDB", asks(executors={}), BAD),
+    Row("executors of Spark on a volume", asks(
+        engine="Spark", executors={"instances": 3, "resources": {"cpu": "1", "memory": "1Gi"}}), GOOD),
+    Row("no executors of Spark", asks(engine="Spark", executors={"instances": 0}), BAD),
+    Row("a pod too small for answers", asks(resources={"memory": "512Mi"}), BAD),
+    Row("a pod as small as can be", asks(resources={"memory": "1Gi"}), GOOD),
+    Row("a processor in words", asks(resources={"cpu": "one"}), BAD),
+    Row("an engine of nobody", asks(engine="Flink"), BAD),
+    Row("half a minute for answers", asks(timeLimitSeconds=30), BAD),
 )  # fmt: skip
 
 TOPICS = (
@@ -176,7 +219,7 @@ TOPICS = (
     Row("a quota", quota(), GOOD),
 )
 
-ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *TOPICS)
+ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *AUDITS, *TOPICS)
 
 SIX = {"partitions": 6, "replicationFactor": 3}
 RUNS = {"nodes": [{"id": 0, "state": "Running"}]}
@@ -207,5 +250,14 @@ CHANGES = (
            cluster(nodePools=[pool(storage=volumes({"name": "a"}))]), GOOD),
     Change("nodes given to somebody else", cluster(), external(bootstrapServers="a:1"), BAD),
     Change("nodes taken from somebody else", external(bootstrapServers="a:1"), cluster(), BAD),
+    Change("a volume of answers grown", asks(), asks({"volume": {"size": "20Gi"}}), GOOD),
+    Change("a volume of answers shrunk", asks(), asks({"volume": {"size": "5Gi"}}), BAD),
+    Change("a volume of answers of another class", asks(),
+           asks({"volume": {"size": "10Gi", "storageClassName": "fast"}}), BAD),
+    Change("a volume of answers for many machines", asks(),
+           asks({"volume": {"size": "10Gi", "accessMode": "ReadWriteMany"}}), BAD),
+    Change("answers to a store", asks(engine="Spark"), asks(STORE, engine="Spark"), GOOD),
+    Change("answers taken out", asks({"volume": {"size": "5Gi"}}), cluster(audit={}), GOOD),
+    Change("a trail taken out", asks(), cluster(), GOOD),
     Change("somebody else's at other addresses", external(bootstrapServers="a:1"), external(**SECURED), GOOD),
 )  # fmt: skip

@@ -25,6 +25,7 @@ EVERYTHING: Json = {
     "fullnameOverride": "streams",
     "image": {"repository": "images.example.com:5000/kavka/operator", "digest": DIGEST, "pullPolicy": "Always"},
     "brokerImage": {"repository": "images.example.com:5000/kavka/broker", "tag": "1.2.3"},
+    "auditImage": {"repository": "images.example.com:5000/kavka/audit", "tag": "1.2.3"},
     "imagePullSecrets": [{"name": "pull"}],
     "replicas": 2,
     "watchNamespaces": ["first", "second"],
@@ -56,7 +57,7 @@ EVERYTHING: Json = {
 VALUES: dict[str, Json] = {
     "nothing": {},
     "everything": EVERYTHING,
-    "no broker image": {"brokerImage": {"repository": ""}},
+    "no image of others": {"brokerImage": {"repository": ""}, "auditImage": {"repository": ""}},
     "nothing optional": {
         "crds": {"enabled": False},
         "rbac": {"create": False, "aggregate": False},
@@ -261,7 +262,8 @@ def test_an_image_is_named_by_digest_or_by_tag() -> None:
     assert container(documents)["image"] == f"images.example.com:5000/kavka/operator@{DIGEST}"
     assert environment(documents)["KAVKA_BROKER_IMAGE"] == "images.example.com:5000/kavka/broker:1.2.3"
     assert container(rendered())["image"].endswith(f":{yaml.safe_load((CHART / 'Chart.yaml').read_text())['version']}")
-    assert "KAVKA_BROKER_IMAGE" not in environment(rendered(VALUES["no broker image"]))
+    assert environment(documents)["KAVKA_AUDIT_IMAGE"] == "images.example.com:5000/kavka/audit:1.2.3"
+    assert not {"KAVKA_BROKER_IMAGE", "KAVKA_AUDIT_IMAGE"} & environment(rendered(VALUES["no image of others"])).keys()
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:

@@ -23,6 +23,7 @@ RUNS = {
         {"name": "broker", "started": True, "ready": True, "image": IMAGE, "imageID": "", "restartCount": 0}
     ],
 }
+RBAC = "apis/rbac.authorization.k8s.io/v1"
 CANNOT_PULL = {
     "phase": "Pending",
     "initContainerStatuses": [
@@ -63,7 +64,8 @@ def operated(kubernetes: Kubernetes, broker: Server, tmp_path: Path) -> Iterator
 def place(scene: Operated, kind: str, name: str = "") -> str:
     """The path of objects that nodes are made of."""
     prefixes = {"statefulsets": "apis/apps/v1", "networkpolicies": "apis/networking.k8s.io/v1"}
-    prefix = {**prefixes, "poddisruptionbudgets": "apis/policy/v1"}.get(kind, "api/v1")
+    prefixes |= {"poddisruptionbudgets": "apis/policy/v1", "cronjobs": "apis/batch/v1", "jobs": "apis/batch/v1"}
+    prefix = {**prefixes, "roles": RBAC, "rolebindings": RBAC}.get(kind, "api/v1")
     return "/".join(word for word in (f"/{prefix}/namespaces/{scene.kubernetes.namespace}/{kind}", name) if word)
 
 

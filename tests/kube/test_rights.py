@@ -125,6 +125,9 @@ def decided(events: list[Json], decision: str) -> set[Right]:
 OF_OWNERS: Right = ("kavka.dev", "kafkaclusters/finalizers", "update")
 """Asked by the API server itself, which writes that down nowhere, before it takes an object that holds its owner up."""
 
+OF_GRANTS: set[Right] = {("", "pods", "create"), ("", "pods", "deletecollection")}
+"""Held so that the role of Spark's driver may be written, which the API server judges by them, and asked by nobody."""
+
 
 def granted(*, is_everywhere: bool) -> set[Right]:
     """Every right that the chart gives the operator; which machines are cordoned nobody may ask in one namespace."""
@@ -169,6 +172,7 @@ def play_pods(scene: Confined) -> None:
     scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")
     assert scene.kubernetes.apply(of_pods(4)).is_well
     scene.until(lambda: not find(scene, "statefulsets", "pods-nodes-4"))
+    play_analytics(scene, of_pods(4))
     say(scene, "pods-nodes-0-0", CANNOT_PULL)
     former = find(scene, "pods", "pods-nodes-0-0")["metadata"]["uid"]
     better = of_pods(4)
@@ -177,13 +181,27 @@ def play_pods(scene: Confined) -> None:
     scene.until(lambda: find(scene, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
 
 
+def play_analytics(scene: Confined, resource: Json) -> None:
+    """Let the operator keep a key, make all that runs of Spark need, see their jobs, and take the runs out again."""
+    storage = {"volume": {"size": "1Gi"}}
+    analytics = {"schedule": "@hourly", "engine": "Spark", "image": "kavka/audit:1", "storage": storage}
+    spec = {**resource["spec"], "audit": {"analytics": analytics}, "rollout": {"hold": True}}
+    assert scene.kubernetes.apply({**resource, "spec": spec}).is_well
+    scene.until(lambda: find(scene, "networkpolicies", "pods-audit"))
+    scene.until(lambda: ("batch", "jobs", "list") in decided(requests(scene), "allow"))
+    assert find(scene, "secrets", "pods-audit-key")
+    del spec["audit"]
+    assert scene.kubernetes.apply({**resource, "spec": spec}).is_well
+    scene.until(lambda: not find(scene, "cronjobs", "pods-audit"))
+
+
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
 def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined, namespaces: str) -> None:
     grant(confined, {"watchNamespaces": namespaces.split()})
     play(confined, namespaces)
     events = requests(confined)
     assert decided(events, "forbid") == set()
-    assert decided(events, "allow") | {OF_OWNERS} == granted(is_everywhere=not namespaces)
+    assert decided(events, "allow") | {OF_OWNERS} | OF_GRANTS == granted(is_everywhere=not namespaces)
     assert "forbidden" not in confined.log.read_text().lower()
 
 
@@ -204,6 +222,28 @@ def test_a_right_that_is_taken_away_is_missed(confined: Confined) -> None:
     missed = ("kavka.dev", "kafkaclusters/status", "patch")
     confined.until(lambda: missed in decided(requests(confined), "forbid"))
     confined.until(lambda: "forbidden" in confined.log.read_text())
+
+
+def test_a_role_is_written_only_with_the_rights_that_it_gives(confined: Confined) -> None:
+    """What the analytics lack is told in their status, and holds up nothing else."""
+    grant(confined, {})
+    (role,) = [
+        each for each in of_kind(rendered(namespace=HOME), "ClusterRole") if each["metadata"]["name"] == f"{HOME}-kavka"
+    ]
+    role["rules"] = [rule for rule in role["rules"] if "deletecollection" not in rule["verbs"]]
+    assert kubectl(confined.kubernetes.plane, "apply", "-f", "-", stdin=json.dumps(role)).returncode == 0
+    storage = {"volume": {"size": "1Gi"}}
+    analytics = {"schedule": "@hourly", "engine": "Spark", "image": "kavka/audit:1", "storage": storage}
+    assert confined.kubernetes.apply(of_pods(1, audit={"analytics": analytics})).is_well
+    confined.start()
+
+    def told() -> Json:
+        found: Json = confined.status("KafkaCluster", "pods").get("analytics", {})
+        return found
+
+    confined.until(lambda: told().get("state") == "Refused")
+    assert "attempting to grant RBAC permissions not currently held" in told()["message"]
+    confined.until(lambda: find(confined, "pods", "pods-nodes-0-0"))
 
 
 def test_a_secret_is_read_once_its_name_is_granted_and_no_other_is(confined: Confined) -> None:

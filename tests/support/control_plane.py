@@ -28,6 +28,8 @@ POLL_SECONDS = 0.05
 TOKEN = "the-token-of-the-tests"
 CONTROLLERS = (
     "statefulset-controller",
+    "cronjob-controller",
+    "job-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "disruption-controller",

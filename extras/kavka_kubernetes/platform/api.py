@@ -31,8 +31,14 @@ PLACES = {
     "StatefulSet": ("/apis/apps/v1", "statefulsets"),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets"),
     "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies"),
+    "Secret": ("/api/v1", "secrets"),
+    "ServiceAccount": ("/api/v1", "serviceaccounts"),
+    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings"),
+    "CronJob": ("/apis/batch/v1", "cronjobs"),
+    "Job": ("/apis/batch/v1", "jobs"),
 }
-"""Where the API server has the kinds that nodes are made of."""
+"""Where the API server has the kinds that nodes are made of, and runs of the analytics."""
 APPLY = "application/apply-patch+yaml"
 DRY_RUN = ("dryRun", "All")
 
@@ -109,6 +115,11 @@ class Api:
     async def put(self, manifest: Document) -> Document:
         """Apply an object that nodes are made of, and be told how it is now. Raises ApiError."""
         return await self._put(manifest, [])
+
+    async def make(self, manifest: Document) -> None:
+        """Make an object that is not there; with CONFLICT where there is one. Raises ApiError."""
+        path = _place(manifest["kind"], manifest["metadata"]["namespace"])
+        await self._request("POST", path, query=[("fieldManager", MANAGER)], body=manifest)
 
     async def _put(self, manifest: Document, more: list[tuple[str, str]]) -> Document:
         metadata = manifest["metadata"]

@@ -16,18 +16,28 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from kavka_kubernetes.platform.analytics import AnalyticsOf
 from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_kubernetes.platform.disruption import Budgets
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_kubernetes.platform.podless import Podless
 from kavka_kubernetes.platform.rehearsal import Rehearsal
+from kavka_kubernetes.platform.secrets import AuditKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
 from kavka_operator.platform.kubernetes.faults import faults
-from kavka_operator.platform.kubernetes.names import CLUSTER, DIRECTORY_ID, Document, annotation, name_of, uid_of
+from kavka_operator.platform.kubernetes.names import (
+    CLUSTER,
+    DIRECTORY_ID,
+    Document,
+    annotation,
+    audit_key_name,
+    name_of,
+    uid_of,
+)
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout, controller_port, fingerprint
 from kavka_operator.platform.kubernetes.sight import Sight
@@ -44,6 +54,7 @@ KNOWN_SECONDS_MAX = 10.0
 """How long a list is believed where nothing was heard of the cluster's objects since."""
 
 SHARED = ("Service", "NetworkPolicy")
+BEGINNINGS_MAX = 3
 
 
 @dataclass(slots=True)
@@ -63,6 +74,8 @@ class Hosted:
     draw: Callable[[], str]
     sees_machines: bool = False
     """Whether it may ask which machines are cordoned: only where it may see the whole Kubernetes."""
+    audit_image: str | None = None
+    """The image of the analytics of a resource that names none."""
     _known: Known = field(default_factory=Known)
     _layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
@@ -75,11 +88,15 @@ class Hosted:
     _budgets: Budgets = field(init=False)
     _podless: Podless = field(init=False)
     _rehearsal: Rehearsal = field(init=False)
+    _audit_key: AuditKey = field(init=False)
+    _analytics: AnalyticsOf = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
         self._podless = Podless(self.key[0], self.api, self.bridge, self.clock)
         self._rehearsal = Rehearsal(self.api, self.bridge, self.clock)
+        self._audit_key = AuditKey(self.api, self.bridge, self.clock)
+        self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -113,7 +130,13 @@ class Hosted:
             pools=sight.pools,
             stamp=marks,
             asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
+            analytics=self._analytics.keep(cluster, self._beginning()),
         )
+
+    def _beginning(self) -> str:
+        """Addresses of brokers at which a client inside begins, whether they run or not."""
+        brokers = [layout.bootstrap for _, layout in sorted(self._layouts.items()) if layout.node.is_broker]
+        return ",".join(brokers[:BEGINNINGS_MAX])
 
     def _sight(self, cluster: KafkaCluster) -> Sight:
         """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""
@@ -222,6 +245,12 @@ class Hosted:
                     raise
                 return [f'{kind} "{name}" cannot be written: {error}']
             self._listed = None
+        try:
+            self._audit_key.keep(cluster)
+        except ApiError as error:
+            if not 400 <= error.status < 500:
+                raise
+            return [f'Secret "{audit_key_name(cluster.name)}" cannot be made: {error}']
         self._withdraw(cluster, exposing.stale(self._known, services, self._layouts))
         return []
 

@@ -8,6 +8,7 @@ own names; only what the operator itself must know has a field of its own.
 from typing import Annotated, ClassVar, Literal
 
 from kavka_operator.api import API_VERSION
+from kavka_operator.api.audit import IMAGE_PATTERN, Analytics, Audit, AuditVolume
 from kavka_operator.api.cluster_status import LISTENERS_MAX, KafkaClusterStatus
 from kavka_operator.api.exposure import Exposure
 from kavka_operator.api.external import External
@@ -30,9 +31,6 @@ from kavka_operator.api.shapes import Bounds
 WINDOWS_MAX = 16
 NODE_NAME_LENGTH_MAX = 46  # of a cluster and a pool: with the id of a node and what Kubernetes adds, 63
 
-IMAGE_PATTERN = (
-    r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9_][a-zA-Z0-9._-]*)?(@sha256:[a-f0-9]{64})?$"
-)
 ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\}|\{nodePort\})+$"
 
 PORT_MAX = 65_535
@@ -57,6 +55,10 @@ OPERATOR_KEYS = (
     "kavka.admin.listener",
 )
 """Settings that follow from other fields, so that `config` may not set them as well."""
+
+AUDIT_KEY_FILE = "kavka.audit.key.file"
+AUDIT_VOLUME = "{0}.audit.analytics.storage.volume"
+HAS_AUDIT_VOLUME = f"has({{0}}.audit) && has({{0}}.audit.analytics) && has({AUDIT_VOLUME})"
 
 
 class Listener(Model):
@@ -174,7 +176,7 @@ def _has_role(role: Role) -> "Rule":
 
 
 NOTHING_OF_NODES = (
-    "!has(self.image) && (!has(self.config) || size(self.config) == 0)"
+    "!has(self.image) && !has(self.audit) && (!has(self.config) || size(self.config) == 0)"
     " && size(self.listeners) == 1 && self.listeners[0].name == 'PLAINTEXT' && self.listeners[0].port == 9092"
     " && !has(self.listeners[0].host) && !has(self.listeners[0].advertised) && !has(self.listeners[0].service)"
     " && self.metrics.enabled && self.metrics.port == 9644 && self.rollout.approval == 'Auto'"
@@ -186,8 +188,8 @@ NOTHING_OF_NODES = (
 
 def _says_nothing_of_nodes(spec: "KafkaClusterSpec") -> bool:
     """Whether the fields that are about nodes are as they are when nobody writes them."""
-    about = (spec.image, spec.config, spec.listeners, spec.metrics, spec.rollout)
-    return about == (None, {}, LISTENERS, Metrics(), Rollout())
+    about = (spec.image, spec.audit, spec.config, spec.listeners, spec.metrics, spec.rollout)
+    return about == (None, None, {}, LISTENERS, Metrics(), Rollout())
 
 
 def _has_port_for_controllers(spec: "KafkaClusterSpec") -> bool:
@@ -224,6 +226,20 @@ def _volumes_stay(new: "KafkaCluster", old: "KafkaCluster") -> bool:
     return not old.status.nodes or gone <= set(old.status.empty_volumes)
 
 
+def _audit_volume(spec: "KafkaClusterSpec") -> AuditVolume | None:
+    """The volume of the analytics, where there is one."""
+    return spec.analytics.storage.volume if spec.analytics is not None else None
+
+
+def _audit_volume_stays(new: "KafkaClusterSpec", old: "KafkaClusterSpec") -> bool:
+    """Whether the volume of the analytics, if there is one before and after, has the same class and no smaller size."""
+    before, after = _audit_volume(old), _audit_volume(new)
+    if before is None or after is None:
+        return True
+    kinds = {(volume.storage_class_name, volume.access_mode) for volume in (before, after)}
+    return len(kinds) == 1 and after.size >= before.size
+
+
 LISTENERS = (Listener(name="PLAINTEXT", port=9092),)
 
 
@@ -239,8 +255,8 @@ class KafkaClusterSpec(Model):
         ),
         Rule(
             cel=f"!has(self.external) || ({NOTHING_OF_NODES})",
-            message="is of a Kafka that somebody else runs, whose nodes are left alone; take out config, image,"
-            " listeners, metrics and rollout",
+            message="is of a Kafka that somebody else runs, whose nodes are left alone; take out audit, config,"
+            " image, listeners, metrics and rollout",
             holds=lambda spec: spec.external is None or _says_nothing_of_nodes(spec),
             path="external",
         ),
@@ -294,6 +310,12 @@ class KafkaClusterSpec(Model):
             holds=_has_listener_inside,
             path="listeners",
         ),
+        Rule(
+            cel=f"!has(self.audit) || !has(self.config) || !('{AUDIT_KEY_FILE}' in self.config)",
+            message=f"{AUDIT_KEY_FILE} follows from audit; take one of them out",
+            holds=lambda spec: spec.audit is None or AUDIT_KEY_FILE not in spec.config,
+            path="config",
+        ),
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
         Transition(
@@ -322,6 +344,17 @@ class KafkaClusterSpec(Model):
             message="a volume may only grow; add a larger or a smaller one beside it, under another name",
             holds=lambda new, old: all(size <= _sizes(new).get(volume, size) for volume, size in _sizes(old).items()),
             path="nodePools",
+        ),
+        Transition(
+            cel=f"!({HAS_AUDIT_VOLUME.format('oldSelf')}) || !({HAS_AUDIT_VOLUME.format('self')})"
+            f" || [{AUDIT_VOLUME.format('self')}].all(new, [{AUDIT_VOLUME.format('oldSelf')}].all(old,"
+            " quantity(string(new.size)).compareTo(quantity(string(old.size))) >= 0"
+            " && new.accessMode == old.accessMode && has(new.storageClassName) == has(old.storageClassName)"
+            " && (!has(new.storageClassName) || new.storageClassName == old.storageClassName)))",
+            message="the volume of the analytics may only grow, and keeps its class and access mode; take analytics"
+            " out and delete the PersistentVolumeClaim to begin another",
+            holds=_audit_volume_stays,
+            path="audit",
         ),
     )
 
@@ -362,6 +395,19 @@ class KafkaClusterSpec(Model):
         schema=FIXED_LIST,
     )
     metrics: Metrics = field(default_factory=Metrics, description="The brokers' own HTTP port.")
+    audit: Audit | None = field(
+        default=None, description="The audit trail of the brokers, which {} turns on, and answers from it."
+    )
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether the brokers keep an audit trail with a key that the operator has drawn."""
+        return self.audit is not None and self.audit.enabled
+
+    @property
+    def analytics(self) -> Analytics | None:
+        """The runs that answer from the trail; None where there are none."""
+        return self.audit.analytics if self.audit is not None else None
 
 
 class ClusterMetadata(Metadata):

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.model import Model, field
 from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, VOLUMES_MAX, Role
 from kavka_operator.api.resource import NAME_LENGTH_MAX, Moment, Status
@@ -125,6 +126,9 @@ class KafkaClusterStatus(Status):
         max_length=POOLS_MAX * VOLUMES_MAX,
         description="Volumes, as POOL/VOLUME, that hold nothing on any node; those may be taken out of the spec.",
         schema=FIXED_LIST,
+    )
+    analytics: AnalyticsStatus | None = field(
+        default=None, description="The newest run of spec.audit.analytics, where there is one."
     )
     unmanaged_quotas: tuple[str, ...] = field(
         default=(),

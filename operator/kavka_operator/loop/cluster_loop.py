@@ -280,6 +280,7 @@ class ClusterLoop:
             empty=empty_volumes(cluster, view.wanted, view.volumes),
             pools=after.pools,
             outside=after.outside,
+            analytics=after.analytics,
         )
 
     def _regard(

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key
 from kavka_operator.api.stored import Unreadable
@@ -34,7 +35,8 @@ class View:
     `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as it is wanted now. `stamp`
     changes with the state of any node: what was decided before is then out of date. `pools` are the first ids of pools,
     where the platform keeps them itself. `asked` are the nodes whose machine is to be emptied. `security` is what
-    brokers ask of clients; `lacking` says what is missing for it, so that nobody is asked.
+    brokers ask of clients; `lacking` says what is missing for it, so that nobody is asked. `analytics` is how the runs
+    stand that ask the audit trail.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -51,6 +53,7 @@ class View:
     asked: frozenset[int] = frozenset()
     security: Security = OPEN
     lacking: str | None = None
+    analytics: AnalyticsStatus | None = None
 
     @property
     def brokers_expected(self) -> int:

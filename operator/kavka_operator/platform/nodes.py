@@ -7,7 +7,7 @@ one are a change of `replicas`, and nothing here knows how many there are.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster import AUDIT_KEY_FILE, KafkaCluster
 from kavka_operator.api.pools import NodePool
 from kavka_operator.api.settings import dynamic
 from kavka_operator.domain.node_ids import first_ids
@@ -51,6 +51,11 @@ def nodes_of(cluster: KafkaCluster, pools: Mapping[str, int]) -> list[Node]:
 def brokers_wanted(cluster: KafkaCluster) -> int:
     """The number of brokers among the nodes that the resource wants."""
     return sum(pool.replicas for pool in cluster.spec.node_pools if "broker" in pool.roles)
+
+
+def audit_properties(cluster: KafkaCluster, key_file: str) -> dict[str, str]:
+    """The setting that turns the audit trail on, with the file of its key; nothing where none is wanted."""
+    return {AUDIT_KEY_FILE: key_file} if cluster.spec.is_audited else {}
 
 
 def common_properties(cluster: KafkaCluster, nodes: Sequence[Node]) -> dict[str, str]:

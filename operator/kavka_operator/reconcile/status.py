@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import (
     BOOTSTRAP_LENGTH_MAX,
@@ -180,6 +181,7 @@ def cluster_status(
     empty: tuple[str, ...] = (),
     pools: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
+    analytics: AnalyticsStatus | None = None,
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
 
@@ -207,6 +209,7 @@ def cluster_status(
         last_rollout=_last_rollout(cluster.status, plan, now),
         managed_config=managed_after(cluster, seen),
         empty_volumes=empty,
+        analytics=analytics,
         unmanaged_quotas=unmanaged[:100],
     )
 

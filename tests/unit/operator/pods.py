@@ -57,6 +57,13 @@ class FakeApi:
         self.control()
         return self.objects[key]
 
+    async def make(self, manifest: Document) -> None:
+        key = (manifest["kind"], manifest["metadata"]["name"])
+        if key in self.objects:
+            raise ApiError("is there", CONFLICT)
+        self._note(f"make {' '.join(key)}")
+        self.place(deepcopy(manifest))
+
     async def events_of(self, namespace: str, kind: str, reason: str) -> list[Document]:
         return self.events
 
@@ -139,6 +146,7 @@ class Scene:
         self.heard = count(1)
         self.sees_machines = True
         self.seconds = 0.0
+        self.audit_image: str | None = "kavka/audit:1"
         self.host = self.begin()
 
     def begin(self, image: str | None = "kavka/broker:1") -> Hosted:
@@ -152,6 +160,7 @@ class Scene:
             lambda: self.seconds,
             lambda: f"id{next(self.drawn):020}",
             sees_machines=self.sees_machines,
+            audit_image=self.audit_image,
         )
         return self.host
 

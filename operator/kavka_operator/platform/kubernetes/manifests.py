@@ -11,6 +11,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, Volume
 from kavka_operator.api.quantity import spell
 from kavka_operator.platform.kubernetes.names import (
+    AUDIT_KEY,
     CLUSTER,
     CLUSTER_ID,
     DIRECTORY_ID,
@@ -24,6 +25,7 @@ from kavka_operator.platform.kubernetes.names import (
     YES,
     ZONE,
     Document,
+    audit_key_name,
     bootstrap_service,
     claim_name,
     label,
@@ -47,7 +49,7 @@ def stateful_set(layout: Layout, template: Mapping[str, Any]) -> Document:
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {
-            **_owned(layout.cluster, node_name(layout.name, layout.node)),
+            **owned(layout.cluster, node_name(layout.name, layout.node)),
             "labels": node_labels(layout.name, layout.node),
         },
         "spec": {
@@ -82,6 +84,23 @@ def claim(layout: Layout, volume: Volume, kept: Mapping[str, str], size: int) ->
             "resources": {"requests": {"storage": spell(size)}},
             **asked,
         },
+    }
+
+
+def audit_key(cluster: KafkaCluster, key: str) -> Document:
+    """The Secret with the key that signs the audit trail. It stays with the volumes, whose trail it has signed."""
+    name = cluster.metadata.name
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": audit_key_name(name),
+            "namespace": cluster.metadata.namespace,
+            "labels": labels_of(name),
+        },
+        "type": "Opaque",
+        "immutable": True,
+        "stringData": {AUDIT_KEY: key},
     }
 
 
@@ -131,7 +150,7 @@ def network_policy(cluster: KafkaCluster) -> Document:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {**_owned(cluster, nodes_service(name)), "labels": labels_of(name)},
+        "metadata": {**owned(cluster, nodes_service(name)), "labels": labels_of(name)},
         "spec": {
             "podSelector": {"matchLabels": {CLUSTER: name}},
             "policyTypes": ["Ingress"],
@@ -172,7 +191,8 @@ def with_uid(manifest: Document, seen: Mapping[str, Any] | None) -> Document:
     return {**manifest, "metadata": {**manifest["metadata"], "uid": uid_of(seen)}}
 
 
-def _owned(cluster: KafkaCluster, name: str) -> Document:
+def owned(cluster: KafkaCluster, name: str) -> Document:
+    """The metadata of an object that goes with its KafkaCluster."""
     owner = {
         "apiVersion": cluster.api_version,
         "kind": cluster.kind,
@@ -186,7 +206,7 @@ def _owned(cluster: KafkaCluster, name: str) -> Document:
 
 def service(cluster: KafkaCluster, name: str, spec: Document) -> Document:
     """A Service of a cluster."""
-    metadata = {**_owned(cluster, name), "labels": labels_of(cluster.metadata.name)}
+    metadata = {**owned(cluster, name), "labels": labels_of(cluster.metadata.name)}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 

@@ -18,6 +18,9 @@ NODE_ID = "kavka.dev/node-id"
 VOLUME = "kavka.dev/volume"
 LISTENER = "kavka.dev/listener"
 ROLE = "kavka.dev/role-"  # and the role itself: a node may have two
+AUDIT_OF = "kavka.dev/audit-of"  # on pods that answer from a cluster's trail, and that are none of its nodes
+ENGINE = "kavka.dev/audit-engine"
+AUDIT_KEY = "audit.key"  # in the Secret, and the name of the file
 YES = "true"
 
 FINGERPRINT = "kavka.dev/fingerprint"
@@ -31,6 +34,7 @@ INITIAL_CONTROLLERS = "kavka.dev/initial-controllers"
 ZONE = "kavka.dev/zone"
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
+COMPONENT = "app.kubernetes.io/component"
 OPERATOR = "kavka-operator"
 
 
@@ -78,6 +82,16 @@ def nodes_service(cluster: str) -> str:
 def bootstrap_service(cluster: str) -> str:
     """The name of the Service where clients begin: brokers that are ready."""
     return f"{cluster}-bootstrap"
+
+
+def audit_name(cluster: str) -> str:
+    """The name of the objects by which the audit trail of a cluster is asked."""
+    return f"{cluster}-audit"
+
+
+def audit_key_name(cluster: str) -> str:
+    """The name of the Secret with the key that signs the audit trail."""
+    return f"{cluster}-audit-key"
 
 
 def host_of(cluster: str, namespace: str, node: Node) -> str:

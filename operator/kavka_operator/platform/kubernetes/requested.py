@@ -44,6 +44,7 @@ def _hashed(layout: Layout, started_with: Collection[str], resources: Mapping[st
         "resources": resources,
         "pod": of_pod(layout),
         "services": of_services(layout),
+        "audit": spec.is_audited,
     }
     told = {name: value for name, value in asks.items() if value}
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

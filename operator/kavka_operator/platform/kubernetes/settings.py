@@ -14,10 +14,11 @@ from typing import Any
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
 from kavka_operator.platform.kubernetes.amounts import plain
-from kavka_operator.platform.kubernetes.names import host_of
-from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties
+from kavka_operator.platform.kubernetes.names import AUDIT_KEY, host_of
+from kavka_operator.platform.nodes import CONTROLLER, Node, audit_properties, common_properties
 
 DATA = "/var/lib/kavka"
+AUDIT_DIRECTORY = "/etc/kavka-audit"
 ADVERTISED = "advertised.listeners"
 RENDERED = (
     ADVERTISED,
@@ -147,6 +148,7 @@ def asked(layout: Layout) -> dict[str, str]:
         **({"inter.broker.listener.name": among_nodes(cluster).name} if node.is_broker else {}),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
+        **audit_properties(cluster, f"{AUDIT_DIRECTORY}/{AUDIT_KEY}"),
         **common_properties(cluster, layout.nodes),
     }
 

@@ -11,16 +11,19 @@ from typing import Any
 
 from kavka_operator.platform.kubernetes.names import (
     ASKED,
+    AUDIT_KEY,
     CLUSTER,
     FINGERPRINT,
     SETTINGS,
     Document,
+    audit_key_name,
     claim_name,
     node_labels,
 )
 from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import (
     ADVERTISED,
+    AUDIT_DIRECTORY,
     HOST_IP,
     Layout,
     advertised,
@@ -39,7 +42,8 @@ SCRATCH = "/tmp"  # noqa: S108 - a directory of the pod alone
 DIRECTORY_OPTION, CLUSTER_OPTION = "--directory-id=", "--cluster-id="
 INITIAL_OPTION = "--initial-controllers="
 FORMAT, BROKER = "format", "broker"
-SETTINGS_VOLUME, SCRATCH_VOLUME = "kavka-settings", "kavka-tmp"
+SETTINGS_VOLUME, SCRATCH_VOLUME, KEY_VOLUME = "kavka-settings", "kavka-tmp", "kavka-audit-key"
+KEY_MODE = 0o440
 HOST_IP_ENTRY = {"name": HOST_IP[2:-1], "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}
 RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
@@ -126,6 +130,7 @@ def _container(layout: Layout, image: str) -> Document:
     """Fields that both containers have in common. Both ask for the same, as a namespace may demand that each asks."""
     mounts = [{"name": name, "mountPath": directory(name)} for name in layout.volumes]
     mounts += [{"name": SETTINGS_VOLUME, "mountPath": CONFIG_DIRECTORY}, {"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
+    mounts += [{"name": KEY_VOLUME, "mountPath": AUDIT_DIRECTORY}] if layout.cluster.spec.is_audited else []
     return {
         "image": image,
         "resources": layout.node.pool.resources,
@@ -184,10 +189,16 @@ def _volumes(layout: Layout) -> list[Document]:
     ]
     field = {"fieldPath": f"metadata.annotations['{SETTINGS}']"}
     settings = {"items": [{"path": "server.properties", "fieldRef": field}]}
+    key = {
+        "secretName": audit_key_name(layout.name),
+        "defaultMode": KEY_MODE,
+        "items": [{"key": AUDIT_KEY, "path": AUDIT_KEY}],
+    }
     return [
         *claims,
         {"name": SETTINGS_VOLUME, "downwardAPI": settings},
         {"name": SCRATCH_VOLUME, "emptyDir": {}},
+        *([{"name": KEY_VOLUME, "secret": key}] if layout.cluster.spec.is_audited else []),
     ]
 
 

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file in one step; a reader sees the old text or the new one."""
+def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
+    """Replace a file in one step; a reader sees the old text or the new one. `mode` is that of a new file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    draft.write_text(text, encoding="utf-8")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
     draft.replace(path)
 
 

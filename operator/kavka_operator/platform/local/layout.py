@@ -4,6 +4,7 @@ STATE/NAMESPACE/CLUSTER/
     lock              held by the `kavka up` that runs the cluster
     supervisor.json   who that is
     cluster-id        drawn once, at the first start
+    audit.key         the key that signs the audit trail, drawn once
     members.json      the ids and ports of each node, and who votes
     resources/        what is wanted, a file a resource
     status/           what was last seen of each
@@ -52,6 +53,10 @@ class Layout:
     @property
     def cluster_id(self) -> Path:
         return self.root / "cluster-id"
+
+    @property
+    def audit_key(self) -> Path:
+        return self.root / "audit.key"
 
     @property
     def members(self) -> Path:

@@ -12,7 +12,7 @@ from kavka_operator.domain.seen import WantedNode
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members, listeners_of, ports_of
-from kavka_operator.platform.nodes import CONTROLLER, Node, common_properties, nodes_of
+from kavka_operator.platform.nodes import CONTROLLER, Node, audit_properties, common_properties, nodes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ def _local(
         "controller.quorum.voters": voters,
         **_directories(layout, node, members.metadata_volume(node.id)),
         **({"kavka.admin.listener": metrics} if metrics else {}),
+        **audit_properties(cluster, str(layout.audit_key)),
         **common_properties(cluster, nodes),
     }
     ports = ports_of(cluster, node, offset)

@@ -5,12 +5,15 @@ part of it, as editors add one.
 """
 
 from pathlib import Path
+from secrets import token_hex
 
 from kavka_operator.platform.external import SecretError
+from kavka_operator.platform.local.files import write_whole
 from kavka_operator.platform.local.layout import Layout
 
 SECRET_BYTES_MAX = 1024 * 1024  # as on Kubernetes
 KEYS_MAX = 64
+AUDIT_KEY_BYTES = 32
 
 
 def read_secret(layout: Layout, name: str) -> dict[str, str]:
@@ -23,6 +26,12 @@ def read_secret(layout: Layout, name: str) -> dict[str, str]:
         return {path.name: _text(path) for path in files}
     except (OSError, UnicodeDecodeError) as error:
         raise SecretError(f'the Secret "{name}" in {directory} cannot be read: {error}') from error
+
+
+def keep_audit_key(layout: Layout) -> None:
+    """Draw the key that signs the audit trail, where there is none yet. Raises OSError."""
+    if not layout.audit_key.exists():
+        write_whole(layout.audit_key, f"{token_hex(AUDIT_KEY_BYTES)}\n", mode=0o600)
 
 
 def _text(path: Path) -> str:

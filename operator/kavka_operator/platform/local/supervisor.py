@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
@@ -25,6 +26,7 @@ from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
 from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
+from kavka_operator.platform.local.secrets import keep_audit_key
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.reconcile.volumes import forgotten, refusal
 
@@ -37,6 +39,10 @@ DEATHS_MAX = 6
 FIRST_DEATHS_MAX = 2
 STEADY_SECONDS = 30.0
 BROKER = (sys.executable, "-m", "kavka_broker")
+NOT_HERE = AnalyticsStatus(
+    state="Refused",
+    message="spec.audit.analytics runs on Kubernetes alone; here, ask the trail by `kavka audit run --directory DIR`",
+)
 
 
 @dataclass(slots=True)
@@ -85,6 +91,7 @@ class Supervisor:
             bootstrap=",".join(self.addresses()),
             pools=members.read(self.layout).pools,
             stamp=self.moves,
+            analytics=NOT_HERE if cluster.spec.analytics is not None else None,
         )
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
@@ -94,6 +101,8 @@ class Supervisor:
         now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
         if now != known:
             members.keep(self.layout, now)
+        if cluster.spec.is_audited:
+            keep_audit_key(self.layout)
         self._wanted = {node.id: node for node in local_nodes(cluster, self.layout, now)}
         self._given_up = forgotten(cluster)
         return [wanted_node(node) for node in self._wanted.values()]

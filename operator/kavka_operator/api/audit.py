@@ -1,0 +1,195 @@
+"""`KafkaCluster.spec.audit`: the brokers' audit trail, and the runs that answer questions from it.
+
+A run is `kavka audit run` in a pod, by a schedule. DuckDB is one pod and writes to a volume; Spark is a driver and
+executors, which write to a volume or to an S3 address. Sizes are those of pods, from which Spark's own follow.
+"""
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from kavka_operator.api.external import SecretRef
+from kavka_operator.api.model import Model, Rule, field
+from kavka_operator.api.pods import Pod
+from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.resource import Moment
+from kavka_operator.api.shapes import Bounds
+
+EXECUTORS_MAX = 100
+MEMORY_MIN = 1 << 30
+DAY_SECONDS = 24 * 60 * 60
+MESSAGE_LENGTH_MAX = 4096
+
+IMAGE_PATTERN = (
+    r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9_][a-zA-Z0-9._-]*)?(@sha256:[a-f0-9]{64})?$"
+)
+SCHEDULE_PATTERN = (
+    r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9*/,-]+ [0-9*/,-]+( [0-9A-Za-z*/,?-]+){3})$"
+)
+"""What looks like cron's five fields, or is a word for them. The API server judges the rest when the CronJob is made."""
+BUCKET_PATTERN = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+PREFIX_PATTERN = r"^[a-zA-Z0-9]([a-zA-Z0-9._/=-]*[a-zA-Z0-9])?$"
+ENDPOINT_PATTERN = r"^https?://[a-zA-Z0-9.-]+(:[0-9]{1,5})?$"
+CPU_PATTERN = r"^([0-9]{1,3}(\.[0-9]{1,3})?|[1-9][0-9]{1,5}m)$"
+
+Image = Annotated[str, Bounds(max_length=512, pattern=IMAGE_PATTERN)]
+
+
+class Size(Model):
+    """A size of a pod: it asks for both, and gets no more memory."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="quantity(string(self.memory)).compareTo(quantity('1Gi')) >= 0",
+            message="is less than a run needs; write 1Gi or more",
+            holds=lambda size: size.memory >= MEMORY_MIN,
+            path="memory",
+        ),
+    )
+
+    cpu: str = field(
+        default="500m",
+        max_length=8,
+        pattern=CPU_PATTERN,
+        description="Processors, as 2 or 500m. An executor does as many tasks at a time as this has whole ones, and at"
+        " least one.",
+    )
+    memory: Quantity = field(default=2 << 30, description="Memory, as 2Gi: what it asks for, and all that it gets.")
+
+
+class Executors(Model):
+    """The executors of Spark, all alike."""
+
+    instances: int = field(default=1, ge=1, le=EXECUTORS_MAX, description="How many.")
+    resources: Size = field(default_factory=Size, description="The size of each.")
+
+
+class AuditVolume(Model):
+    """A PersistentVolumeClaim of the analytics. It stays when the analytics are taken out, and with the cluster."""
+
+    size: Quantity = field(description="How much to ask for. It may grow, and never shrinks.")
+    storage_class_name: str | None = field(
+        default=None, max_length=253, description="The StorageClass to ask. It stays as it is."
+    )
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = field(
+        default="ReadWriteOnce",
+        description="ReadWriteOnce: executors run on the machine of their driver. ReadWriteMany: on any, where the"
+        " StorageClass has such volumes. It stays as it is.",
+    )
+
+
+class S3(Model):
+    """A place in an object store that speaks S3."""
+
+    bucket: str = field(min_length=3, max_length=63, pattern=BUCKET_PATTERN, description="The bucket, which is there.")
+    prefix: str = field(
+        default="audit", min_length=1, max_length=512, pattern=PREFIX_PATTERN, description="Where in it, as audit/shop."
+    )
+    endpoint: str | None = field(
+        default=None,
+        max_length=300,
+        pattern=ENDPOINT_PATTERN,
+        description="The address of the server, as https://s3.example.com. Left out: Amazon's, by the region.",
+    )
+    region: str = field(
+        default="us-east-1", min_length=1, max_length=64, pattern=BUCKET_PATTERN, description="The region."
+    )
+    secret_ref: SecretRef = field(
+        description="A Secret of the KafkaCluster's namespace with the keys AWS_ACCESS_KEY_ID and"
+        " AWS_SECRET_ACCESS_KEY. Pods read it, and the operator never does."
+    )
+
+
+class AuditStorage(Model):
+    """The place of the tables."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.volume) != has(self.s3)",
+            message="has to be one of volume and s3; write one of them",
+            holds=lambda storage: (storage.volume is None) != (storage.s3 is None),
+            path="volume",
+        ),
+    )
+
+    volume: AuditVolume | None = field(default=None, description="A volume of the analytics.")
+    s3: S3 | None = field(default=None, description="A place in an object store. Spark only.")
+
+
+class Analytics(Model):
+    """Runs of `kavka audit run` by a schedule. Kubernetes only."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=f"self.schedule.matches('{SCHEDULE_PATTERN}')",
+            message='is no schedule as cron has it; write five fields such as "0 * * * *", or @hourly',
+            holds=lambda analytics: re.fullmatch(SCHEDULE_PATTERN, analytics.schedule) is not None,
+            path="schedule",
+        ),
+        Rule(
+            cel="!has(self.storage.s3) || self.engine == 'Spark'",
+            message="is written by Spark alone; write engine: Spark, or storage.volume",
+            holds=lambda analytics: analytics.storage.s3 is None or analytics.engine == "Spark",
+            path="storage",
+        ),
+        Rule(
+            cel="!has(self.executors) || self.engine == 'Spark'",
+            message="are Spark's alone; write engine: Spark, or take executors out",
+            holds=lambda analytics: analytics.executors is None or analytics.engine == "Spark",
+            path="executors",
+        ),
+    )
+
+    schedule: str = field(
+        max_length=100,
+        description='When to run, as cron has it and by UTC: "0 * * * *" is once an hour. Run it more often than'
+        " __audit_events forgets.",
+    )
+    engine: Literal["DuckDB", "Spark"] = field(
+        default="DuckDB", description="DuckDB: one pod, for a trail that a machine can read. Spark: for more than that."
+    )
+    image: Image | None = field(
+        default=None, description="The image of the analytics. Left out: that of the operator's own version."
+    )
+    storage: AuditStorage = field(description="Where the tables and the report go.")
+    resources: Size = field(default_factory=Size, description="The size of the pod that runs; of Spark, the driver.")
+    executors: Executors | None = field(default=None, description="The executors. Spark only; left out: one.")
+    pod: Pod = field(default_factory=Pod, description="What the pods of a run have beside that.")
+    time_limit_seconds: int = field(
+        default=3600, ge=60, le=7 * DAY_SECONDS, description="A run that takes longer is ended, and has failed."
+    )
+
+
+class Audit(Model):
+    """The audit trail of the brokers, in the topic __audit_events."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="self.enabled || !has(self.analytics)",
+            message="answer from the trail; write enabled: true, or take analytics out",
+            holds=lambda audit: audit.enabled or audit.analytics is None,
+            path="analytics",
+        ),
+    )
+
+    enabled: bool = field(
+        default=True,
+        description="Every broker keeps the trail. Its key is drawn once: on Kubernetes it is the Secret NAME-audit-key,"
+        " which stays with the volumes; on the local platform the file audit.key of the cluster.",
+    )
+    analytics: Analytics | None = field(
+        default=None,
+        description="Runs that answer from the trail. Taken out: they end, and their volume stays. Kubernetes only.",
+    )
+
+
+class AnalyticsStatus(Model):
+    """The newest run of the analytics."""
+
+    state: Literal["Waiting", "Running", "Succeeded", "Failed", "Refused"] = field(
+        description="Waiting: none has run. Refused: nothing runs; the message says why."
+    )
+    start_time: Moment | None = field(default=None, description="When the newest run began.")
+    success_time: Moment | None = field(default=None, description="When a run last succeeded.")
+    message: str | None = field(
+        default=None, max_length=MESSAGE_LENGTH_MAX, description="Why it failed, or is refused, and what to do."
+    )

@@ -1,0 +1,283 @@
+"""The objects by which the audit trail of a cluster is asked by a schedule, and what they say of the runs. Pure.
+
+A CronJob makes the pod of each run; all else of Spark belongs to the CronJob and goes with it, so that the operator
+need not delete it. The claim belongs to nobody: what was answered stays. The pods have no label of a cluster's nodes,
+whose Services would otherwise lead to them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsStatus, AuditVolume
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.quantity import spell
+from kavka_operator.api.stored import part
+from kavka_operator.platform.kubernetes import spark
+from kavka_operator.platform.kubernetes.manifests import owned
+from kavka_operator.platform.kubernetes.names import (
+    AUDIT_OF,
+    CLUSTER,
+    COMPONENT,
+    ENGINE,
+    MANAGED_BY,
+    OPERATOR,
+    Document,
+    audit_name,
+    label,
+    labels_of,
+    name_of,
+    uid_of,
+)
+from kavka_operator.platform.kubernetes.seeing import last_words
+from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME
+
+COMPONENT_NAME = "audit"
+CONTAINER = "audit"
+SPARK_DEFAULTS, EXECUTOR_TEMPLATE = "kavka.dev/spark-defaults", "kavka.dev/spark-executor"
+FILES_VOLUME, DATA_VOLUME = "kavka-spark", "data"
+POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
+"""What a driver does with the pods of its executors."""
+HISTORY = 3
+RBAC = "rbac.authorization.k8s.io"
+
+
+def labels(cluster: KafkaCluster) -> dict[str, str]:
+    """The labels of the objects."""
+    return {**labels_of(cluster.name), COMPONENT: COMPONENT_NAME}
+
+
+def selector(cluster: str) -> dict[str, str]:
+    """The labels by which the objects are found again."""
+    return {CLUSTER: cluster, COMPONENT: COMPONENT_NAME}
+
+
+def is_ours(document: Mapping[str, Any], cluster: KafkaCluster) -> bool:
+    """Whether an object is one by which the trail of this cluster is asked."""
+    wanted = {**selector(cluster.name), MANAGED_BY: OPERATOR}
+    return all(label(document, name) == value for name, value in wanted.items())
+
+
+def claim(cluster: KafkaCluster, volume: AuditVolume) -> Document:
+    """The claim of the tables, which belongs to nobody."""
+    asked = {"storageClassName": volume.storage_class_name} if volume.storage_class_name else {}
+    name = audit_name(cluster.name)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": cluster.metadata.namespace, "labels": labels(cluster)},
+        "spec": {
+            "accessModes": [volume.access_mode],
+            "resources": {"requests": {"storage": spell(volume.size)}},
+            **asked,
+        },
+    }
+
+
+def cron_job(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str) -> Document:
+    """The CronJob that runs the analytics. `bootstrap` are addresses of the cluster's brokers."""
+    marks = labels(cluster)
+    job = {
+        "backoffLimit": 0,  # the next run takes in what this one has left
+        "activeDeadlineSeconds": analytics.time_limit_seconds,
+        "template": _pod(cluster, analytics, image, bootstrap),
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {
+            **owned(cluster, audit_name(cluster.name)),
+            "labels": {**marks, ENGINE: analytics.engine},
+        },
+        "spec": {
+            "schedule": analytics.schedule,
+            "timeZone": "Etc/UTC",
+            "concurrencyPolicy": "Forbid",
+            "startingDeadlineSeconds": analytics.time_limit_seconds,
+            "successfulJobsHistoryLimit": HISTORY,
+            "failedJobsHistoryLimit": HISTORY,
+            "jobTemplate": {"metadata": {"labels": marks}, "spec": job},
+        },
+    }
+
+
+def _pod(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str) -> Document:
+    pod, is_spark = analytics.pod, analytics.engine == "Spark"
+    files = (
+        {
+            SPARK_DEFAULTS: spark.defaults(cluster, analytics, image),
+            EXECUTOR_TEMPLATE: spark.executor(cluster, analytics),
+        }
+        if is_spark
+        else {}
+    )
+    annotations = {**pod.annotations, **files}
+    account = {"serviceAccountName": audit_name(cluster.name)} if is_spark else {}
+    return {
+        "metadata": {
+            "labels": {**pod.labels, AUDIT_OF: cluster.name},
+            **({"annotations": annotations} if annotations else {}),
+        },
+        "spec": {
+            **pod.spec(),
+            **account,
+            "automountServiceAccountToken": is_spark,
+            "enableServiceLinks": False,
+            "restartPolicy": "Never",
+            "securityContext": spark.security_context(),
+            "containers": [_container(cluster, analytics, image, bootstrap)],
+            "volumes": _volumes(cluster, analytics),
+        },
+    }
+
+
+def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str) -> Document:
+    size, is_spark = analytics.resources, analytics.engine == "Spark"
+    memory = spell(size.memory)
+    mounts = [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
+    mounts += [{"name": DATA_VOLUME, "mountPath": spark.DATA}] if analytics.storage.volume else []
+    mounts += [{"name": FILES_VOLUME, "mountPath": spark.FILES}] if is_spark else []
+    own = spark.environment(analytics) if is_spark else []
+    return {
+        "name": CONTAINER,
+        "image": image,
+        "args": [*command(cluster, analytics, bootstrap)],
+        "env": [{"name": "HOME", "value": SCRATCH}, *own],
+        "resources": {"requests": {"cpu": spark.cpu(size), "memory": memory}, "limits": {"memory": memory}},
+        "securityContext": RIGHTS,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tuple[str, ...]:
+    """The command of a run."""
+    store = analytics.storage.s3
+    place = f"{spark.DATA}/audit" if store is None else f"s3a://{store.bucket}/{store.prefix}"
+    which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
+    engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
+    return ("kavka", "audit", "run", "--bootstrap", bootstrap, *which, "--directory", place, *engine)
+
+
+def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
+    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}]
+    if analytics.storage.volume is not None:
+        found.append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}})
+    if analytics.engine == "Spark":
+        files = {spark.DEFAULTS: SPARK_DEFAULTS, spark.EXECUTOR: EXECUTOR_TEMPLATE}
+        items = [
+            {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for path, key in files.items()
+        ]
+        found.append({"name": FILES_VOLUME, "downwardAPI": {"items": items}})
+    return found
+
+
+def of_spark(cluster: KafkaCluster, cron: Mapping[str, Any]) -> list[Document]:
+    """What a driver needs beside its pod: rights on pods of its namespace, and that nobody else reaches it."""
+    name, namespace = audit_name(cluster.name), cluster.metadata.namespace
+    account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    pods = {"matchLabels": {AUDIT_OF: cluster.name}}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": _with(cluster, cron),
+            "automountServiceAccountToken": False,
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "Role",
+            "metadata": _with(cluster, cron),
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [*POD_VERBS]}],
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": _with(cluster, cron),
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": name},
+            "subjects": [account],
+        },
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": _with(cluster, cron),
+            "spec": {
+                "podSelector": pods,
+                "policyTypes": ["Ingress"],
+                "ingress": [{"from": [{"podSelector": pods}]}],
+            },
+        },
+    ]
+
+
+def _with(cluster: KafkaCluster, cron: Mapping[str, Any]) -> Document:
+    """The metadata of an object that goes with the CronJob."""
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": name_of(cron),
+        "uid": uid_of(cron),
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    name = audit_name(cluster.name)
+    return {
+        "name": name,
+        "namespace": cluster.metadata.namespace,
+        "labels": labels(cluster),
+        "ownerReferences": [owner],
+    }
+
+
+def newest(jobs: Sequence[Document]) -> Document | None:
+    """The run that began last."""
+    return max(jobs, key=_began, default=None)
+
+
+def _began(job: Mapping[str, Any]) -> str:
+    return str(part(job, "status").get("startTime") or part(job, "metadata").get("creationTimestamp") or "")
+
+
+def ended(job: Mapping[str, Any]) -> tuple[str, str]:
+    """How a run has ended, as Complete or Failed, and why; empty while it runs."""
+    for condition in part(job, "status").get("conditions") or ():
+        if condition.get("status") == "True" and condition.get("type") in {"Complete", "Failed"}:
+            return str(condition["type"]), f"{condition.get('reason') or ''}: {condition.get('message') or ''}"
+    return "", ""
+
+
+def status_of(
+    before: AnalyticsStatus | None, cron: Mapping[str, Any], jobs: Sequence[Document], words: str = ""
+) -> AnalyticsStatus:
+    """The status of the analytics. `words` are the last of a run that has failed, where they are known."""
+    told = [str(part(job, "status").get("completionTime") or "") for job in jobs if ended(job)[0] == "Complete"]
+    successes = [*told, str(part(cron, "status").get("lastSuccessfulTime") or "")]
+    if before is not None and before.success_time is not None:
+        successes.append(str(before.to_dict()["successTime"]))
+    success = max(successes) or None
+    run = newest(jobs)
+    if run is None:
+        start = before.start_time if before is not None else None
+        state = "Succeeded" if success else "Waiting"
+        return AnalyticsStatus(state=state, start_time=start, success_time=success)  # type: ignore[arg-type]
+    end, why = ended(run)
+    states = {"": "Running", "Complete": "Succeeded", "Failed": "Failed"}
+    message = "; ".join(text for text in (why, words) if text)[:MESSAGE_LENGTH_MAX] if end == "Failed" else None
+    return AnalyticsStatus(
+        state=states[end],  # type: ignore[arg-type]
+        start_time=_began(run) or None,  # type: ignore[arg-type]
+        success_time=success,  # type: ignore[arg-type]
+        message=message,
+    )
+
+
+def refused(before: AnalyticsStatus | None, words: str) -> AnalyticsStatus:
+    """The status of analytics that cannot be run as they are wanted."""
+    start, success = (before.start_time, before.success_time) if before is not None else (None, None)
+    message = " ".join(words.split())[:MESSAGE_LENGTH_MAX]
+    return AnalyticsStatus(state="Refused", start_time=start, success_time=success, message=message)
+
+
+def words_of(pods: Sequence[Mapping[str, Any]]) -> str:
+    """The last words of the pods of a run."""
+    found = [last_words(status) for pod in pods for status in part(pod, "status").get("containerStatuses") or ()]
+    return next((words for words in found if words), "")

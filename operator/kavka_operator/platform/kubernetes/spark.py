@@ -1,0 +1,153 @@
+"""What Spark is told of a run: its settings, and the template of its executors. Pure.
+
+The pod of the run is the driver, which asks the API server for executors and is their owner. What it does not ask for
+it needs no right for: no ConfigMap, no Service and no claim of Spark's own. Both texts travel in annotations of the
+driver's pod; the two settings that are known when it starts are its address and its name.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kavka_operator.api.audit import Analytics, Executors, Size
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.kubernetes.names import AUDIT_OF, Document, audit_name
+from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, USER
+
+DATA = "/data"
+FILES = "/etc/kavka-spark"
+DEFAULTS, EXECUTOR = "spark-defaults.conf", "executor.yaml"
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+OVERHEAD_BYTES_MIN = 384 << 20
+MEBI = 20
+DRIVER_PORT, BLOCKS_PORT = "7078", "7079"
+FROM_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+SUBMITTED = (
+    "--conf spark.driver.host=$(POD_IP) --conf spark.driver.bindAddress=$(POD_IP)"
+    " --conf spark.kubernetes.driver.pod.name=$(POD_NAME) pyspark-shell"
+)
+"""Arguments of the driver, into which Kubernetes fills the address and the name of its pod."""
+
+
+def defaults(cluster: KafkaCluster, analytics: Analytics, image: str) -> str:
+    """The text of spark-defaults.conf."""
+    executors = analytics.executors or Executors()
+    settings = {
+        "spark.master": "k8s://https://kubernetes.default.svc",
+        "spark.kubernetes.namespace": cluster.metadata.namespace,
+        "spark.kubernetes.container.image": image,
+        "spark.kubernetes.executor.podTemplateFile": f"{FILES}/{EXECUTOR}",
+        "spark.driver.memory": _heap(analytics.resources),
+        "spark.driver.port": DRIVER_PORT,
+        "spark.blockManager.port": BLOCKS_PORT,
+        "spark.executor.instances": str(executors.instances),
+        "spark.executor.cores": str(max(1, millis(executors.resources) // 1000)),
+        "spark.kubernetes.executor.request.cores": cpu(executors.resources),
+        "spark.executor.memory": _heap(executors.resources),
+        "spark.executor.memoryOverhead": f"{_overhead(executors.resources) >> MEBI}m",
+        "spark.kubernetes.executor.disableConfigMap": "true",
+        "spark.kubernetes.driver.service.deleteOnTermination": "false",
+        "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
+        "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
+        "spark.local.dir": SCRATCH,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **_of_storage(cluster, analytics),
+    }
+    return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
+
+
+def _of_storage(cluster: KafkaCluster, analytics: Analytics) -> dict[str, str]:
+    """The settings by which executors reach the tables."""
+    store = analytics.storage.s3
+    if store is None:
+        claim = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data"
+        return {f"{claim}.mount.path": DATA, f"{claim}.options.claimName": audit_name(cluster.name)}
+    address = {"endpoint": store.endpoint, "path.style.access": "true"} if store.endpoint else {}
+    found = {"endpoint.region": store.region, "aws.credentials.provider": FROM_ENVIRONMENT, **address}
+    keys = {f"spark.kubernetes.executor.secretKeyRef.{key}": f"{store.secret_ref.name}:{key}" for key in KEYS}
+    return {**{f"spark.hadoop.fs.s3a.{name}": value for name, value in found.items()}, **keys}
+
+
+def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
+    """The template of executors, as a file. They ask the API server for nothing, and so have no token."""
+    pod = analytics.pod
+    asked = pod.spec()
+    affinity = {**_beside(cluster, analytics), **asked.get("affinity", {})}
+    spec = {
+        **asked,
+        **({"affinity": affinity} if affinity else {}),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 5,
+        "securityContext": security_context(),
+        "containers": [
+            {
+                "name": "executor",
+                "securityContext": RIGHTS,
+                "volumeMounts": [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}],
+            }
+        ],
+        "volumes": [{"name": SCRATCH_VOLUME, "emptyDir": {}}],
+    }
+    metadata = {"labels": {**pod.labels, AUDIT_OF: cluster.name}}
+    metadata |= {"annotations": pod.annotations} if pod.annotations else {}
+    document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return json.dumps(document, sort_keys=True, indent=1) + "\n"
+
+
+def _beside(cluster: KafkaCluster, analytics: Analytics) -> dict[str, Any]:
+    """The affinity that keeps executors on the machine of their driver, where a volume is there and nowhere else."""
+    volume = analytics.storage.volume
+    if volume is None or volume.access_mode != "ReadWriteOnce":
+        return {}
+    term = {"labelSelector": {"matchLabels": {AUDIT_OF: cluster.name}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def environment(analytics: Analytics) -> list[Document]:
+    """The environment of the driver beside that of any run."""
+    fields = {"POD_IP": "status.podIP", "POD_NAME": "metadata.name"}
+    own: list[Document] = [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()
+    ]
+    own += [{"name": "PYSPARK_SUBMIT_ARGS", "value": SUBMITTED}, {"name": "SPARK_CONF_DIR", "value": FILES}]
+    store = analytics.storage.s3
+    names = KEYS if store is not None else ()
+    return own + [
+        {"name": key, "valueFrom": {"secretKeyRef": {"name": store.secret_ref.name, "key": key}}}
+        for key in names
+        if store is not None
+    ]
+
+
+def security_context() -> Mapping[str, Any]:
+    """The rights of a pod of a run."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def cpu(size: Size) -> str:
+    """The processors of a pod, as an API server spells them."""
+    found = millis(size)
+    return f"{found}m" if found % 1000 else str(found // 1000)
+
+
+def millis(size: Size) -> int:
+    """The processors of a pod, in thousandths."""
+    return int(size.cpu[:-1]) if size.cpu.endswith("m") else round(float(size.cpu) * 1000)
+
+
+def _overhead(size: Size) -> int:
+    """The bytes of a pod that are left to what is not on Java's heap: Java itself, Python, files."""
+    return max(OVERHEAD_BYTES_MIN, size.memory // 4)
+
+
+def _heap(size: Size) -> str:
+    return f"{(size.memory - _overhead(size)) >> MEBI}m"

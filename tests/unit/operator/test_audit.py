@@ -1,0 +1,309 @@
+"""The audit trail of a cluster of pods: its key, and the runs that ask it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kavka_kubernetes.platform.api import ApiError
+from kavka_operator.api.audit import Size
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.kubernetes import spark
+from kavka_operator.platform.kubernetes.requested import mark_of
+from kavka_operator.platform.kubernetes.settings import fingerprint
+from tests.unit.operator.pods import Scene, main
+
+VOLUME = {"volume": {"size": "10Gi"}}
+STORE = {"s3": {"bucket": "tables", "endpoint": "http://s3:9000", "secretRef": {"name": "store"}}}
+NAME = "main-audit"
+MADE_FOR_SPARK = ("Role", "RoleBinding", "ServiceAccount")
+AN_HOUR = 3600.0
+
+
+def asked(storage: Any = VOLUME, **fields: Any) -> KafkaCluster:
+    """A cluster whose trail is asked each hour."""
+    return main(audit={"analytics": {"schedule": "0 * * * *", "storage": storage, **fields}})
+
+
+def scene_of(cluster: KafkaCluster) -> Scene:
+    """A cluster that runs and rests."""
+    scene = Scene(cluster)
+    scene.start()
+    return scene
+
+
+def template_of(scene: Scene) -> Any:
+    """The template of a run's pod."""
+    return scene.api.one("CronJob", NAME)["spec"]["jobTemplate"]["spec"]["template"]
+
+
+def settings_of(scene: Scene) -> dict[str, str]:
+    """What Spark is told."""
+    text = template_of(scene)["metadata"]["annotations"]["kavka.dev/spark-defaults"]
+    return dict(line.split(" ", 1) for line in text.splitlines())
+
+
+def run(name: str, start: str, end: str = "", why: str = "") -> Any:
+    """A Job of the CronJob, as the API server shows it."""
+    conditions = [{"type": end, "status": "True", "reason": why, "message": "it is over"}] if end else []
+    done = {"completionTime": start.replace(":00Z", ":59Z")} if end == "Complete" else {}
+    labels = {"kavka.dev/cluster": "main", "app.kubernetes.io/component": "audit"}
+    return {
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"startTime": start, "conditions": conditions, **done},
+    }
+
+
+def test_the_key_is_drawn_once_and_pods_are_given_it_as_a_file() -> None:
+    scene = scene_of(main(audit={}))
+    secret = scene.api.one("Secret", "main-audit-key")
+    key = secret["stringData"]["audit.key"]
+    assert len(bytes.fromhex(key)) == 32
+    assert secret["immutable"] is True
+    assert "ownerReferences" not in secret["metadata"], "the trail that it has signed is on volumes, which stay"
+    pod = scene.api.one("Pod", "main-nodes-0-0")
+    assert "kavka.audit.key.file=/etc/kavka-audit/audit.key" in pod["metadata"]["annotations"]["kavka.dev/settings"]
+    (volume,) = [volume for volume in pod["spec"]["volumes"] if "secret" in volume]
+    assert volume["secret"]["secretName"] == "main-audit-key"
+    for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+        assert {"name": "kavka-audit-key", "mountPath": "/etc/kavka-audit"} in container["volumeMounts"]
+    assert key not in json.dumps([found for (kind, _), found in scene.api.objects.items() if kind != "Secret"])
+    for _ in range(3):
+        scene.seconds += AN_HOUR
+        scene.begin()
+        scene.look()
+    assert scene.api.one("Secret", "main-audit-key") == secret
+    assert scene.api.writes.count("make Secret main-audit-key") == 1
+
+
+def test_a_key_that_is_lost_is_drawn_again() -> None:
+    scene = scene_of(main(audit={}))
+    before = scene.api.objects.pop(("Secret", "main-audit-key"))
+    scene.look()
+    assert scene.api.names("Secret") == []
+    scene.seconds += AN_HOUR
+    scene.look()
+    assert scene.api.one("Secret", "main-audit-key")["stringData"] != before["stringData"]
+
+
+def test_a_cluster_without_a_trail_has_no_key_and_is_rendered_as_before() -> None:
+    plain, off = scene_of(main()), scene_of(main(audit={"enabled": False}))
+    for scene in (plain, off):
+        assert scene.api.names("Secret") == []
+        layout = scene.host._layouts[0]
+        assert "audit" not in json.dumps(scene.api.one("Pod", "main-nodes-0-0"))
+        assert (fingerprint(layout), mark_of(layout)) == (
+            fingerprint(plain.host._layouts[0]),
+            mark_of(plain.host._layouts[0]),
+        )
+
+
+def test_the_trail_is_turned_on_by_a_roll_that_names_it() -> None:
+    scene = scene_of(main())
+    scene.wanted = main(audit={})
+    view = scene.look()
+    assert view.seen[0].changed == ("kavka.audit.key.file",)
+    assert not view.seen[0].is_as_asked
+
+
+def test_a_key_that_cannot_be_made_is_told_before_anything_is_started() -> None:
+    scene = Scene(main(audit={}))
+    scene.look()  # what the cluster has once is there now
+    del scene.api.objects["Secret", "main-audit-key"]
+    scene.begin()
+    scene.api.refuse = ApiError("may not", 403)
+    assert scene.look().refusal == 'Secret "main-audit-key" cannot be made: may not'
+
+
+def test_duckdb_is_one_pod_without_a_right() -> None:
+    scene = scene_of(asked())
+    spec = template_of(scene)["spec"]
+    (container,) = spec["containers"]
+    hosts = ",".join(f"main-nodes-{number}-0.main-nodes.default.svc:9092" for number in range(3))
+    which = ["--bootstrap", hosts, "--cluster", "main", "--namespace", "default"]
+    assert container["args"] == ["kavka", "audit", "run", *which, "--directory", "/data/audit"]
+    assert container["image"] == "kavka/audit:1"
+    assert container["resources"] == {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert spec["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in spec
+    assert [scene.api.names(kind) for kind in MADE_FOR_SPARK] == [[], [], []]
+    labels = template_of(scene)["metadata"]["labels"]
+    assert labels == {"kavka.dev/audit-of": "main"}, "the Services of nodes must not lead to it"
+    claim = scene.api.one("PersistentVolumeClaim", NAME)
+    assert "ownerReferences" not in claim["metadata"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "10Gi"
+
+
+def test_a_driver_may_do_with_pods_what_spark_does_and_nothing_else() -> None:
+    scene = scene_of(asked(engine="Spark", executors={"instances": 2}))
+    cron = scene.api.one("CronJob", NAME)
+    for kind in (*MADE_FOR_SPARK, "NetworkPolicy"):
+        (owner,) = scene.api.one(kind, NAME)["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("CronJob", cron["metadata"]["uid"])
+    verbs = ["create", "delete", "deletecollection", "get", "list", "watch"]
+    assert scene.api.one("Role", NAME)["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]
+    spec = template_of(scene)["spec"]
+    assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == (NAME, True)
+    assert spec["containers"][0]["args"][-2:] == ["--engine", "spark"]
+    executor = json.loads(template_of(scene)["metadata"]["annotations"]["kavka.dev/spark-executor"])
+    assert executor["spec"]["automountServiceAccountToken"] is False
+    assert executor["metadata"]["labels"] == {"kavka.dev/audit-of": "main"}
+    (term,) = executor["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname", "the volume is on one machine"
+    assert settings_of(scene)["spark.executor.instances"] == "2"
+
+
+def test_a_store_is_reached_by_keys_that_only_pods_read() -> None:
+    scene = scene_of(asked(STORE, engine="Spark"))
+    settings = settings_of(scene)
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://s3:9000"
+    assert settings["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert settings["spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY"] == "store:AWS_SECRET_ACCESS_KEY"
+    (container,) = template_of(scene)["spec"]["containers"]
+    named = {one["name"]: one["valueFrom"]["secretKeyRef"]["key"] for one in container["env"] if "valueFrom" in one
+             and "secretKeyRef" in one["valueFrom"]}  # fmt: skip
+    assert named == {"AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY"}
+    assert "s3a://tables/audit" in container["args"]
+    assert [volume for volume in template_of(scene)["spec"]["volumes"] if "persistentVolumeClaim" in volume] == []
+    assert NAME not in scene.api.names("PersistentVolumeClaim")
+    executor = json.loads(template_of(scene)["metadata"]["annotations"]["kavka.dev/spark-executor"])
+    assert "affinity" not in executor["spec"]
+
+
+@pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
+def test_at_rest_nothing_is_written(engine: str) -> None:
+    scene = scene_of(asked(engine=engine, pod={"nodeSelector": {"disk": "fast"}}))
+    before = len(scene.api.writes)
+    for _ in range(3):
+        scene.seconds += AN_HOUR
+        scene.look()
+    scene.begin()
+    scene.look()
+    assert len(scene.api.writes) == before
+
+
+def test_a_hand_that_changes_the_schedule_is_put_right() -> None:
+    scene = scene_of(asked())
+    cron = scene.api.one("CronJob", NAME)
+    scene.api.place({**cron, "spec": {**cron["spec"], "schedule": "* * * * *"}})
+    scene.seconds += AN_HOUR
+    scene.look()
+    assert scene.api.one("CronJob", NAME)["spec"]["schedule"] == "0 * * * *"
+
+
+def test_analytics_that_are_taken_out_go_and_leave_their_volume() -> None:
+    scene = scene_of(asked())
+    scene.wanted = main(audit={})
+    before = len(scene.api.writes)
+    for _ in range(3):
+        assert scene.look().analytics is None
+    assert scene.api.writes[before:] == [f"delete CronJob {NAME}"]
+    assert NAME in scene.api.names("PersistentVolumeClaim")
+
+
+def test_another_engine_begins_with_another_cron_job() -> None:
+    scene = scene_of(asked(engine="Spark"))
+    scene.wanted = asked()
+    before = len(scene.api.writes)
+    scene.look()
+    scene.look()
+    assert scene.api.writes[before:] == [f"delete CronJob {NAME}", f"put CronJob {NAME}"]
+    assert "kavka.dev/spark-defaults" not in template_of(scene)["metadata"].get("annotations", {})
+
+
+def test_a_claim_grows_and_never_shrinks() -> None:
+    scene = scene_of(asked())
+    scene.wanted = asked({"volume": {"size": "20Gi"}})
+    scene.look()
+    assert scene.api.one("PersistentVolumeClaim", NAME)["spec"]["resources"]["requests"]["storage"] == "20Gi"
+    scene.wanted = asked()
+    scene.look()
+    assert scene.api.one("PersistentVolumeClaim", NAME)["spec"]["resources"]["requests"]["storage"] == "20Gi"
+
+
+def test_what_is_not_ours_is_left_alone_and_the_nodes_go_on() -> None:
+    scene = Scene(asked())
+    scene.api.place({"kind": "CronJob", "metadata": {"name": NAME, "namespace": "default"}, "spec": {}})
+    view = scene.start()
+    assert view.refusal is None
+    assert {node.state for node in view.seen.values()} == {"Running"}
+    assert view.analytics is not None
+    assert view.analytics.state == "Refused"
+    assert view.analytics.message == (
+        f'CronJob "{NAME}" is there and is not of this KafkaCluster; delete it, or give the cluster another name'
+    )
+    assert scene.api.one("CronJob", NAME)["spec"] == {}
+
+
+def test_analytics_without_an_image_are_refused_by_the_field() -> None:
+    scene = Scene(asked())
+    scene.audit_image = None
+    scene.begin()
+    view = scene.start()
+    assert view.analytics is not None
+    assert view.analytics.message is not None
+    assert view.analytics.message.startswith("spec.audit.analytics.image: this operator has no image of its own")
+    scene.wanted = asked(image="mine/audit:2")
+    scene.look()
+    assert template_of(scene)["spec"]["containers"][0]["image"] == "mine/audit:2"
+
+
+def test_the_status_follows_the_newest_run() -> None:
+    scene = scene_of(asked())
+
+    def told() -> dict[str, Any]:
+        scene.seconds += AN_HOUR
+        status = scene.look().analytics
+        assert status is not None
+        scene.wanted = asked().replaced({"status": scene.wanted.status.replaced({"analytics": status})})
+        return status.to_dict()
+
+    assert told() == {"state": "Waiting"}
+    scene.api.place(run("first", "2026-11-25T10:00:00Z"))
+    assert told() == {"state": "Running", "startTime": "2026-11-25T10:00:00Z"}
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Complete"))
+    success = "2026-11-25T10:00:59Z"
+    assert told() == {"state": "Succeeded", "startTime": "2026-11-25T10:00:00Z", "successTime": success}
+    del scene.api.objects["Job", "first"]
+    assert told() == {"state": "Succeeded", "startTime": "2026-11-25T10:00:00Z", "successTime": success}
+    scene.api.place(run("second", "2026-11-25T11:00:00Z", "Failed", "BackoffLimitExceeded"))
+    found = told()
+    assert (found["state"], found["successTime"]) == ("Failed", success)
+    assert found["message"] == "BackoffLimitExceeded: it is over"
+
+
+def test_a_run_that_failed_is_told_with_its_last_words() -> None:
+    scene = scene_of(asked())
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Failed", "BackoffLimitExceeded"))
+    words = "error: /data/audit cannot be written to: No space left on device\n"
+    ended = {"terminated": {"exitCode": 1, "message": words}}
+    scene.api.objects["Pod", "first-x"] = {
+        "kind": "Pod",
+        "metadata": {"name": "first-x", "labels": {"batch.kubernetes.io/job-name": "first"}},
+        "status": {"containerStatuses": [{"name": "audit", "state": ended}]},
+    }
+    scene.seconds += AN_HOUR
+    status = scene.look().analytics
+    assert status is not None
+    assert status.message is not None
+    assert status.message.endswith(
+        "; ended with code 1: error: /data/audit cannot be written to: No space left on device"
+    )
+
+
+@pytest.mark.parametrize(
+    ("memory", "heap", "overhead"),
+    [("1Gi", "640m", "384m"), ("2Gi", "1536m", "512m"), ("8Gi", "6144m", "2048m")],
+)
+def test_a_pod_has_room_for_the_heap_and_for_what_is_beside_it(memory: str, heap: str, overhead: str) -> None:
+    executors = {"resources": {"memory": memory, "cpu": "2500m"}}
+    settings = settings_of(scene_of(asked(engine="Spark", executors=executors)))
+    assert (settings["spark.executor.memory"], settings["spark.executor.memoryOverhead"]) == (heap, overhead)
+    assert (settings["spark.executor.cores"], settings["spark.kubernetes.executor.request.cores"]) == ("2", "2500m")
+
+
+@pytest.mark.parametrize(("written", "spelled"), [("1", "1"), ("0.5", "500m"), ("1000m", "1"), ("2.25", "2250m")])
+def test_processors_are_spelled_as_the_api_server_does(written: str, spelled: str) -> None:
+    assert spark.cpu(Size(cpu=written)) == spelled
