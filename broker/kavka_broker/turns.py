@@ -53,7 +53,6 @@ class Turns:
 
     def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
         self.now_ns = now_ns
-        self.quantum_ns = QUANTUM_NS
         self.spent: dict[tuple[str, str], Spent] = {}
         self._queue: FairQueue[Waiter] = FairQueue()
         self._since_ns: dict[Waiter, int] = {}  # when those that wait began to
@@ -68,6 +67,11 @@ class Turns:
     def flow_count(self) -> int:
         """How many clients are known."""
         return self._queue.flow_count
+
+    @property
+    def quantum_ns(self) -> int:
+        """How long a turn is now: shorter while a client is there that asks for little."""
+        return self._queue.quantum_ns
 
     def join(self, user: str, client_id: str, *, is_peer: bool = False) -> Flow:
         """Return the flow of a connection's client, until the connection leaves it."""
@@ -159,11 +163,12 @@ class Turns:
         """Serve those that are next, until a quantum has gone by."""
         self._is_armed = False
         others_ns = self.now_ns() - self._spent_ns - self._rest_ns
-        room_ns = max(self.quantum_ns, min(others_ns, SERVED_NS_MAX))
+        quantum_ns = self.quantum_ns
+        room_ns = max(quantum_ns, min(others_ns, SERVED_NS_MAX))
         self._spent_ns = 0
         try:
             # Who has had its turn waits for the next call, unless there is more room than that.
-            for _ in range(len(self._since_ns) if room_ns == self.quantum_ns else TURNS_PER_CALL_MAX):
+            for _ in range(len(self._since_ns) if room_ns == quantum_ns else TURNS_PER_CALL_MAX):
                 taken = self._queue.take()
                 if taken is None:
                     return

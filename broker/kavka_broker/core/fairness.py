@@ -10,6 +10,9 @@ The queue has a time of its own, `now_ns`: what the flow has used whose turn it 
 is taken to have used as much, less `CREDIT_NS`: a pause earns one turn ahead of others, and no more. For the same
 reason a flow may be forgotten once that time has passed it. What is kept of flows whose connections are all gone is
 bounded by `GONE_FLOWS_MAX`.
+
+A turn costs its connection a write and a look at the socket, so long turns are cheap, and short ones are what a flow
+waits for that asks for little. Turns are short for as long as such a flow has lately been there, and long otherwise.
 """
 
 from collections import OrderedDict
@@ -18,6 +21,10 @@ from typing import Final, Generic, TypeVar
 
 QUANTUM_NS: Final = 1_000_000
 """A turn: whoever has had the loop for so long lets others go first."""
+SHORT_QUANTUM_NS: Final = 300_000
+"""A turn while a client is there that asks for less than its share."""
+LIGHT_NS: Final = 100_000_000
+"""Such a client is taken to be there until others have used so much without it."""
 CREDIT_NS: Final = QUANTUM_NS
 CLIENT_WEIGHT: Final = 1
 PEER_WEIGHT: Final = 8
@@ -49,6 +56,7 @@ class FairQueue(Generic[W]):
 
     def __init__(self) -> None:
         self.now_ns = 0
+        self._light_ns = -LIGHT_NS  # the time at which a client came that had used less than others
         self._flows: dict[Name, Flow[W]] = {}
         self._gone: OrderedDict[Name, None] = OrderedDict()
         self._heap: list[tuple[int, int, Flow[W]]] = []
@@ -62,6 +70,11 @@ class FairQueue(Generic[W]):
     def flow_count(self) -> int:
         """How many flows are known."""
         return len(self._flows)
+
+    @property
+    def quantum_ns(self) -> int:
+        """How long a turn is now."""
+        return SHORT_QUANTUM_NS if self.now_ns - self._light_ns < LIGHT_NS else QUANTUM_NS
 
     def find(self, user: str, client_id: str) -> Flow[W] | None:
         """Return the flow of a client that has connections, or has had more than others."""
@@ -103,19 +116,18 @@ class FairQueue(Generic[W]):
     def charge(self, flow: Flow[W], cost_ns: int) -> None:
         """Count what the flow has had."""
         assert cost_ns >= 0, f"{flow.name} would get {-cost_ns} ns back"
-        used_ns = flow.used_ns + cost_ns // flow.weight
-        behind_ns = self.now_ns - CREDIT_NS - flow.used_ns
-        if behind_ns > 0:
-            used_ns += behind_ns  # it begins where `_start_ns` says
-        flow.used_ns = used_ns
-        if used_ns > self.now_ns and not self._heap:
-            self.now_ns = used_ns
+        if flow.used_ns < self.now_ns - CREDIT_NS:
+            self._catch_up(flow)
+        flow.used_ns += cost_ns // flow.weight
+        if flow.used_ns > self.now_ns and not self._heap:
+            self.now_ns = flow.used_ns
 
     def wait(self, flow: Flow[W], waiter: W) -> None:
         """Have the waiter wait for a turn of its flow, behind the others of the flow."""
         flow.waiting[waiter] = None
         if not flow.is_queued:
-            flow.used_ns = self._start_ns(flow)
+            if flow.used_ns < self.now_ns - CREDIT_NS:
+                self._catch_up(flow)
             self._push(flow)
 
     def forget(self, flow: Flow[W], waiter: W) -> None:
@@ -150,6 +162,12 @@ class FairQueue(Generic[W]):
 
     def _start_ns(self, flow: Flow[W]) -> int:
         return max(flow.used_ns, self.now_ns - CREDIT_NS)
+
+    def _catch_up(self, flow: Flow[W]) -> None:
+        """Have a flow begin that has used less than others: a light one, where it is a client's."""
+        flow.used_ns = self._start_ns(flow)
+        if not flow.is_of_peer:
+            self._light_ns = self.now_ns
 
     def _push(self, flow: Flow[W]) -> None:
         assert flow.waiting, f"{flow.name} is queued, and nobody waits"

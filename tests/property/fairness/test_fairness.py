@@ -3,7 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.core.fairness import CREDIT_NS, GONE_FLOWS_MAX, PEER_WEIGHT, QUANTUM_NS, FairQueue, Flow
+from kavka_broker.core.fairness import (
+    CREDIT_NS,
+    GONE_FLOWS_MAX,
+    LIGHT_NS,
+    PEER_WEIGHT,
+    QUANTUM_NS,
+    SHORT_QUANTUM_NS,
+    FairQueue,
+    Flow,
+)
 
 Waiter = tuple[str, int]
 REQUEST_NS_MAX = 400_000
@@ -35,8 +44,8 @@ class Loop:
         taken = self.queue.take()
         assert taken is not None
         flow, waiter = taken
-        spent = 0
-        while spent < QUANTUM_NS:
+        spent, quantum_ns = 0, self.queue.quantum_ns
+        while spent < quantum_ns:
             spent += self.cost()
         self.queue.charge(flow, spent)
         self.time_ns += spent
@@ -89,8 +98,9 @@ def test_a_client_that_asks_for_less_than_its_share_waits_for_the_turn_in_hand(
         allowance_ns, seen_ns = min(CREDIT_NS - REQUEST_NS_MAX, allowance_ns + half_a_share_ns), loop.time_ns
         if cost > allowance_ns:
             continue  # a burst of more than its share
+        quantum_ns = loop.queue.quantum_ns
         loop.turn()  # is in hand when it comes
-        assert loop.time_ns - seen_ns <= QUANTUM_NS + REQUEST_NS_MAX
+        assert loop.time_ns - seen_ns <= quantum_ns + REQUEST_NS_MAX
         loop.queue.wait(light, ("light", 0))
         assert loop.queue.take() == (light, ("light", 0)), "it is next"
         loop.queue.charge(light, cost)
@@ -169,3 +179,42 @@ def test_who_has_had_as_little_as_the_first_that_waits_goes_before_it() -> None:
     assert queue.goes_first(second)
     assert not queue.goes_first(greedy)
     assert not queue.goes_first(first), "it waits already"
+
+
+@given(st.lists(st.integers(1, 8), min_size=1, max_size=6), st.lists(COSTS, min_size=1, max_size=20), st.integers(0, 9))
+def test_turns_are_short_while_a_client_is_there_that_asks_for_little(
+    connections: list[int], costs: list[int], rounds: int
+) -> None:
+    loop = Loop(connections, costs)
+    light = loop.queue.join("bob", "light")
+    for _ in range(2 * len(connections)):
+        loop.turn()
+    for _ in range(rounds):
+        assert loop.queue.quantum_ns == QUANTUM_NS, "none but greedy ones have been here"
+        pass_time(loop, 2 * len(connections) * CREDIT_NS)
+        loop.queue.charge(light, 10_000)
+        assert loop.queue.quantum_ns == SHORT_QUANTUM_NS
+        pass_time(loop, (len(connections) + 1) * LIGHT_NS)
+
+
+def pass_time(loop: Loop, time_ns: int) -> None:
+    end_ns = loop.time_ns + time_ns
+    while loop.time_ns < end_ns:
+        loop.turn()
+
+
+def test_a_client_alone_has_long_turns_however_often_it_pauses() -> None:
+    queue: FairQueue[Waiter] = FairQueue()
+    alone = queue.join("alice", "alone")
+    for _ in range(100):
+        queue.charge(alone, 3 * QUANTUM_NS)
+        assert queue.quantum_ns == QUANTUM_NS
+
+
+def test_another_node_that_asks_for_little_makes_no_turn_shorter() -> None:
+    queue: FairQueue[Waiter] = FairQueue()
+    greedy, peer = queue.join("alice", "greedy"), queue.join("", "broker-2", PEER_WEIGHT)
+    for _ in range(100):
+        queue.charge(greedy, 3 * QUANTUM_NS)
+        queue.charge(peer, 10_000)
+    assert queue.quantum_ns == QUANTUM_NS

@@ -157,7 +157,9 @@ class BrokerOfTopic(Broker):
 
 
 class AtOnce(Turns):
-    """Turns of no loop: whoever waits for one has it."""
+    """Turns of no loop: whoever waits for one has it, and has it without end."""
+
+    quantum_ns = DAY_NS
 
     def wait(self, flow: Flow, waiter: Waiter) -> None:
         waiter()
@@ -168,7 +170,6 @@ class Socket:
 
     def __init__(self, world: World, broker: Broker, number: int) -> None:
         limits = Limits(turns=AtOnce())
-        limits.turns.quantum_ns = DAY_NS
         listener = SimpleNamespace(
             dispatcher=broker, limits=limits, clock=world, timers=world, name="PLAINTEXT", received_bytes=0,
             opened=lambda _: None,
