@@ -172,7 +172,7 @@ def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
 
 
 def of_spark(cluster: KafkaCluster, cron: Mapping[str, Any]) -> list[Document]:
-    """What a driver needs beside its pod: rights on pods of its namespace, and that nobody else reaches it."""
+    """The objects that a driver needs beside its pod: rights on pods of its namespace, and a fence around them."""
     name, namespace = audit_name(cluster.name), cluster.metadata.namespace
     account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     pods = {"matchLabels": {AUDIT_OF: cluster.name}}
@@ -238,7 +238,7 @@ def _began(job: Mapping[str, Any]) -> str:
 
 
 def ended(job: Mapping[str, Any]) -> tuple[str, str]:
-    """How a run has ended, as Complete or Failed, and why; empty while it runs."""
+    """The end of a run, Complete or Failed, and why; empty while it runs."""
     for condition in part(job, "status").get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in {"Complete", "Failed"}:
             return str(condition["type"]), f"{condition.get('reason') or ''}: {condition.get('message') or ''}"
