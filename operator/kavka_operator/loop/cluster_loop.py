@@ -45,6 +45,7 @@ from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
+from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import external, quotas
 from kavka_operator.reconcile.grants import claims
@@ -167,7 +168,7 @@ class ClusterLoop:
 
     def _question(self) -> Question | None:
         resources, unreadable = self.resources.read()
-        if not _has_cluster(resources, unreadable):
+        if not has_cluster(resources, unreadable):
             self._cluster = None
             self._note_unreadable(unreadable)
             self._leave_alone(resources)
@@ -214,7 +215,7 @@ class ClusterLoop:
         self._took = self.clock() - self._began
         self._note(result)
         resources, unreadable = self.resources.read()
-        if not _has_cluster(resources, unreadable):
+        if not has_cluster(resources, unreadable):
             self.hurry()  # the cluster was deleted since the look began: nothing more is done for it
             return
         cluster = self._newest_cluster(resources, unreadable)
@@ -299,8 +300,13 @@ class ClusterLoop:
         may_ask, is_external = view.lacking is None and result.barred is None, cluster.spec.external is not None
         if words := self._silence.words(cluster, result, may_ask=may_ask):
             for resource in resources:
-                if isinstance(resource, Topic | ClientQuota):
-                    self._set_status(resource, with_words(resource, words, self.now(), is_external=is_external))
+                if not isinstance(resource, Topic | ClientQuota):
+                    continue
+                if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
+                    self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
+                    continue
+                said = doubts(resource, words)
+                self._set_status(resource, with_words(resource, said, self.now(), is_external=is_external))
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -483,18 +489,3 @@ class ClusterLoop:
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True
             self.on_ready()
-
-
-def _has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> bool:
-    """Whether there is a KafkaCluster that is to stay, be it one that cannot be understood."""
-    kind = KafkaCluster.kind_name
-    clusters_here = [resource for resource in resources if resource.kind == kind]
-    stays = any(cluster.metadata.deletion_timestamp is None for cluster in clusters_here)
-    return stays or any(unread.key[0] == kind and not unread.is_deleted for unread in unreadable)
-
-
-def outlives(resource: Topic | ClientQuota) -> bool:
-    """Whether something in Kafka has to go when the resource is deleted."""
-    if isinstance(resource, ClientQuota):
-        return True
-    return resource.spec.deletion_policy != "Retain" or resource.status.move is not None

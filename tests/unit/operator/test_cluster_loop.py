@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -195,6 +196,25 @@ def test_topics_and_quotas_of_a_silent_cluster_are_unknown_after_a_while_until_i
     scene.pass_looks(RETRY_SECONDS)
     scene.settle()
     assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
+
+
+@pytest.mark.parametrize(("minutes", "is_gone"), [(9, False), (10, True)])
+def test_a_deletion_waits_for_a_silent_cluster_for_a_while_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch, minutes: int, is_gone: bool
+) -> None:
+    scene = Scene()
+    scene.settle()
+    monkeypatch.setattr(scene.kafka, "look", _away)
+    deleted = {"deletionTimestamp": (NOW - timedelta(minutes=minutes)).isoformat()}
+    scene.resources.put(topic("late", metadata=deleted, deletionPolicy="Delete"))
+    scene.pass_looks(SILENT_SECONDS / 2)
+    assert ("Topic", "default", "late") in scene.resources.documents, "a broker may be restarting"
+    scene.pass_looks(SILENT_SECONDS)
+    assert (("Topic", "default", "late") not in scene.resources.documents) is is_gone
+    assert any("late" in words and "what it has set in Kafka stays" in words for words in scene.told) is is_gone
+    if not is_gone:
+        (ready,) = scene.resources.documents["Topic", "default", "late"]["status"]["conditions"]
+        assert "its deletion waits for that until " in ready["message"]
 
 
 def test_a_cluster_that_answers_between_two_silences_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
