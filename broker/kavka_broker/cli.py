@@ -18,6 +18,8 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import parse_properties
 
 EXIT_USAGE = 2
+FORMATTED_BEFORE = "KAVKA_FORMATTED_BEFORE"
+"""Names directories, with commas between them, to any version: one that does not know it formats as it always has."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -46,6 +48,13 @@ def parser() -> argparse.ArgumentParser:
     voters.add_argument("--no-initial-controllers", "-N", action="store_true", help="join a quorum that is there")
     formatting.add_argument(
         "--directory-id", action="append", default=[], metavar="DIRECTORY=ID", help="give a log directory this id"
+    )
+    formatting.add_argument(
+        "--formatted-before",
+        action="append",
+        default=[],
+        metavar="DIRECTORY",
+        help=f"refuse this log directory where it is empty: it has held something; {FORMATTED_BEFORE} names more",
     )
     formatting.add_argument(
         "--add-scram",
@@ -98,6 +107,10 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
             ignore_formatted=options.ignore_formatted,
             voters=Voters(options.standalone, initial, options.no_initial_controllers),
             directory_ids=parse_directory_ids(options.directory_id),
+            formatted_before=[
+                *options.formatted_before,
+                *filter(None, os.environ.get(FORMATTED_BEFORE, "").split(",")),
+            ],
             credentials=first_users(options.add_scram, os.urandom),
         )
     except FormatError as error:

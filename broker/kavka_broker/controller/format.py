@@ -15,10 +15,12 @@ with one id. One that knows of nobody else begins alone.
 A directory that belongs to a cluster is never formatted again: its records would be read as another cluster's.
 
 The id of a directory is drawn, unless `--directory-id` gives it: whoever keeps volumes knows each of them by its id
-before anything is on it, and finds out that a volume was replaced by another.
+before anything is on it, and finds out that a volume was replaced by another. `--formatted-before` says that something
+is on it: a directory that is empty then has lost votes and replicas, and is not begun again under the id that stands
+for them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -126,11 +128,13 @@ def format_directory(
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
     directory_ids: Mapping[str, bytes] = NO_IDS,
+    formatted_before: Collection[str] = (),
     credentials: Sequence[Message] = (),
 ) -> Formatted:
     """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be.
 
-    `directory_ids` are given to new directories; the others' are drawn. `credentials` are the records of the first
+    `directory_ids` are given to new directories; the others' are drawn. Those `formatted_before` may not be new.
+    `credentials` are the records of the first
     users (`first_users`).
     """
     _check_voters(config, voters)
@@ -139,6 +143,7 @@ def format_directory(
     taken = [directory for directory in directories if disk.exists(f"{directory}/{META_PROPERTIES}")]
     _check_taken(disk, config, cluster_id, taken, ignore_formatted=ignore_formatted)
     _check_replaced(disk, taken, directory_ids)
+    _check_emptied(directories, taken, formatted_before)
     new = [directory for directory in directories if directory not in taken]
     for directory in new:
         directory_id = directory_ids.get(directory) or random_uuid(random_bytes)
@@ -199,6 +204,17 @@ def _check_replaced(disk: Disk, taken: Sequence[str], directory_ids: Mapping[str
         if found is not None and wanted is not None and found != to_text(wanted):
             problem = f"has the id {found}, not {to_text(wanted)}"
             raise FormatError(f"{directory} {problem}: it is another directory; bring back the right one")
+
+
+def _check_emptied(directories: Sequence[str], taken: Collection[str], formatted_before: Collection[str]) -> None:
+    """Raise FormatError for a directory that has lost what it held: its id would stand for replicas and votes."""
+    for directory in formatted_before:
+        if directory not in directories:
+            known = ", ".join(directories)
+            raise FormatError(f"--formatted-before: {directory} is no log directory of this node; there are {known}")
+        if directory not in taken:
+            problem = "was formatted before and has no meta.properties now"
+            raise FormatError(f"{directory} {problem}: it is empty, or another one; bring back the right one")
 
 
 def is_reserved(text: str) -> bool:

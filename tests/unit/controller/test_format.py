@@ -33,6 +33,7 @@ def form(
     ignore_formatted: bool = False,
     voters: Voters = AS_CONFIGURED,
     directory_ids: Sequence[str] = (),
+    formatted_before: Sequence[str] = (),
 ) -> Formatted:
     return format_directory(
         machine.disk,
@@ -43,6 +44,7 @@ def form(
         ignore_formatted=ignore_formatted,
         voters=voters,
         directory_ids=parse_directory_ids(directory_ids),
+        formatted_before=formatted_before,
     )
 
 
@@ -242,6 +244,17 @@ def test_ids_that_cannot_be_given(given: str, words: str) -> None:
     with pytest.raises(FormatError, match=words):
         form(machine, directory_ids=given.split())
     assert not machine.disk.exists("/a/meta.properties")
+
+
+def test_a_directory_that_has_lost_what_it_held_is_not_begun_again() -> None:
+    machine = Machine(log_dirs="/a,/b", metadata_log_dir="/a")
+    with pytest.raises(FormatError, match=r"/b was formatted before and has no meta\.properties now: it is empty"):
+        form(machine, formatted_before=("/b",))
+    assert not machine.disk.exists("/a/meta.properties"), "nothing is written"
+    form(machine)
+    assert form(machine, ignore_formatted=True, formatted_before=("/a", "/b")).already == ("/a", "/b")
+    with pytest.raises(FormatError, match="--formatted-before: /c is no log directory of this node; there are /a, /b"):
+        form(machine, ignore_formatted=True, formatted_before=("/c",))
 
 
 def test_a_given_id_may_not_contradict_the_initial_controllers() -> None:
