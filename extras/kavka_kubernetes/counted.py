@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenCluster, Survey
+from kavka_operator.domain.seen import SeenCluster, SeenDisk, Survey
 from kavka_operator.kafka.admin import Admin, AdminError
 
 
@@ -30,6 +30,10 @@ class CountedAdmin:
     def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
         """As `Admin.rates`. Raises AdminError."""
         return self.admin.rates(brokers)
+
+    def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
+        """As `Admin.disks`. Raises AdminError."""
+        return self.admin.disks(brokers)
 
     def perform(self, action: KafkaAction) -> None:
         """As `Admin.perform`. Raises AdminError."""

@@ -29,6 +29,7 @@ from kavka_kubernetes.platform.news import News
 from kavka_kubernetes.platform.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_kubernetes.platform.resources import KubernetesResources
 from kavka_kubernetes.platform.secrets import read_secret
+from kavka_kubernetes.platform.turns import InTurn, Turns
 from kavka_kubernetes.port import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.domain.access import OPEN, Security
@@ -47,6 +48,7 @@ RETRY_SECONDS = 5.0
 LANES_SECONDS_MAX = 3.0
 LEASE = "kavka-operator"
 IMAGE, AUDIT_IMAGE = "KAVKA_BROKER_IMAGE", "KAVKA_AUDIT_IMAGE"
+ROLLING = "KAVKA_ROLLING_CLUSTERS_MAX"
 
 
 class LeaseLostError(Exception):
@@ -57,8 +59,9 @@ class LeaseLostError(Exception):
 class Options:
     """Options of the process in its environment: namespaces to watch (none: all), where the lease lies, its ports.
 
-    `image` is that of brokers whose KafkaCluster names none, `audit_image` that of its analytics; `sees_machines` whether it may ask which are cordoned;
-    `listen` is for probes and Prometheus, `console` for people.
+    `image` is that of brokers whose KafkaCluster names none, `audit_image` that of its analytics; `sees_machines` says
+    whether it may ask which are cordoned; `listen` is for probes and Prometheus, `console` for people; `rolling_max` is
+    how many clusters may be rolled at the same time, 0 for any number.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -69,6 +72,7 @@ class Options:
     sees_machines: bool = False
     console: Address | None = None
     audit_image: str | None = None
+    rolling_max: int = 0
 
     @staticmethod
     def of(environment: dict[str, str]) -> "Options":
@@ -81,8 +85,11 @@ class Options:
         listen, console = (Address.of_environment(environment, variable) for variable in (LISTEN, CONSOLE))
         lease, image = environment.get("POD_NAMESPACE") or None, environment.get(IMAGE) or None
         sees_machines = not names or environment.get("KAVKA_SEE_MACHINES") == "true"
-        audit_image = environment.get(AUDIT_IMAGE) or None
-        return Options(tuple(names), lease, identity, image, listen, sees_machines, console, audit_image)
+        audit_image, most = environment.get(AUDIT_IMAGE) or None, environment.get(ROLLING) or "0"
+        if not most.isdecimal():
+            raise AddressError(f'{ROLLING} is "{most}"; write how many clusters may be rolled at a time, or nothing')
+        own = (tuple(names), lease, identity, image, listen, sees_machines, console)
+        return Options(*own, audit_image=audit_image, rolling_max=int(most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,7 @@ class Operator:
         objects = Objects(lambda cluster: lanes.wake(cluster))  # noqa: PLW0108 - the lanes are made below
         news = News(lambda cluster: lanes.hurry(cluster))  # noqa: PLW0108 - see above
         ground = Ground(self.api, bridge, news, self.options)
+        turns = Turns(self.options.rolling_max, objects.has_cluster)
         events = Events(self.api, bridge.loop, self.options.identity, self.figures.left_out, _warn_of_events)
 
         def loop_of(cluster: ClusterKey) -> ClusterLoop:
@@ -141,7 +149,8 @@ class Operator:
             def secret(secret_name: str) -> dict[str, str]:
                 return read_secret(self.api, bridge, cluster[0], secret_name)
 
-            platform = ExternalPlatform(self.platform_of(cluster, ground), secret, time.monotonic)
+            nodes = InTurn(cluster, self.platform_of(cluster, ground), turns)
+            platform = ExternalPlatform(nodes, secret, time.monotonic)
 
             def tell(words: str) -> None:
                 log.info("cluster.noted", extra={"cluster": name, "words": words})

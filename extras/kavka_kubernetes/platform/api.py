@@ -19,6 +19,7 @@ from kavka_operator.api import API_VERSION, GROUP, VERSION
 from kavka_operator.api.kinds import KINDS, Key
 from kavka_operator.api.stored import part
 from kavka_operator.loop.seams import NotWrittenError
+from kavka_operator.platform.kubernetes.resizing import can_resize
 
 MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
@@ -40,6 +41,7 @@ PLACES = {
 }
 """Where the API server has the kinds that nodes are made of, and runs of the analytics."""
 APPLY = "application/apply-patch+yaml"
+STRATEGIC = "application/strategic-merge-patch+json"
 DRY_RUN = ("dryRun", "All")
 
 Document = dict[str, Any]
@@ -126,6 +128,17 @@ class Api:
         path = _place(manifest["kind"], metadata["namespace"], metadata["name"])
         query = [("fieldManager", MANAGER), ("force", "true"), *more]
         return await self._request("PATCH", path, query=query, body=manifest, content_type=APPLY)
+
+    async def resizes_pods(self) -> bool:
+        """Whether this Kubernetes changes the resources of a pod that runs (1.33 and later). Raises ApiError."""
+        return can_resize(await self._request("GET", "/api/v1", query=[]))
+
+    async def patch_pod(self, pod: Document, patch: Document, subresource: str = "") -> None:
+        """Change parts of a pod as it was read: not of one that was made again since. Raises ApiError."""
+        metadata = pod["metadata"]
+        path = _place("Pod", metadata["namespace"], metadata["name"], *([subresource] if subresource else []))
+        body = {**patch, "metadata": {"uid": metadata["uid"], **part(patch, "metadata")}}
+        await self._request("PATCH", path, query=[("fieldManager", MANAGER)], body=body, content_type=STRATEGIC)
 
     async def delete(self, document: Document) -> None:
         """Delete an object as it was read: not if it has changed since, or was made again. Raises ApiError."""

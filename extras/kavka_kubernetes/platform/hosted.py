@@ -13,7 +13,7 @@ that is not in the list, joins as an observer, and never votes as the controller
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_kubernetes.platform.analytics import AnalyticsOf
@@ -23,8 +23,9 @@ from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_kubernetes.platform.podless import Podless
 from kavka_kubernetes.platform.rehearsal import Rehearsal
 from kavka_kubernetes.platform.secrets import AuditKey
+from kavka_kubernetes.platform.resizing import Resizing
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import GrowVolume, NodeAction, RestartNode, StartNode, StopNode
+from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
@@ -32,6 +33,7 @@ from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER,
     DIRECTORY_ID,
+    FORMATTED,
     Document,
     annotation,
     audit_key_name,
@@ -45,8 +47,8 @@ from kavka_operator.platform.kubernetes.template import (
     FORMAT,
     Identity,
     claims_of,
-    format_arguments,
     formatted_with,
+    formatting,
     template,
 )
 
@@ -90,6 +92,7 @@ class Hosted:
     _rehearsal: Rehearsal = field(init=False)
     _audit_key: AuditKey = field(init=False)
     _analytics: AnalyticsOf = field(init=False)
+    _resizing: Resizing = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
@@ -97,6 +100,7 @@ class Hosted:
         self._rehearsal = Rehearsal(self.api, self.bridge, self.clock)
         self._audit_key = AuditKey(self.api, self.bridge, self.clock)
         self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
+        self._resizing = Resizing(self.api, self.bridge)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -142,10 +146,10 @@ class Hosted:
         """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""
         sight = Sight.of(cluster, self._known, self._machines or ())
         nodes = [layout.node for layout in sight.layouts.values()]
-        if not self.sees_machines or self._machines is not None or not zones.are_wanted(nodes, self._known):
-            return sight
-        self._machines = [zones.machine_from(found) for found in self.bridge.wait(self.api.machines())]
-        return Sight.of(cluster, self._known, self._machines)
+        if self.sees_machines and self._machines is None and zones.are_wanted(nodes, self._known):
+            self._machines = [zones.machine_from(found) for found in self.bridge.wait(self.api.machines())]
+            sight = Sight.of(cluster, self._known, self._machines)
+        return replace(sight, kept=self._resizing.kept(sight))
 
     def _mend(self, sight: Sight) -> bool:
         """Write ids again that claims have lost, where a broker runs on the volume; whether any were written.
@@ -154,6 +158,7 @@ class Hosted:
         """
         written = False
         for number, layout in sight.layouts.items():
+            written = self._note_formatted(layout) or written
             wiped, pod = seeing.wiped(self._known, number), self._known.pods.get(number)
             if not wiped or pod is None or not seeing.serves(pod):
                 continue
@@ -161,10 +166,49 @@ class Hosted:
             for name in wiped:
                 if ids.cluster_id and ids.directories.get(name):
                     kept = manifests.kept_of(ids.cluster_id, ids.directories[name], self._known.initial or ids.initial)
+                    kept[FORMATTED] = ids.directories[name]
                     with suppress(PlatformUnavailableError):  # it is another's: the faults tell
                         self._claim(layout, name, kept)
                         written = True
         return written
+
+    def _note_formatted(self, layout: Layout) -> bool:
+        """Note on claims that a broker runs there, and tell its template, so that no pod formats them again.
+
+        A volume that is empty one day has lost what its id stands for. Whether any were written.
+        """
+        number = layout.node.id
+        live, proved = self._known.sets.get(number), seeing.proved(self._known, number)
+        if live is None or len(self._known.cluster_ids) != 1:
+            return False
+        try:
+            for name in proved.keys() & set(layout.volumes):
+                self._claim(layout, name, {**self._kept(number, name), FORMATTED: self._drawn(number, name)})
+            if proved:
+                self._relist()
+            return self._tell_formatted(layout, live) or bool(proved)
+        except PlatformUnavailableError:
+            return False  # it is another's: the faults tell
+
+    def _tell_formatted(self, layout: Layout, live: Document) -> bool:
+        """Let the template of a node know which of its volumes hold something; whether it had to be told."""
+        number = layout.node.id
+        asked = formatted_with(live["spec"]["template"]["spec"])
+        claims = self._known.claims_of(number)
+        before = [name for name in asked.directories if name in claims and seeing.is_formatted(claims[name])]
+        if set(before) <= set(asked.before):
+            return False
+        self._format_with(layout, live, replace(asked, before=before))
+        return True
+
+    def _format_with(self, layout: Layout, live: Document, identity: Identity) -> None:
+        """Give the template of a node other ids to format volumes with, and keep everything else of it."""
+        told = deepcopy(live["spec"]["template"])
+        for container in told["spec"]["initContainers"]:
+            if container["name"] == FORMAT:
+                container.pop("env", None)
+                container.update(formatting(identity))
+        self._put(layout.cluster, manifests.stateful_set(layout, told), live)
 
     def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[tuple[str, str, Document]]:
         """A node of each pool whose nodes are not all as they are wanted: its pool, fingerprint and StatefulSet."""
@@ -193,6 +237,8 @@ class Hosted:
                     self._take_down(number)
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
                     self._claim(self._layouts[number], name, self._kept(number, name))
+                case ResizeNode(node=number) if number in self._layouts:
+                    self._resize(self._layouts[number])
                 case _:
                     pass  # it has come or gone since it was decided: the next look tells
         except ApiError as error:
@@ -327,17 +373,12 @@ class Hosted:
         number = layout.node.id
         live = self._known.sets[number]
         drawn = {name: self.draw() for name in lost}
-        spec = deepcopy(live["spec"])
-        pod = spec["template"]["spec"]
         kept = self._identity(layout)
-        mounted = claims_of(pod)
+        mounted = claims_of(live["spec"]["template"]["spec"])
         ids = {name: drawn.get(name) or kept.directories[name] for name in mounted}
         initial = "" if layout.metadata in drawn else kept.initial
-        for container in pod["initContainers"]:
-            if container["name"] == FORMAT:
-                container["args"] = format_arguments(Identity(kept.cluster_id, ids, initial))
-        manifest = manifests.stateful_set(layout, spec["template"])
-        self._put(layout.cluster, manifest, live)
+        before = [name for name in kept.before if name in mounted and name not in drawn]
+        self._format_with(layout, live, Identity(kept.cluster_id, ids, initial, before))
         if (seen := self._known.pods.get(number)) is not None:
             self._delete(seen)
         for name, directory_id in drawn.items():
@@ -365,6 +406,14 @@ class Hosted:
         self._put(layout.cluster, self._manifest(layout, self._identity(layout)), now)
         if pod is not None:
             self._delete({**pod, "kind": "Pod"})
+
+    def _resize(self, layout: Layout) -> None:
+        """Give a broker that runs other resources, and its template too, so that its next pod has them."""
+        known_set, pod = self._known.sets.get(layout.node.id), self._known.pods.get(layout.node.id)
+        if known_set is None or pod is None or not self._resizing.give(layout, pod):
+            return
+        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), known_set)
+        self._resizing.note(layout, pod)
 
     def _claim_missing(self, layout: Layout) -> None:
         """Make the claims that a node lacks, each with an id of its own."""
@@ -394,7 +443,10 @@ class Hosted:
     def _kept(self, number: int, name: str) -> dict[str, str]:
         """The ids that were drawn for a volume."""
         (cluster_id,) = self._known.cluster_ids
-        return manifests.kept_of(cluster_id, self._drawn(number, name), self._known.initial)
+        drawn = self._drawn(number, name)
+        is_formatted = seeing.is_formatted(self._known.claims_of(number)[name])
+        kept = manifests.kept_of(cluster_id, drawn, self._known.initial)
+        return {**kept, **({FORMATTED: drawn} if is_formatted else {})}
 
     def _identity(self, layout: Layout) -> Identity:
         """The ids with which volumes are formatted: a first controller's only where its directory is still the same."""
@@ -403,7 +455,8 @@ class Hosted:
         own = ids.get(layout.metadata, "")
         is_first = bool(own) and any(entry.endswith(f":{own}") for entry in self._known.initial.split(","))
         (cluster_id,) = self._known.cluster_ids
-        return Identity(cluster_id, ids, self._known.initial if is_first else "")
+        before = [name for name in ids if seeing.is_formatted(claims[name])]
+        return Identity(cluster_id, ids, self._known.initial if is_first else "", before)
 
     def _put(self, cluster: KafkaCluster, manifest: Document, seen: Mapping[str, Any] | None) -> Document:
         """Apply an object, unless one of its name belongs to another. Raises ApiError, PlatformUnavailableError."""

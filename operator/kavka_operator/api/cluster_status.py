@@ -16,6 +16,16 @@ BOOTSTRAP_LENGTH_MAX = 4096
 LISTENER_LENGTH_MAX = 65536
 
 
+class VolumeStatus(Model):
+    """The seen state of one log directory of a node."""
+
+    name: str = field(max_length=NAME_LENGTH_MAX, description="The name of the volume.")
+    size: int | None = field(default=None, ge=0, description="The bytes that its file system has.")
+    used: str | None = field(
+        default=None, max_length=4, description="How full its file system is, to a few percent; none while offline."
+    )
+
+
 class NodeStatus(Model):
     """The seen state of one node."""
 
@@ -31,6 +41,12 @@ class NodeStatus(Model):
         default=None, ge=0, description="Partitions that it leads with fewer replicas in sync than they have."
     )
     restarts: int | None = field(default=None, ge=0, description="How often it died and was started again.")
+    volumes: tuple[VolumeStatus, ...] = field(
+        default=(),
+        max_length=VOLUMES_MAX,
+        description="How full its volumes are, as the broker tells it.",
+        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
     directory: str | None = field(default=None, max_length=4096, description="Its log directory. Local platform only.")
 
 

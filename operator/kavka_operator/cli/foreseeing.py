@@ -88,6 +88,7 @@ def tell(line: str, key: Key, foreseen: Foreseen | None) -> int:
 def words_of(nodes: Forecast, *, restarts: bool = True) -> Iterator[str]:
     """Actions on nodes, a line each; without their `restarts`, where those are told in another way."""
     yield from map(str, nodes.grows)
+    yield from map(str, nodes.resizes)
     for restart in nodes.restarts if restarts else ():
         yield str(RestartNode(restart.node, restart.reason))
     yield from map(str, nodes.starts)

@@ -130,6 +130,7 @@ def _nodes(nodes: Forecast) -> dict[str, Any]:
         "starts": [action.node for action in nodes.starts],
         "restarts": [asdict(restart) for restart in nodes.restarts],
         "drains": [{"node": node.node, "replicas": node.replicas, "bytes": node.size} for node in nodes.drains],
+        "resizes": [{"node": node.node, "reason": node.reason} for node in nodes.resizes],
         "grows": [{"node": node.node, "volume": node.volume, "size": node.size} for node in nodes.grows],
         "atRisk": list(nodes.at_risk),
         "inTheWay": list(nodes.in_the_way),

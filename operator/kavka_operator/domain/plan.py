@@ -219,7 +219,18 @@ class GrowVolume:
         return f'grow volume "{self.volume}" of node {self.node} to {spell(self.size)}'
 
 
-NodeAction = StartNode | RestartNode | StopNode | GrowVolume
+@dataclass(frozen=True, slots=True)
+class ResizeNode:
+    """A node to give more or less processor and memory, while it runs."""
+
+    node: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"resize node {self.node} without a restart: {self.reason}"
+
+
+NodeAction = StartNode | RestartNode | StopNode | GrowVolume | ResizeNode
 ClusterAction = NodeAction | ElectLeaders | VoterAction | MoveReplicas
 Action = KafkaAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)

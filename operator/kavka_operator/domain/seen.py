@@ -157,6 +157,28 @@ class SeenCluster:
         return max(len(self.brokers), self.brokers_expected)
 
 
+@dataclass(frozen=True, slots=True)
+class SeenDisk:
+    """The disk under a log directory, as its broker tells it: its bytes and those that are left, None where unknown."""
+
+    path: str
+    total: int | None = None
+    usable: int | None = None
+    is_online: bool = True
+
+    @property
+    def volume(self) -> str:
+        """The name of the volume, which is that of its directory."""
+        return self.path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def percent(self) -> int | None:
+        """The part of it that is used; 100 only with no byte left."""
+        if not self.total or self.usable is None:
+            return None
+        return 100 * (self.total - self.usable) // self.total
+
+
 NodeState = Literal["Running", "Starting", "Stopping", "Restarting", "Failed", "Stopped"]
 
 
@@ -168,7 +190,9 @@ class SeenNode:
     `obstacles` what it says itself about why it does not serve. `lost` are the ids of directories that are gone, and
     that empty ones will take the place of at its next start; `going` are volumes that last until it stops, as someone
     has deleted them. One that `is_as_asked` was started with all that the resource asks for: what is wanted otherwise
-    follows from the operator's version.
+    follows from the operator's version. One that is to be changed `is_in_place` takes all that is wanted otherwise
+    without a restart; `resizing` says what a change of that kind waits for. `disks` are those of its log directories,
+    as the broker tells them; `queued` names the clusters whose rolls its restart waits for.
     """
 
     id: int
@@ -181,6 +205,10 @@ class SeenNode:
     lost: tuple[str, ...] = ()
     is_as_asked: bool = False
     going: tuple[str, ...] = ()
+    is_in_place: bool = False
+    resizing: str = ""
+    disks: tuple[SeenDisk, ...] = ()
+    queued: str = ""
 
 
 @dataclass(frozen=True, slots=True)

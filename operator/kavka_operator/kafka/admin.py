@@ -5,7 +5,7 @@ from typing import Protocol
 
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenCluster, Survey
+from kavka_operator.domain.seen import SeenCluster, SeenDisk, Survey
 
 
 class AdminError(Exception):
@@ -41,6 +41,10 @@ class Admin(Protocol):
 
     def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
         """The rates of throttled replicas that are set for brokers, each by itself; those that answer."""
+        ...
+
+    def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
+        """The disks of brokers, as each tells its own; those that answer."""
         ...
 
     def perform(self, action: KafkaAction) -> None:

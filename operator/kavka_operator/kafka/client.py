@@ -48,8 +48,8 @@ from kavka_operator.domain.plan import (
     RemoveVoter,
     TopicAction,
 )
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic, Survey
-from kavka_operator.kafka import throttling
+from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
+from kavka_operator.kafka import filling, throttling
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.errors import in_words, raise_for
@@ -146,6 +146,10 @@ class KafkaClient:
     def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
         with in_words("read the rates of throttled replicas"):
             return throttling.rates(self._send, brokers)
+
+    def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
+        with in_words("read how full disks are"):
+            return filling.disks(self._send, brokers)
 
     def perform(self, action: KafkaAction) -> None:
         # Done already: another client was faster, or the answer to the first try was lost. The next look tells.

@@ -11,7 +11,7 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, StopNode, VoterAction
-from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenUsage, Survey
+from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
@@ -22,6 +22,7 @@ from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
 
 USAGE = "the usage of quotas"
+DISKS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class LookResult:
     outcome: Outcome | None = None
     survey: Survey | None = None
     obstacles: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    disks: Mapping[int, tuple[SeenDisk, ...]] = field(default_factory=dict)
     done: tuple[Action, ...] = ()
     error: str | None = None
     barred: BarredError | None = None
@@ -79,8 +81,11 @@ class LookResult:
         return self.outcome.cluster if self.outcome is not None else None
 
     def told(self, nodes: Mapping[int, SeenNode]) -> dict[int, SeenNode]:
-        """The nodes, with what each says itself about why it does not serve."""
-        return {number: replace(node, obstacles=self.obstacles.get(number, ())) for number, node in nodes.items()}
+        """The nodes, with what each says itself: why it does not serve, and how full its disks are."""
+        return {
+            number: replace(node, obstacles=self.obstacles.get(number, ()), disks=self.disks.get(number, ()))
+            for number, node in nodes.items()
+        }
 
 
 @dataclass(slots=True)
@@ -94,6 +99,8 @@ class Looker:
     mishaps: Mishaps
     _admin: Admin | None = None
     _access: tuple[str, Security] = ("", OPEN)
+    _disks: Mapping[int, tuple[SeenDisk, ...]] = field(default_factory=dict)
+    _disks_at: datetime | None = None
 
     def look(self, question: Question) -> LookResult:
         """Look at the cluster, do what follows, and look again. Where no broker runs there is nothing to look at."""
@@ -163,11 +170,21 @@ class Looker:
         try:
             done, refused = _configure(admin, question.cluster, outcome)
             survey = _survey_as_told(admin) if question.is_external else admin.survey()
-            return LookResult(outcome, survey, done=(*outcome.done, *done), refused=refused)
+            disks = self._filled(admin, outcome.cluster, question)
+            return LookResult(outcome, survey, disks=disks, done=(*outcome.done, *done), refused=refused)
         except AdminError:
             raise
         except Exception as error:  # noqa: BLE001 - what became of topics and quotas is told all the same
             return LookResult(outcome, done=tuple(outcome.done), fault=error)
+
+    def _filled(self, admin: Admin, cluster: SeenCluster, question: Question) -> Mapping[int, tuple[SeenDisk, ...]]:
+        """The disks of the brokers, asked for once in a while; those of an external cluster are not our business."""
+        if question.is_external:
+            return {}
+        is_due = self._disks_at is None or (question.now - self._disks_at).total_seconds() >= DISKS_SECONDS
+        if is_due or not cluster.brokers.keys() <= self._disks.keys():
+            self._disks, self._disks_at = admin.disks(sorted(cluster.brokers)), question.now
+        return self._disks
 
     def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
         """Usage of quotas; empty where a metrics page cannot be read, and parts of budgets then stay as they are."""

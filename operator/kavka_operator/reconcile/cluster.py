@@ -2,9 +2,10 @@
 
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
-never at the cost of a partition. Controllers get their votes and lose them one at a time (`quorum`), a node that is to
-go before it goes. The nodes that the resource no longer wants are emptied and stopped (`shrinking`). Settings that
-brokers take while they run are not the nodes' business but Kafka's (`brokers_config`).
+never at the cost of a partition; processor and memory are given to it while it runs, where that can be (`resizing`).
+Controllers get their votes and lose them one at a time (`quorum`), a node that is to go before it goes. The nodes that
+the resource no longer wants are emptied and stopped (`shrinking`). Settings that brokers take while they run are not
+the nodes' business but Kafka's (`brokers_config`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +28,7 @@ from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.draining import assigned
+from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
 from kavka_operator.reconcile.shrinking import gone, shrink
@@ -65,18 +67,26 @@ def reconcile(
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
     if step is not None and not is_pending(step):
         return step
-    rest = _grown(_at_rest(wanted, nodes, seen, cluster, survey, change), volumes)
+    rest = _grown(_resized(_at_rest(wanted, nodes, seen, cluster, survey, change), nodes, seen), volumes)
     return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
+
+
+def _resized(rest: ClusterPlan, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> ClusterPlan:
+    """The plan, or that of nodes that take other resources while they run, where nothing else is to be done."""
+    return rest if rest.actions or not _is_ready(rest) else resize(nodes, seen) or rest
 
 
 def _grown(rest: ClusterPlan, volumes: Mapping[int, Sequence[SeenVolume]]) -> ClusterPlan:
     """The plan, or that of growing the volumes that are too small, where nothing else is to be done."""
     small = [(number, volume) for number, found in sorted(volumes.items()) for volume in found]
     growing = [GrowVolume(number, volume.name, volume.grows_to) for number, volume in small if volume.grows_to]
-    is_ready = any((word.type, word.status) == ("Ready", "True") for word in rest.words)
-    if not is_ready or rest.actions or not growing:
+    if not _is_ready(rest) or rest.actions or not growing:
         return rest
     return Plan(tuple(growing), reconciling("Growing", "; ".join(map(str, growing))))
+
+
+def _is_ready(rest: ClusterPlan) -> bool:
+    return any((word.type, word.status) == ("Ready", "True") for word in rest.words)
 
 
 def _at_rest(

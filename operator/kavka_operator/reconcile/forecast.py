@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import ClusterPlan, GrowVolume, MoveReplicas, StartNode
+from kavka_operator.domain.plan import ClusterPlan, GrowVolume, MoveReplicas, ResizeNode, StartNode
 from kavka_operator.domain.seen import (
     SeenBroker,
     SeenCluster,
@@ -23,6 +23,7 @@ from kavka_operator.domain.seen import (
 )
 from kavka_operator.reconcile.cluster import NO_VOLUMES, reconcile
 from kavka_operator.reconcile.draining import held_by
+from kavka_operator.reconcile.resizing import resizes
 from kavka_operator.reconcile.rollout.batches import Batch, next_batch
 from kavka_operator.reconcile.rollout.diagnose import BROKER, CONTROLLER, Diagnosis, diagnose
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
@@ -68,6 +69,7 @@ class Forecast:
 
     starts: tuple[StartNode, ...] = ()
     grows: tuple[GrowVolume, ...] = ()
+    resizes: tuple[ResizeNode, ...] = ()
     restarts: tuple[Restart, ...] = ()
     drains: tuple[Drained, ...] = ()
     voting: tuple[int, ...] = ()
@@ -103,6 +105,7 @@ def forecast(
     return Forecast(
         starts=tuple(action for action in first.actions if isinstance(action, StartNode)),
         grows=tuple(_grows(volumes)),
+        resizes=resizes(nodes, seen),
         restarts=restarts,
         drains=tuple(_drained(node, survey, sizes) for node in surplus if node.state != "Stopped"),
         voting=voting,

@@ -24,6 +24,7 @@ from kavka_operator.domain.plan import (
     GrowVolume,
     MoveReplicas,
     RemoveVoter,
+    ResizeNode,
     RestartNode,
     StartNode,
     StopNode,
@@ -50,6 +51,7 @@ OF_ACTION: Mapping[type, str] = {
     RestartNode: "NodeRestarting",
     StopNode: "NodeStopping",
     GrowVolume: "VolumeGrowing",
+    ResizeNode: "NodeResizing",
     AddVoter: "VoterAdded",
     RemoveVoter: "VoterRemoved",
 }

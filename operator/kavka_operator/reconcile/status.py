@@ -30,6 +30,7 @@ from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.words import some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
+from kavka_operator.reconcile import filling
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
@@ -189,11 +190,15 @@ def cluster_status(
     begin, by listener.
     """
     firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
-    lines = tuple(_node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id)) for node in nodes)
+    before = {line.id: line for line in cluster.status.nodes}
+    lines = tuple(
+        _node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id), before.get(node.id))
+        for node in nodes
+    )
     lines += _lines_of_gone(cluster, {*seen_nodes, *(node.id for node in nodes)}, survey) if nodes else ()
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
-        **_common(cluster, [*plan.words, _available(plan.words, seen, survey)], now),
+        **_common(cluster, [*plan.words, _available(plan.words, seen, survey), *filling.words(lines)], now),
         bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
         listeners=tuple(
             ListenerStatus(name=name, bootstrap_servers=_beginning(at.split(","), LISTENER_LENGTH_MAX))
@@ -284,7 +289,11 @@ def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) 
 
 
 def _node_line(
-    node: WantedNode, seen: SeenNode | None, cluster: SeenCluster | None, place: tuple[str, str | None] | None
+    node: WantedNode,
+    seen: SeenNode | None,
+    cluster: SeenCluster | None,
+    place: tuple[str, str | None] | None,
+    before: NodeStatus | None,
 ) -> NodeStatus:
     broker = cluster.brokers.get(node.id) if cluster else None
     address, directory = place or (broker.address if broker else None, None)
@@ -297,6 +306,7 @@ def _node_line(
         leaders=broker.leaders if broker else None,
         under_replicated=broker.under_replicated if broker else None,
         restarts=seen.restarts if seen else None,
+        volumes=filling.lines(seen, before),
         directory=directory,
     )
 

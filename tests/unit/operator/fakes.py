@@ -32,6 +32,7 @@ from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
     SeenCluster,
+    SeenDisk,
     SeenNode,
     SeenPartition,
     SeenQuorum,
@@ -58,6 +59,7 @@ class FakeKafka:
         self.quotas: dict[AnyEntity, dict[str, float]] = {}
         self.config: dict[str, str] = {}
         self.rate_of: dict[int, dict[str, str]] = {}
+        self.disk_of: dict[int, tuple[SeenDisk, ...]] = {}
         self.held: dict[str, int] = {}
         self.writes: list[KafkaAction] = []
         self.checked: list[KafkaAction] = []
@@ -79,6 +81,9 @@ class FakeKafka:
 
     def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
         return {broker: dict(self.rate_of.get(broker, {})) for broker in brokers}
+
+    def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
+        return {broker: self.disk_of[broker] for broker in brokers if broker in self.disk_of}
 
     def close(self) -> None:
         pass

@@ -36,6 +36,7 @@ class FakeApi:
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
         self.last: int | None = None
+        self.resizes = True
         self.refuse: ApiError | None = None
         self._numbers = count(1)
 
@@ -77,6 +78,21 @@ class FakeApi:
         self.rehearsed.append(manifest)
         if self.rejected is not None:
             raise self.rejected
+
+    async def resizes_pods(self) -> bool:
+        return self.resizes
+
+    async def patch_pod(self, pod: Document, patch: Document, subresource: str = "") -> None:
+        key = ("Pod", pod["metadata"]["name"])
+        if subresource and self.rejected is not None:
+            raise self.rejected
+        self._note(f"{subresource or 'mark'} {' '.join(key)}")
+        found = deepcopy(self.objects[key])
+        found["metadata"]["annotations"] |= patch.get("metadata", {}).get("annotations", {})
+        for asked in patch.get("spec", {}).get("containers", ()):
+            (container,) = found["spec"]["containers"]
+            container["resources"] = asked["resources"]
+        self.place(found)
 
     async def delete(self, document: Document) -> None:
         key = (document["kind"], document["metadata"]["name"])

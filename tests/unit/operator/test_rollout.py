@@ -372,6 +372,19 @@ def test_all_nodes_are_held_by_one_word() -> None:
     assert words(found).endswith(f"nodes 1, 2, 0 for the end of the annotation {HOLD_NODES}")
 
 
+def test_a_roll_waits_for_those_of_other_clusters_and_a_dead_node_does_not() -> None:
+    waiting = {
+        n: replace(node, queued="the end of the roll of shop/a") for n, node in nodes("old", "new", "new").items()
+    }
+    found = step(waiting)
+    assert found.actions == ()
+    assert [(word.type, word.reason) for word in found.words] == [("RolloutPending", "RolloutWaits")]
+    assert "waits" in found.words[0].message
+    assert "node 0 for the end of the roll of shop/a" in found.words[0].message
+    dead = {**waiting, 0: replace(waiting[0], state="Failed")}
+    assert step(dead).actions == (RestartNode(0, "num.partitions has changed"),)
+
+
 def test_a_hold_that_names_no_node_holds_all_and_says_so() -> None:
     found = step(nodes("old", "old", "old"), wanted=holding("1 7"))
     assert (found.actions, found.words[0].reason) == ((), "RolloutHeld")

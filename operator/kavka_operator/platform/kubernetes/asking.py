@@ -20,6 +20,7 @@ from kavka_operator.api.stored import part
 from kavka_operator.domain.access import no_passphrase
 from kavka_operator.platform.kubernetes.kubeconfig import Access
 from kavka_operator.platform.kubernetes.names import CLUSTER
+from kavka_operator.platform.kubernetes.resizing import can_resize
 
 MANAGER = "kavka"
 REQUEST_SECONDS_MAX = 30.0
@@ -95,6 +96,10 @@ class ApiServer:
     def machines(self) -> list[Document]:
         """The machines of the Kubernetes."""
         return self._list("/api/v1/nodes", {})
+
+    def resizes_pods(self) -> bool:
+        """Whether this Kubernetes changes the resources of a pod that runs."""
+        return can_resize(self._ask("GET", "/api/v1"))
 
     def close(self) -> None:
         """Let go of the connection."""

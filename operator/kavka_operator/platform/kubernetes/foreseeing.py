@@ -1,12 +1,14 @@
 """The nodes of a cluster on Kubernetes as they would be if its resource were another: nothing is written."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import View
 from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
 from kavka_operator.platform.kubernetes.faults import faults
 from kavka_operator.platform.kubernetes.names import Document, name_of
+from kavka_operator.platform.kubernetes.resizing import TOO_OLD, is_in_place
 from kavka_operator.platform.kubernetes.seeing import Known, by_node
 from kavka_operator.platform.kubernetes.sight import Sight
 from kavka_operator.platform.kubernetes.template import BROKER, Identity, template
@@ -30,7 +32,7 @@ def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | No
     if not known.sets and not known.pods and before is not None:
         known = _as_told(before, known)
     machines, blindness = _machines(server, cluster)
-    sight = Sight.of(cluster, known, machines)
+    sight = _resized(server, Sight.of(cluster, known, machines))
     judged = [layout for layout in sight.layouts.values() if not (blindness and layout.node.pool.topology_key)]
     problems = faults(judged, known, AN_IMAGE, sees_machines=True)
     view = View(
@@ -42,6 +44,15 @@ def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | No
         refusal="; ".join(problems) or None,
     )
     return view, "; ".join(words for words in (doubt, blindness) if words)
+
+
+def _resized(server: ApiServer, sight: Sight) -> Sight:
+    """The nodes, of which none takes other resources while it runs where this Kubernetes cannot do that."""
+    found = [number for number, layout in sight.layouts.items() if is_in_place(sight.known, layout)]
+    try:
+        return sight if not found or server.resizes_pods() else replace(sight, kept=dict.fromkeys(found, TOO_OLD))
+    except KubernetesError:
+        return replace(sight, kept=dict.fromkeys(found, "what this Kubernetes can do is not told"))
 
 
 def _machines(server: ApiServer, cluster: KafkaCluster) -> tuple[list[Machine], str]:

@@ -18,6 +18,7 @@ from kavka_operator.platform.kubernetes.names import (
     DIRECTORY_ID,
     FINGERPRINT,
     FIRST_NODE_ID,
+    FORMATTED,
     HOLDS_METADATA,
     INITIAL_CONTROLLERS,
     POOL,
@@ -162,6 +163,22 @@ def wiped(known: Known, number: int) -> dict[str, Document]:
     return {name: claim for name, claim in claims.items() if not all(annotation(claim, key) for key in IDS)}
 
 
+def proved(known: Known, number: int) -> dict[str, Document]:
+    """The claims on which a broker runs with their ids, and that do not say so yet, by the names of its volumes."""
+    pod = known.pods.get(number)
+    if pod is None or not serves(pod):
+        return {}
+    ids = formatted_with(pod["spec"]).directories
+    claims = {name: claim for name, claim in known.claims_of(number).items() if not _is_going(claim)}
+    there = {name: claim for name, claim in claims.items() if annotation(claim, DIRECTORY_ID) == ids.get(name)}
+    return {name: claim for name, claim in there.items() if not is_formatted(claim)}
+
+
+def is_formatted(claim: Mapping[str, Any]) -> bool:
+    """Whether a broker has run on a volume with the id that it has: it is not empty."""
+    return bool(found := annotation(claim, DIRECTORY_ID)) and annotation(claim, FORMATTED) == found
+
+
 def formatted(known: Known, number: int) -> Identity:
     """The ids with which the volumes of a node were formatted, or will be when its pod starts."""
     return formatted_with(part(template_of(known, number), "spec"))
@@ -233,16 +250,16 @@ def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
     """The state of a node whose broker does not answer."""
     status = part(pod, "status")
     if status.get("phase") == "Failed":
-        return "Restarting", _shortened(f"{status.get('reason') or 'Failed'}: {status.get('message') or ''}")
+        return "Restarting", shortened(f"{status.get('reason') or 'Failed'}: {status.get('message') or ''}")
     for container in _containers(pod):
         waits, words = part(part(container, "state"), "waiting"), last_words(container)
         reason = str(waits.get("reason", ""))
         if reason in HOPELESS:
-            return "Failed", _shortened(f"{reason}: {waits.get('message') or 'no more is known'}")
+            return "Failed", shortened(f"{reason}: {waits.get('message') or 'no more is known'}")
         if reason == "CrashLoopBackOff" or (words and container.get("restartCount")):
             is_lost = reason == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= RESTARTS_MAX
-            return ("Failed" if is_lost else "Restarting"), _shortened(words or "died without a word")
-    return "Starting", _shortened(_unscheduled(status))
+            return ("Failed" if is_lost else "Restarting"), shortened(words or "died without a word")
+    return "Starting", shortened(_unscheduled(status))
 
 
 def last_words(container: Mapping[str, Any]) -> str:
@@ -279,7 +296,8 @@ def _broker_status(pod: Mapping[str, Any]) -> Mapping[str, Any]:
     return next((status for status in _containers(pod) if status.get("name") == BROKER), {})
 
 
-def _shortened(words: str) -> str:
+def shortened(words: str) -> str:
+    """Words of others in one line, as long as there is room for."""
     return " ".join(words.split())[:WORDS_LENGTH_MAX]
 
 

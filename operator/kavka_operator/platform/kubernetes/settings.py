@@ -13,7 +13,7 @@ from typing import Any
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
-from kavka_operator.platform.kubernetes.amounts import plain
+from kavka_operator.platform.kubernetes.amounts import KINDS, plain
 from kavka_operator.platform.kubernetes.names import AUDIT_KEY, host_of
 from kavka_operator.platform.nodes import CONTROLLER, Node, audit_properties, common_properties
 
@@ -190,6 +190,11 @@ def fingerprint(layout: Layout) -> str:
 def fingerprint_by_spelling(layout: Layout) -> str:
     """The hash that versions took which knew an amount by its spelling; their nodes are not restarted for it."""
     return _hashed(layout, layout.node.pool.resources)
+
+
+def besides_resources(layout: Layout) -> str:
+    """A hash of all that the fingerprint tells, except how much processor and memory the broker has."""
+    return _hashed(layout, {name: asked for name, asked in layout.node.pool.resources.items() if name not in KINDS})
 
 
 def _hashed(layout: Layout, resources: Mapping[str, Any]) -> str:

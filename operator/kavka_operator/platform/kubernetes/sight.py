@@ -4,13 +4,13 @@ The operator looks at its pods with it, and so does a command that asks what ano
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
-from kavka_operator.platform.kubernetes import seeing
+from kavka_operator.platform.kubernetes import resizing, seeing
 from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.exposing import outside
 from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
@@ -31,11 +31,15 @@ from kavka_operator.platform.nodes import CONTROLLER, nodes_of
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """The nodes of a cluster. `layouts` are those that are wanted, `pools` the first ids of its pools."""
+    """The nodes of a cluster. `layouts` are those that are wanted, `pools` the first ids of its pools.
+
+    `kept` says of nodes why they do not take other resources while they run.
+    """
 
     known: Known
     layouts: Mapping[int, Layout]
     pools: Mapping[str, int]
+    kept: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: KafkaCluster, known: Known, machines: Sequence[Machine] = ()) -> "Sight":
@@ -81,14 +85,22 @@ class Sight:
         if not found and not seeing.is_level(self.known, layout):
             yield from self._other_changes(layout)
 
+    def _by_restart(self, layout: Layout) -> str | None:
+        """The reason why the broker of a node takes other resources by a restart alone; None if it need not restart."""
+        return self.kept.get(layout.node.id) or resizing.obstacle(self.known, layout)
+
     def _changes_of_broker(self, layout: Layout) -> Iterator[str]:
         """The changes that a person asked for by name."""
         number, image = layout.node.id, layout.cluster.spec.image
-        yield from changed(seeing.settings_of(self.known, number), properties(layout))
-        if image is not None and image != seeing.image_of(self.known, number):
+        settings = changed(seeing.settings_of(self.known, number), properties(layout))
+        yield from settings
+        is_other = image is not None and image != seeing.image_of(self.known, number)
+        if is_other:
             yield "spec.image"
         if plain(layout.node.pool.resources) != plain(seeing.resources_of(self.known, number)):
-            yield f"resources of spec.nodePools[{layout.node.pool.name}]"
+            alone = not settings and not is_other
+            why = f" (by a restart: {words})" if alone and (words := self._by_restart(layout)) else ""
+            yield f"resources of spec.nodePools[{layout.node.pool.name}]{why}"
 
     def _other_changes(self, layout: Layout) -> Iterator[str]:
         """The change where the broker's own settings are as they were: what its listeners follow from, or its pod."""
@@ -106,7 +118,14 @@ class Sight:
         """The node, with whether it has all that the resource asks of it."""
         layout, started = self.layouts[node.id], seeing.template_of(self.known, node.id)
         mark = fingerprint(layout) if seeing.is_level(self.known, layout) else node.fingerprint
-        return replace(node, fingerprint=mark, is_as_asked=is_as_asked(layout, started))
+        pod = self.known.pods.get(node.id, {})
+        return replace(
+            node,
+            fingerprint=mark,
+            is_as_asked=is_as_asked(layout, started),
+            is_in_place=node.id not in self.kept and resizing.is_in_place(self.known, layout),
+            resizing=resizing.under_way(pod),
+        )
 
     def _volumes(self, layout: Layout) -> tuple[SeenVolume, ...]:
         sizes = {volume.name: volume.size for volume in layout.node.pool.storage.volumes}

@@ -5,13 +5,14 @@ change under it, and a pod that is evicted comes back with what it had. What a v
 arguments of the first container: its ids were drawn before, so the same template always formats the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kavka_operator.platform.kubernetes.names import (
     ASKED,
     AUDIT_KEY,
+    BESIDES_RESOURCES,
     CLUSTER,
     FINGERPRINT,
     SETTINGS,
@@ -27,6 +28,7 @@ from kavka_operator.platform.kubernetes.settings import (
     HOST_IP,
     Layout,
     advertised,
+    besides_resources,
     controller_port,
     directory,
     fingerprint,
@@ -41,6 +43,8 @@ CONFIG = f"{CONFIG_DIRECTORY}/server.properties"
 SCRATCH = "/tmp"  # noqa: S108 - a directory of the pod alone
 DIRECTORY_OPTION, CLUSTER_OPTION = "--directory-id=", "--cluster-id="
 INITIAL_OPTION = "--initial-controllers="
+FORMATTED_BEFORE = "KAVKA_FORMATTED_BEFORE"
+"""An option would end a container whose image is older than it."""
 FORMAT, BROKER = "format", "broker"
 SETTINGS_VOLUME, SCRATCH_VOLUME, KEY_VOLUME = "kavka-settings", "kavka-tmp", "kavka-audit-key"
 KEY_MODE = 0o440
@@ -50,11 +54,22 @@ RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "ca
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The ids with which volumes are formatted. `initial` are the first controllers, where the node is among them."""
+    """The ids with which volumes are formatted. `initial` are the first controllers, where the node is among them.
+
+    Volumes `before` are those that a broker has run on: they are not formatted again.
+    """
 
     cluster_id: str
     directories: Mapping[str, str]  # the ids, by volume
     initial: str = ""
+    before: Collection[str] = ()
+
+
+def formatting(identity: Identity) -> Document:
+    """The fields of the container that formats what is new, and nothing that was formatted before."""
+    before = ",".join(directory(name) for name in sorted(identity.before))
+    told = {"env": [{"name": FORMATTED_BEFORE, "value": before}]} if before else {}
+    return {"args": format_arguments(identity), **told}
 
 
 def format_arguments(identity: Identity) -> list[str]:
@@ -74,7 +89,10 @@ def formatted_with(pod_spec: Mapping[str, Any]) -> Identity:
 
     pairs = [found.rpartition("=") for found in given(DIRECTORY_OPTION)]
     directories = {place.removeprefix(directory("")): found for place, _, found in pairs if found}
-    return Identity("".join(given(CLUSTER_OPTION)), directories, "".join(given(INITIAL_OPTION)))
+    told = [found for container in containers for found in container.get("env") or ()]
+    places = [str(found.get("value")) for found in told if found.get("name") == FORMATTED_BEFORE]
+    before = [place.removeprefix(directory("")) for text in places for place in text.split(",")]
+    return Identity("".join(given(CLUSTER_OPTION)), directories, "".join(given(INITIAL_OPTION)), before)
 
 
 def template(layout: Layout, image: str, identity: Identity) -> Document:
@@ -87,6 +105,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 **pod.annotations,
                 FINGERPRINT: fingerprint(layout),
                 ASKED: mark_of(layout),
+                BESIDES_RESOURCES: besides_resources(layout),
                 SETTINGS: properties(layout),
             },
         },
@@ -103,7 +122,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             **_placed(layout),
-            "initContainers": [{"name": FORMAT, "args": format_arguments(identity), **_container(layout, image)}],
+            "initContainers": [{"name": FORMAT, **formatting(identity), **_container(layout, image)}],
             "containers": [_broker(layout, image)],
             "volumes": _volumes(layout),
         },

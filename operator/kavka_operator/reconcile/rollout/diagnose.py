@@ -37,6 +37,7 @@ class Diagnosis:
     is_alive: bool = True  # there is a process
     is_as_asked: bool = False  # the operator's version alone gives it other settings
     going: tuple[str, ...] = ()  # volumes that it would come back without
+    queued: str = ""  # clusters that are rolled first
 
     @property
     def emptied(self) -> str:
@@ -66,14 +67,20 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
     missing = "; ".join(_missing(node, seen, cluster, survey))
     if seen.state == "Stopping":
         return Diagnosis(node, Standing.STOPPING, "is stopping")
-    if seen.fingerprint != node.fingerprint:
+    if to_restart(node, seen):
         serves = seen.state == "Running" and _has_joined(node, cluster)
         standing = Standing.STALE if serves else Standing.UNREADY
         is_alive = seen.state in {"Running", "Starting"}
-        return Diagnosis(node, standing, have_changed(seen.changed), is_alive, seen.is_as_asked, seen.going)
+        words, going, queued = have_changed(seen.changed), seen.going, seen.queued
+        return Diagnosis(node, standing, words, is_alive, seen.is_as_asked, going, queued)
     if seen.state == "Failed":
         return Diagnosis(node, Standing.LOST, seen.message or "does not run", going=seen.going)
     return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing, going=seen.going)
+
+
+def to_restart(node: WantedNode, seen: SeenNode) -> bool:
+    """Whether a node has other settings than wanted, and takes them by a restart alone."""
+    return seen.fingerprint != node.fingerprint and not seen.is_in_place
 
 
 def have_changed(settings: Sequence[str]) -> str:

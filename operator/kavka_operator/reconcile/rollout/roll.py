@@ -25,7 +25,7 @@ from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile.rollout import windows
 from kavka_operator.reconcile.rollout.batches import next_batch
-from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose
+from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose, to_restart
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 
 APPROVE = "kavka.dev/approve-rollout"
@@ -43,7 +43,7 @@ def names_in(text: str) -> list[str]:
 
 def is_on(cluster: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> bool:
     """Whether a node is to be restarted, or a restart is not over yet."""
-    stale = any(node.id in seen and seen[node.id].fingerprint != node.fingerprint for node in nodes)
+    stale = any(node.id in seen and to_restart(node, seen[node.id]) for node in nodes)
     return stale or cluster.status.rollout is not None
 
 
@@ -87,7 +87,7 @@ class _Roll:
             return self._act([ElectLeaders(partitions)], f"{names} back to where they are to be led")
         if not self.plan.order:
             return None
-        return held or self._pause() or self._next(self.survey)
+        return held or self._queued() or self._pause() or self._next(self.survey)
 
     @property
     def asked_for(self) -> Sequence[Diagnosis]:
@@ -137,6 +137,12 @@ class _Roll:
             return self._leave("RolloutWaits", [f"{listed} for the annotation {APPROVE}={self.plan.hash}"])
         if not windows.is_open(rollout.windows, self.now):
             return self._leave("RolloutWaits", [f"{listed} for a window: {windows.shown(rollout.windows)}"])
+        return None
+
+    def _queued(self) -> ClusterPlan | None:
+        """The plan while other clusters are rolled first."""
+        if waiting := [diagnosis.queued for diagnosis in self.order if diagnosis.queued]:
+            return self._leave("RolloutWaits", [f"{named([found.id for found in self.order])} for {waiting[0]}"])
         return None
 
     def _pause(self) -> ClusterPlan | None:
