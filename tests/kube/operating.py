@@ -22,7 +22,8 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.seams import Platform, View
 
 DIED = 9
-NODE = 1  # as `tests.support.servers` calls its one node
+NODE = int(os.environ.get("KAVKA_TEST_NODE", "1"))
+"""The id of the one broker that runs elsewhere; 1 is what `tests.support.servers` calls it by itself."""
 
 
 @dataclass(slots=True)
@@ -58,6 +59,10 @@ class CountedApi(Api):
     async def make(self, manifest: Document) -> None:
         await Api.make(self, manifest)
         self.writes.note(f"{manifest['kind']} {manifest['metadata']['name']}")
+
+    async def patch_pod(self, pod: Document, patch: Document, subresource: str = "") -> None:
+        await Api.patch_pod(self, pod, patch, subresource)
+        self.writes.note(f"Pod {pod['metadata']['name']} {subresource}".strip())
 
     async def delete(self, document: Document) -> None:
         await Api.delete(self, document)

@@ -18,6 +18,7 @@ from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.tidy.tree import ROOT
 from tools.definitions.generate import MONITORING
+from tools.kube.definitions import monitoring_definitions
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 RELEASE = {"release": "prometheus"}
@@ -29,6 +30,7 @@ EVERYTHING: Json = {
     "imagePullSecrets": [{"name": "pull"}],
     "replicas": 2,
     "watchNamespaces": ["first", "second"],
+    "rollingClustersMax": 2,
     "externalSecrets": {"first": ["payments-ca", "payments-user"], "second": ["user.example"]},
     "serviceAccount": {"name": "robot", "annotations": {"example.com/team": "streams"}},
     "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
@@ -71,6 +73,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "unknown inside": ({"image": {"name": "x"}}, "name"),
     "a number as text": ({"replicas": "2"}, "replicas"),
     "less than none": ({"replicas": -1}, "replicas"),
+    "fewer clusters than none": ({"rollingClustersMax": -1}, "rollingClustersMax"),
     "no repository": ({"image": {"repository": ""}}, "repository"),
     "a tag in the repository": ({"image": {"repository": "kavka operator"}}, "repository"),
     "a short digest": ({"image": {"digest": "sha256:abc"}}, "digest"),
@@ -237,6 +240,26 @@ def test_what_prometheus_reads_is_made_where_it_is_asked_for_and_its_kinds_are_k
     assert all(document["metadata"]["labels"]["release"] == "prometheus" for document in found)
 
 
+def test_an_api_server_that_knows_those_kinds_takes_each_of_them(bare: ControlPlane) -> None:
+    """The definitions are those of Prometheus' operator itself; what it would not understand is refused."""
+    for definition in monitoring_definitions():
+        ran = kubectl(bare, "apply", "--server-side", "--filename", str(definition))
+        assert ran.returncode == 0, ran.stderr
+    for name in ("podmonitors", "prometheusrules"):
+        crd = f"crd/{name}.monitoring.coreos.com"
+        assert kubectl(bare, "wait", "--for=condition=Established", crd, "--timeout=30s").returncode == 0
+    found = monitoring(EVERYTHING, "PodMonitor", "PrometheusRule")
+    line = ("apply", "--server-side", "--validate=strict", "--field-manager=helm", "--filename", "-")
+    place = found[0]["metadata"]["namespace"]
+    ran = kubectl(bare, *line, stdin="\n---\n".join(map(json.dumps, found)), namespace=place)
+    assert ran.returncode == 0, ran.stderr
+    assert "Warning" not in ran.stderr
+    shown = kubectl(bare, "get", "podmonitors,prometheusrules", "--output", "name", namespace=place).stdout
+    assert len(shown.split()) == len(found) == 5
+    wrong = [{**found[0], "spec": {**found[0]["spec"], "selectr": {}}}]
+    assert kubectl(bare, *line, stdin=json.dumps(wrong[0]), namespace=place).returncode != 0
+
+
 def test_brokers_are_read_with_the_labels_that_rules_and_dashboards_ask_for() -> None:
     asked = {"metrics": {"brokerPodMonitor": {"enabled": True}}}
     (monitor,) = monitoring({**asked, "watchNamespaces": ["shop"]}, "PodMonitor")
@@ -264,6 +287,11 @@ def test_an_image_is_named_by_digest_or_by_tag() -> None:
     assert container(rendered())["image"].endswith(f":{yaml.safe_load((CHART / 'Chart.yaml').read_text())['version']}")
     assert environment(documents)["KAVKA_AUDIT_IMAGE"] == "images.example.com:5000/kavka/audit:1.2.3"
     assert not {"KAVKA_BROKER_IMAGE", "KAVKA_AUDIT_IMAGE"} & environment(rendered(VALUES["no image of others"])).keys()
+
+
+def test_clusters_are_rolled_in_turn_where_that_is_asked_for() -> None:
+    assert environment(rendered(EVERYTHING))["KAVKA_ROLLING_CLUSTERS_MAX"] == "2"
+    assert "KAVKA_ROLLING_CLUSTERS_MAX" not in environment(rendered())
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:

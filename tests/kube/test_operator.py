@@ -24,6 +24,7 @@ from tests.kube.cluster import Kubernetes, verdict
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.operating import DIED
 from tests.support.control_plane import Json
+from tests.support.nodes import Nodes
 from tests.support.servers import Server, free_port, start_server
 from tests.support.waiting import until_outside
 
@@ -47,7 +48,7 @@ class Operated:
     """A namespace, the broker behind it, and the operator that watches the one for the other."""
 
     kubernetes: Kubernetes
-    broker: Server
+    broker: Server | Nodes
     log: Path
     running: "subprocess.Popen[bytes] | None" = field(default=None)
 

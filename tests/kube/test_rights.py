@@ -24,7 +24,8 @@ from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic
 from tests.kube.test_operator import Operated
-from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, of_pods, say
+from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, names, of_pods, place, say
+from tests.kube.test_resizing import begin, is_settled, processor, sized
 from tests.support.control_plane import Api, ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
 from tests.support.waiting import until_outside
@@ -46,6 +47,7 @@ class Confined(Operated):
     def start(self, last: int | None = None, **others: str) -> None:
         assert last is None, "nothing dies here"
         settings = {"KUBECONFIG": str(self.kubeconfig), "POD_NAMESPACE": HOME, "POD_NAME": "operator", **others}
+        settings["KAVKA_TEST_NODE"] = "0"
         line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap]
         with self.log.open("ab") as log:
             environment = {**os.environ, **settings}
@@ -68,7 +70,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    running = start_server(tmp_path_factory.mktemp("broker"))
+    running = start_server(tmp_path_factory.mktemp("broker"), {"node.id": "0"})
     yield running
     running.kill()
 
@@ -153,6 +155,7 @@ def play(scene: Confined, namespaces: str) -> None:
         scene.kubernetes.shows("delete", f"{plural}.kavka.dev", own, "--wait=false")
         scene.until(lambda kind=kind, own=own: scene.is_gone(kind, own))  # type: ignore[misc]
     play_pods(scene)
+    play_resize(scene)
     scene.end()
 
 
@@ -193,6 +196,18 @@ def play_analytics(scene: Confined, resource: Json) -> None:
     del spec["audit"]
     assert scene.kubernetes.apply({**resource, "spec": spec}).is_well
     scene.until(lambda: not find(scene, "cronjobs", "pods-audit"))
+
+
+def play_resize(scene: Confined) -> None:
+    """Let the operator give a broker that runs other resources, in a cluster that was deleted and is applied again."""
+    scene.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "pods")
+    scene.until(lambda: not names(scene, "statefulsets"))
+    for pod in names(scene, "pods"):
+        scene.kubernetes.api.call("DELETE", place(scene, "pods", pod), {"gracePeriodSeconds": 0})
+    scene.until(lambda: not names(scene, "pods"))
+    begin(scene, sized("500m"))
+    assert scene.kubernetes.apply(sized("1")).is_well
+    scene.until(lambda: processor(scene) == "1" and is_settled(scene))
 
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])

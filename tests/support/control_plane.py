@@ -108,6 +108,8 @@ class ControlPlane:
     directory: Path
     port: int = field(default_factory=free_port)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    etcd: str = ""
+    api_server: "subprocess.Popen[bytes] | None" = None
 
     @property
     def certificate(self) -> Path:
@@ -140,12 +142,23 @@ class ControlPlane:
     def start(self) -> None:
         """Start etcd, the API server and the controllers, and wait until the API serves."""
         self._write_identities()
-        etcd = f"http://127.0.0.1:{free_port()}"
-        self._launch("etcd", *self._etcd(etcd))
-        self._launch("kube-apiserver", *self._api_server(etcd))
-        self._wait("/readyz")
+        self.etcd = f"http://127.0.0.1:{free_port()}"
+        self._launch("etcd", *self._etcd(self.etcd))
+        self.start_api()
         self._wait("/api/v1/namespaces/default")
         self._launch("kube-controller-manager", *self._controllers())
+
+    def start_api(self) -> None:
+        """Start the API server, and wait until it serves."""
+        self.api_server = self._launch("kube-apiserver", *self._api_server(self.etcd))
+        self._wait("/readyz")
+
+    def kill_api(self) -> None:
+        """Kill the API server; what is stored is kept."""
+        assert self.api_server is not None, "it was started"
+        self.processes.remove(self.api_server)
+        self.api_server.kill()
+        self.api_server.wait(END_SECONDS_MAX)
 
     def stop(self) -> None:
         """End every process at once: what they hold goes with them."""
@@ -154,13 +167,14 @@ class ControlPlane:
             process.kill()
             process.wait(END_SECONDS_MAX)
 
-    def _launch(self, name: str, *arguments: str) -> None:
+    def _launch(self, name: str, *arguments: str) -> "subprocess.Popen[bytes]":
         with (self.directory / f"{name}.log").open("wb") as log:
             line = [str(program(name)), *arguments]
             process = subprocess.Popen(
                 line, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self.processes.append(process)
+        return process
 
     def _write_identities(self) -> None:
         """A certificate of the server, whose key also signs tokens and certificates, and one user who may do all."""
