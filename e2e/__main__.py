@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e import cluster, images
+from e2e import cluster, former, images
 
 KEEP = "--keep"
 
@@ -20,6 +20,7 @@ def pytest_words(words: Sequence[str]) -> list[str]:
 def main(words: Sequence[str]) -> int:
     """Bring the node up, run the tests, take it down; pytest's exit code."""
     images.build_all()
+    former.build_former()
     try:
         cluster.up()
         line = [sys.executable, "-m", "pytest", *pytest_words(words)]

@@ -120,12 +120,12 @@ def write_image(tar: Path, name: str, layer: Path, config: dict[str, object]) ->
     new.rename(tar)
 
 
-def build(target: str, tar: Path) -> None:
-    """One target of the Dockerfile. Its steps see the machine's network and its certificates, so that pip works."""
-    name = f"kavka.local/{target}:{TAG}"
+def build(target: str, tar: Path, *, root: Path = ROOT, tag: str = TAG) -> None:
+    """One target of a Dockerfile. Its steps see the machine's network and its certificates, so that pip works."""
+    name = f"kavka.local/{target}:{tag}"
     seen = f"{CERTIFICATES}:{CERTIFICATES}:ro"
     how = ("--pull-never", "--network", "host", "--layers", "--timestamp", "0", "--volume", seen)
-    buildah("build", *how, "--target", target, "--tag", name, str(ROOT))
+    buildah("build", *how, "--target", target, "--tag", name, str(root))
     new = tar.with_suffix(".new")
     new.unlink(missing_ok=True)  # buildah adds to no archive
     buildah("push", name, f"docker-archive:{new}:{name}")

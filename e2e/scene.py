@@ -46,6 +46,10 @@ class Scene:
         """Apply the KafkaCluster."""
         apply(cluster("main", nodePools=[pool], **spec), self.namespace)
 
+    def make(self, found: Json) -> None:
+        """Apply any object here."""
+        apply(found, self.namespace)
+
     def status(self, kind: str = "kafkaclusters", name: str = "main") -> Json:
         """The status of a resource."""
         found: Json = self._read(kind, name).get("status", {})

@@ -1,0 +1,58 @@
+"""An earlier commit of this repository, from which an installation is upgraded: its chart and its images.
+
+`FORMER` is moved on by hand when a version is released. Without the history of the repository there is no such commit.
+"""
+
+import subprocess
+import tarfile
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from e2e.asking import SECONDS_MAX
+from e2e.images import ROOT, build
+from e2e.machine import CACHE, IMAGES
+from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, RELEASE, helm
+
+FORMER = "c1c617a27176a9df76299f50d3c1cf36b0a07216"
+FORMER_TAG = "e2e-former"
+TARGETS = ("broker", "operator")
+
+
+def is_known() -> bool:
+    """Whether the repository has the commit."""
+    line = ["git", "cat-file", "-e", f"{FORMER}^{{commit}}"]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def tree() -> Path:
+    """The files of the commit, taken out once."""
+    place = CACHE / f"former-{FORMER[:12]}"
+    if not place.exists():
+        new = place.with_suffix(".new")
+        with NamedTemporaryFile(suffix=".tar") as packed:
+            subprocess.run(["git", "archive", "--output", packed.name, FORMER], cwd=ROOT, check=True)
+            with tarfile.open(packed.name) as archive:
+                archive.extractall(new, filter="data")
+        new.rename(place)
+    return place
+
+
+def build_former() -> None:
+    """Build the images of the commit, where they are not there yet."""
+    for target in TARGETS if is_known() else ():
+        tar, made = IMAGES / f"former-{target}.tar", CACHE / f"former-{target}.stamp"
+        if not tar.exists() or not made.exists() or made.read_text() != FORMER:
+            build(target, tar, root=tree(), tag=FORMER_TAG)
+            made.write_text(FORMER)
+
+
+def install_former() -> None:
+    """Install the chart of the commit, with its images."""
+    images = {"image": OPERATOR_IMAGE, "brokerImage": BROKER_IMAGE}
+    words = [
+        word
+        for name, place in images.items()
+        for word in ("--set", f"{name}.repository={place},{name}.tag={FORMER_TAG}")
+    ]
+    how = ("--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS_MAX}s")
+    helm("upgrade", "--install", RELEASE, tree() / "charts/kavka", *how, *words)
