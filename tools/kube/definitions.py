@@ -12,7 +12,7 @@ from typing import Final
 from tools.kube.programs import FETCH_SECONDS_MAX, MODULE, NoModulesError, environment
 
 PROMETHEUS_OPERATOR: Final = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
-CHECKSUM: Final = ""
+CHECKSUM: Final = "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
 MONITORING: Final = ("podmonitors", "prometheusrules")
 PLACE: Final = "example/prometheus-operator-crd/monitoring.coreos.com_{}.yaml"
 
