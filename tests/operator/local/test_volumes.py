@@ -14,6 +14,8 @@ from tests.operator.local.records import read_all
 from tests.operator.local.support import Kavka, wait_until
 
 RECORDS = 200
+FILL_PERCENT_MAX = 8
+"""What other programs may write meanwhile, and what only root may use of a file system."""
 
 
 def file(kavka: Kavka, *volumes: str, partitions: int = 4, brokers: int = 1, annotation: str = "") -> Path:
@@ -73,6 +75,22 @@ def test_a_resource_that_lost_a_volume_without_being_asked_starts_nothing_withou
     stop(process)
     code, said = kavka.run("up", "-f", str(file(kavka, "data")))
     assert (code, 'volume "data2" of node 0 holds' in said) == (1, True), said
+
+
+def test_how_full_volumes_are_is_told_as_the_broker_tells_it(kavka: Kavka) -> None:
+    kavka.up(file(kavka, "data", "data2"))
+
+    def volumes() -> list[dict[str, object]]:
+        found: list[dict[str, object]] = kavka.status()["nodes"][0].get("volumes", [])
+        return found
+
+    wait_until(lambda: [found["name"] for found in volumes()] == ["data", "data2"], "both volumes are told")
+    there = shutil.disk_usage(kavka.cluster)
+    for found in volumes():
+        assert found["size"] == there.total
+        assert (
+            abs(int(str(found["used"]).rstrip("%")) - 100 * (there.total - there.free) / there.total) < FILL_PERCENT_MAX
+        )
 
 
 def test_an_empty_volume_may_go(kavka: Kavka) -> None:
