@@ -76,6 +76,9 @@ ENTITIES = (
     Row("a user named default", quota(entity={"user": {"name": "default"}}), GOOD),
     Row("a user and any client id", quota(entity={"user": {"name": "a"}, "clientId": {"default": True}}), GOOD),
     Row("nobody", quota(entity={}), BAD),
+    Row("the nodes", quota(entity={"user": {"name": "CN=node,O=kavka.dev"}}), BAD),
+    Row("the operator", quota(entity={"user": {"name": "CN=operator,O=kavka.dev"}, "clientId": {"name": "a"}}), BAD),
+    Row("somebody who is called so too", quota(entity={"user": {"name": "CN=node,O=example.com"}}), GOOD),
 )
 
 OVERRIDE = {"from": "2026-11-21T13:00:00Z", "until": "2026-11-21T15:00:00Z", "reason": "load test"}

@@ -117,10 +117,21 @@ class IpPart(EntityPart):
     )
 
 
+INTERNAL_USERS = ("CN=node,O=kavka.dev", "CN=operator,O=kavka.dev")
+"""As whom nodes and the operator log in, where a cluster has certificates."""
+
+
 class EntitySpec(Model):
     """Whom a quota limits."""
 
     rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel=f"!has(self.user) || !has(self.user.name) || !(self.user.name in {list(INTERNAL_USERS)})",
+            message="is a user of the cluster itself, nodes or the operator, and what it does must not be held back;"
+            " name another",
+            holds=lambda entity: entity.user is None or entity.user.name not in INTERNAL_USERS,
+            path="user",
+        ),
         Rule(
             cel="has(self.user) || has(self.clientId) || has(self.ip)",
             message="limits nobody; name at least one of user, clientId, ip",

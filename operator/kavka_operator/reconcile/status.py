@@ -34,6 +34,7 @@ from kavka_operator.reconcile import filling
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drift import told
+from kavka_operator.reconcile.internal import internal_words
 from kavka_operator.reconcile.moves import LISTS
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.shrinking import gone
@@ -109,6 +110,7 @@ def quota_status(
     entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
     winners = shadowed_by(entity, near)
     words = [*words, *_shadow_words(near.limits.get(entity, {}), winners)]
+    words += [] if seen.is_external else internal_words(entity, near.limits)
     common = _common(quota, words, now, is_external=seen.is_external)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))

@@ -1,0 +1,57 @@
+"""Limits that would hold nodes or the operator: refused by name, or told."""
+
+import pytest
+
+from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_operator.api.quota import INTERNAL_USERS
+from kavka_operator.api.shapes import InvalidError
+from kavka_operator.reconcile.internal import internal_words
+from tests.unit.operator.fakes import quota
+
+RATE = {"controller_mutation_rate": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("entity", "is_held"),
+    [
+        (Entity(DEFAULT, None), True),
+        (Entity(None, DEFAULT), True),
+        (Entity("ANONYMOUS", None), True),
+        (Entity(DEFAULT, "kavka-operator"), True),
+        (Entity("alice", None), False),
+        (Entity(None, "etl"), False),
+        (IpEntity(DEFAULT), False),
+    ],
+)
+def test_whom_a_limit_holds(entity: Entity | IpEntity, is_held: bool) -> None:
+    assert bool(internal_words(entity, {entity: RATE})) is is_held
+
+
+def test_a_limit_that_another_hides_from_the_operator_holds_it_not() -> None:
+    everybody, own = Entity(DEFAULT, None), Entity("ANONYMOUS", "kavka-operator")
+    (word,) = internal_words(everybody, {everybody: RATE})
+    assert (word.type, word.reason) == ("HoldsOperator", "SharedLimit")
+    assert word.message.startswith(
+        "controllerMutationRate holds the operator too; a ClientQuota with entity {clientId:"
+    )
+    assert internal_words(everybody, {everybody: RATE, own: {"controller_mutation_rate": 1000.0}}) == []
+    assert internal_words(everybody, {everybody: RATE, own: {"producer_byte_rate": 1.0}}), "another kind hides nothing"
+
+
+def test_byte_rates_are_nothing_to_the_operator() -> None:
+    everybody = Entity(DEFAULT, None)
+    assert internal_words(everybody, {everybody: {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}}) == []
+    both = {everybody: {**RATE, "request_percentage": 1.0}}
+    assert "controllerMutationRate and requestPercentage" in internal_words(everybody, both)[0].message
+
+
+def test_where_clients_log_in_the_operator_has_a_name_of_its_own() -> None:
+    anonymous = Entity("ANONYMOUS", None)
+    assert internal_words(anonymous, {anonymous: RATE}, knows_users=True) == []
+    assert internal_words(Entity(DEFAULT, None), {Entity(DEFAULT, None): RATE}, knows_users=True)
+
+
+@pytest.mark.parametrize("user", INTERNAL_USERS)
+def test_a_user_of_the_cluster_itself_is_refused(user: str) -> None:
+    with pytest.raises(InvalidError, match="is a user of the cluster itself"):
+        quota(entity={"user": {"name": user}})
