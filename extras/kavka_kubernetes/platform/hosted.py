@@ -22,14 +22,14 @@ from kavka_kubernetes.platform.disruption import Budgets
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_kubernetes.platform.podless import Podless
 from kavka_kubernetes.platform.rehearsal import Rehearsal
-from kavka_kubernetes.platform.secrets import AuditKey
 from kavka_kubernetes.platform.resizing import Resizing
+from kavka_kubernetes.platform.secrets import AuditKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
 from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
-from kavka_operator.platform.kubernetes.faults import faults
+from kavka_operator.platform.kubernetes.faults import faults, unwanted
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER,
     DIRECTORY_ID,
@@ -129,7 +129,7 @@ class Hosted:
             leaving=sight.leaving(),
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
             outside=exposing.begins(cluster, self._layouts.values(), known),
-            metrics=self._metrics(cluster, running),
+            metrics=seeing.metrics_pages(cluster, known, running),
             bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
             pools=sight.pools,
             stamp=marks,
@@ -232,7 +232,7 @@ class Hosted:
                     if not seeing.going_volumes(self._known, number):  # one may have been deleted since the look
                         self._restart(self._layouts[number])
                 case StartNode(node=number) if number in {*self._known.sets, *self._known.pods}:
-                    raise PlatformUnavailableError(_unwanted(number))
+                    raise PlatformUnavailableError(unwanted(number))
                 case StopNode(node=number) if self._may_take(number):
                     self._take_down(number)
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
@@ -494,19 +494,5 @@ class Hosted:
         assert image is not None, "a cluster without an image is refused before"
         return image
 
-    def _metrics(self, cluster: KafkaCluster, running: list[int]) -> dict[int, str]:
-        """The addresses of the metrics pages, by the addresses of pods: those need no name."""
-        if not cluster.spec.metrics.enabled:
-            return {}
-        pods = {number: seeing.address_of(self._known.pods[number]) for number in running}
-        return {number: f"{ip}:{cluster.spec.metrics.port}" for number, ip in pods.items() if ip}
-
     def _is_broker(self, number: int) -> bool:
         return number in self._layouts and self._layouts[number].node.is_broker
-
-
-def _unwanted(number: int) -> str:
-    return (
-        f"node {number} is not wanted any more, so that nothing says how to start it; want it again: what its"
-        " PersistentVolumeClaims hold is kept"
-    )

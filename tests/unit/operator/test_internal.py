@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import INTERNAL_USERS
 from kavka_operator.api.shapes import InvalidError
+from kavka_operator.quota.shadows import Limits
 from kavka_operator.reconcile.internal import internal_words
 from tests.unit.operator.fakes import quota
 
@@ -41,7 +42,7 @@ def test_a_limit_that_another_hides_from_the_operator_holds_it_not() -> None:
 def test_byte_rates_are_nothing_to_the_operator() -> None:
     everybody = Entity(DEFAULT, None)
     assert internal_words(everybody, {everybody: {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}}) == []
-    both = {everybody: {**RATE, "request_percentage": 1.0}}
+    both: Limits = {everybody: {**RATE, "request_percentage": 1.0}}
     assert "controllerMutationRate and requestPercentage" in internal_words(everybody, both)[0].message
 
 

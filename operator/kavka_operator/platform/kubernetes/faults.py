@@ -24,6 +24,14 @@ def faults(layouts: Iterable[Layout], known: Known, image: str | None, *, sees_m
     return list(dict.fromkeys(found))
 
 
+def unwanted(number: int) -> str:
+    """The reason why a node that the resource does not want cannot be started."""
+    return (
+        f"node {number} is not wanted any more, so that nothing says how to start it; want it again: what its"
+        " PersistentVolumeClaims hold is kept"
+    )
+
+
 def _of_node(layout: Layout, known: Known, image: str | None, *, sees_machines: bool) -> Iterator[str]:
     pool, spec = layout.node.pool, layout.cluster.spec
     if spec.image is None and image is None:
