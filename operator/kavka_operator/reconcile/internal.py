@@ -18,7 +18,7 @@ FELT = ("controller_mutation_rate", "request_percentage")
 
 
 def internal_words(entity: AnyEntity, limits: Limits, *, knows_users: bool = False) -> list[Word]:
-    """The condition of a quota by which brokers hold the operator. `knows_users` where listeners ask who clients are."""
+    """The condition of a quota that holds the operator. `knows_users` where listeners ask who clients are."""
     user = INTERNAL_USERS[-1] if knows_users else ANONYMOUS
     felt = [key for key in FELT if key in limits.get(entity, {}) and _winner(key, user, limits) == entity]
     if not felt:
