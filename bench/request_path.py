@@ -106,6 +106,7 @@ class RequestPath:
             timers=None,
             authorizer=None,
             use=None,
+            is_refusing=False,
         )
         self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise, LoopTime(time.perf_counter_ns))

@@ -37,7 +37,7 @@ CONTROLLER = "CONTROLLER"
 INTERNAL = "INTERNAL"  # through which brokers talk to each other, where clients have another
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 #: Keys that a run may set lower than a file may: it has little to clean, and in several rounds.
-TINY = ("log.cleaner.dedupe.buffer.size",)
+TINY = ("log.cleaner.dedupe.buffer.size", "kavka.audit.buffer.events")
 DISK_DELAY_MS = (0.05, 2.0)
 
 

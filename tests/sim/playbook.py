@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
+from tests.sim.audited import Audited
 from tests.sim.compaction import Compaction
 from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
@@ -31,6 +32,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "greedy": Greediness,
     "rushing": Rushing,
     "logins": Logins,
+    "audited": Audited,
 }
 
 

@@ -24,6 +24,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving import follower_reads
 from kavka_broker.storage.log_reading import Reader
 from tests.sim import (
+    teeth_of_audit,
     teeth_of_cleaning,
     teeth_of_clients,
     teeth_of_crowds,
@@ -38,6 +39,7 @@ from tests.sim import (
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
 
 BESIDE: Final = (
+    teeth_of_audit,
     teeth_of_cleaning,
     teeth_of_clients,
     teeth_of_disks,

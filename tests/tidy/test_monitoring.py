@@ -16,6 +16,7 @@ from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family
 from kavka_broker.runtime.metrics import names_of, process_families
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
+from kavka_operator.cli.verifying import FAMILIES as OF_VERIFICATION
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
 MONITORING = ROOT / "examples/monitoring"
@@ -47,7 +48,7 @@ def known() -> set[str]:
     served = {name for family in families for name in (family.name, *names_of(family))}
     of_process = {sample.name for metric in process_families() for sample in metric.samples}
     of_operator = {name for family in OPERATOR_FAMILIES for name in (family.name, *family.samples)}
-    return served | of_process | of_operator | RECORDED | {"up"}
+    return served | of_process | of_operator | set(OF_VERIFICATION) | RECORDED | {"up"}
 
 
 def panels(path: Path) -> list[dict[str, Any]]:
@@ -142,7 +143,7 @@ def test_each_query_looks_at_the_chosen_cluster_and_takes_the_rate_of_counters(p
 
 def test_dashboards_have_ids_of_their_own() -> None:
     uids = [json.loads(path.read_text())["uid"] for path in DASHBOARDS]
-    assert len(set(uids)) == len(uids) == 3
+    assert len(set(uids)) == len(uids) == 4
 
 
 def test_grafana_finds_the_source_and_the_dashboards() -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tools.dashboards.audit import AUDIT
 from tools.dashboards.broker import BROKER
 from tools.dashboards.operator import OPERATOR
 from tools.dashboards.panels import Dashboard, dashboard_json
@@ -14,6 +15,7 @@ FOLDER: Final = Path(__file__).parents[2] / "examples/monitoring"
 DASHBOARDS: Final = {
     "dashboards/quota-and-throttle.json": QUOTA_AND_THROTTLE,
     "dashboards/broker.json": BROKER,
+    "dashboards/audit.json": AUDIT,
     "operator/dashboard.json": OPERATOR,
 }
 

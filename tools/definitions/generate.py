@@ -19,7 +19,7 @@ OF_EXAMPLES = (
     "# Copied from examples/monitoring by `make generate`, as a chart reads no file outside of it. Do not edit.\n"
 )
 CHART = Path("charts") / "kavka"
-MONITORING = ("rules/broker.yaml", "rules/quotas.yaml", "operator/rules.yaml")
+MONITORING = ("rules/audit.yaml", "rules/broker.yaml", "rules/quotas.yaml", "operator/rules.yaml")
 
 
 def outputs(root: Path) -> Iterator[tuple[Path, str]]:

@@ -14,14 +14,14 @@ ENTRIES: Final[Columns] = {
     "partition": "INTEGER",
     "offset": "BIGINT",
     "kind": "VARCHAR",  # event, loss, head, end; dead: no entry of a trail; missed: deleted before it was read
-    "source": "VARCHAR",  # the chain: id and epoch of a broker
+    "source": "VARCHAR",  # the chain: id of a node, and epoch of a broker or start of a controller
     "node": "INTEGER",
     "sequence": "BIGINT",
     "written_ms": "BIGINT",
     "lost": "BIGINT",  # events that a loss stands for, or records that were missed
     "problem": "VARCHAR",  # why a record is dead
     # What happened.
-    "class_uid": "INTEGER",  # of OCSF: 3002 a login, 6003 what was asked of the API
+    "class_uid": "INTEGER",  # of OCSF: 3002 a login, 6002 a start or stop, 6003 what was asked of the API
     "outcome": "VARCHAR",  # allowed, denied, delayed
     "start_ms": "BIGINT",
     "end_ms": "BIGINT",

@@ -20,6 +20,9 @@ LIMIT_MAX: Final = 1e300
 OUTCOMES: Final = {1: "allowed", 2: "denied", 14: "delayed"}
 """By the disposition of OCSF."""
 LOGINS: Final = 3002
+LIFECYCLES: Final = 6002
+STARTS: Final = {3: "START", 4: "STOP"}
+"""What a node does, by the activity of OCSF."""
 Row = dict[str, object]
 
 
@@ -79,9 +82,16 @@ def _of_event(entry: Entry) -> Row:
         "start_ms": start_ms,
         "end_ms": end_ms,
         "times": _number(event, "count"),
-        "address": _text_or_none(event["src_endpoint"], "ip"),
     }
+    if row["class_uid"] == LIFECYCLES:
+        return row | _of_lifecycle(event)
+    row["address"] = _text_or_none(event["src_endpoint"], "ip")
     return row | (_of_login(event) if row["class_uid"] == LOGINS else _of_request(event))
+
+
+def _of_lifecycle(event: Mapping[str, Any]) -> Row:
+    node = _text(event["app"], "name").removeprefix("kavka node ")
+    return {"operation": STARTS.get(_number(event, "activity_id")), "resource_type": "node", "resource": node}
 
 
 def _of_login(event: Mapping[str, Any]) -> Row:

@@ -14,6 +14,7 @@
 - A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
   comes behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
+- While the audit trail has no room, and its policy is to reject, each partition is NOT_ENOUGH_REPLICAS (`refusing`).
 - The answer names `throttle_time_ms`; a client over its quota, or a topic's, is muted from the charge on. Topics are
   charged in slices where the batches are many.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -30,6 +31,8 @@ from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_d
 from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
+from kavka_broker.api.refusing import is_mender
+from kavka_broker.api.refusing import refusal as trail_is_full
 from kavka_broker.api.registry import api
 from kavka_broker.api.steps import paid
 from kavka_broker.api.throttling import throttle
@@ -383,6 +386,10 @@ def append_all(
         return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
     if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
+        return [refusal(name, data.index, error, broker, client, pending) for data in topic.partition_data]
+    if broker.is_refusing and name != AUDIT_TOPIC and not is_mender(broker, client):
+        broker.refused["produce"] += 1
+        error = trail_is_full(ErrorCode.NOT_ENOUGH_REPLICAS)
         return [refusal(name, data.index, error, broker, client, pending) for data in topic.partition_data]
     answers: list[PartitionProduceResponse] = []
     for data in topic.partition_data:

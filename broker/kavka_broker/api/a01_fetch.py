@@ -12,28 +12,32 @@
   watermark that the follower knows; with racks the leader sends it there (`read_replica`).
 - A client over its quota gets an empty answer with `throttle_time_ms`, and is muted for as long. A full fetch opens no
   session then: the client would not know of it, since it throws an empty full answer away.
+- While the audit trail has no room, and its policy is to reject, a consumer reads no topic but that: each partition is
+  KAFKA_STORAGE_ERROR, after `max_wait_ms` (`refusing`).
 - A topic that the client may not READ is TOPIC_AUTHORIZATION_FAILED, at each fetch of a session.
 - A client of a topic over its limit gets its records, a second's worth of the limit, and is muted.
 Versions: flexible from 12; topic ids from 13.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.fetch_answers import ADDRESSES_SINCE, answer, answer_in_slices
 from kavka_broker.api.quorum_answers import fitting
+from kavka_broker.api.refusing import is_mender
 from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.terms import Operation, ResourceType
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving.fetch_sessions import Named, prepare
-from kavka_broker.replica.serving.poll import Follower, Poll, Reading
+from kavka_broker.replica.serving.poll import Follower, Poll, Reading, Refuses
 from kavka_broker.replica.serving.read_replica import rack_for
 
 TOPIC_ID_VERSION: Final = 13
@@ -88,7 +92,10 @@ def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named 
         broker.fetches.feed(poll, follower, None if client.peer is None else client.peer.on_lost)
         return poll
     if broker.authorizer is not None:
-        poll.denies = denial(broker.authorizer, client)
+        poll.refuses = denial(broker.authorizer, client)
+    if broker.is_refusing and not is_mender(broker, client):
+        broker.refused["fetch"] += 1
+        poll.refuses, poll.is_withheld = withholding(poll.refuses, broker), True
     poll.is_committed_only = request.isolation_level == READ_COMMITTED
     if client.version >= RACKS_FROM:
         poll.reads_followers = True
@@ -97,14 +104,25 @@ def poll_of(request: FetchRequest, broker: Broker, client: Client, named: Named 
     return poll
 
 
-def denial(authorizer: Authorizer, client: Client) -> Callable[[str], bool]:
-    """Return the question whether the client may not READ a topic; a rule may change while its fetch waits."""
+def denial(authorizer: Authorizer, client: Client) -> Refuses:
+    """Return the question whether the client may READ a topic; a rule may change while its fetch waits."""
     principal, address = client.principal, client.address
 
-    def denies(topic: str) -> bool:
-        return not authorizer.allows(principal, address, Operation.READ, ResourceType.TOPIC, topic)
+    def refuses(topic: str) -> ErrorCode | None:
+        is_allowed = authorizer.allows(principal, address, Operation.READ, ResourceType.TOPIC, topic)
+        return None if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    return denies
+    return refuses
+
+
+def withholding(denies: Refuses | None, broker: Broker) -> Refuses:
+    """Return the same question while the audit trail has no room; it may have some again while the fetch waits."""
+
+    def refuses(topic: str) -> ErrorCode | None:
+        is_withheld = broker.is_refusing and topic != AUDIT_TOPIC
+        return (denies and denies(topic)) or (ErrorCode.KAFKA_STORAGE_ERROR if is_withheld else None)
+
+    return refuses
 
 
 def follower_of(request: FetchRequest) -> Follower | None:

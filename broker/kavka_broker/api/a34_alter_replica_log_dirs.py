@@ -17,6 +17,7 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 
 
 @api(
@@ -42,17 +43,21 @@ async def alter_replica_log_dirs(
 
 
 def move(topic: str, index: int, path: str, broker: Broker) -> ErrorCode:
-    replicas = broker.replicas
-    directory = next((log_directory for log_directory in replicas.log_directories if log_directory.path == path), None)
-    if directory is None:
-        return ErrorCode.LOG_DIR_NOT_FOUND
-    if not directory.is_online:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    partition = replicas.get(topic, index)
-    if partition is None:
-        return ErrorCode.REPLICA_NOT_AVAILABLE
     try:
-        replicas.moves.begin(partition, directory)
+        begin(topic, index, path, broker.replicas)
     except BrokerError as error:
         return error.code
     return ErrorCode.NONE
+
+
+def begin(topic: str, index: int, path: str, replicas: ReplicaManager) -> None:
+    """Begin a move. Raises BrokerError."""
+    directory = next((log_directory for log_directory in replicas.log_directories if log_directory.path == path), None)
+    if directory is None:
+        raise BrokerError(ErrorCode.LOG_DIR_NOT_FOUND)
+    if not directory.is_online:
+        raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
+    partition = replicas.get(topic, index)
+    if partition is None:
+        raise BrokerError(ErrorCode.REPLICA_NOT_AVAILABLE)
+    replicas.moves.begin(partition, directory)

@@ -29,6 +29,7 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
         if inner is None or not inner.forwarded:
             return EnvelopeResponse(None, ErrorCode.INVALID_REQUEST)
         peer = Connected(decode_address(request.client_host_address), client.listener)
+        peer.is_enveloped = True
         try:
             peer.user = decode_principal(request.request_principal or b"").name
         except ProtocolViolation:

@@ -10,10 +10,11 @@ record of a role that it does not have, nor the listeners whose handlers would a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from secrets import token_bytes
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kavka_broker.api.message_threads import MessageThreads
 from kavka_broker.api.preparation import Preparation
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
     from kavka_broker.core.audit.happenings import Window
+    from kavka_broker.core.audit.journal import Journal
     from kavka_broker.core.audit.use import UseWindow
     from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authentication.session import Session
@@ -59,6 +61,7 @@ class Connected:
     __slots__ = (
         "address",
         "flow",
+        "is_enveloped",
         "listener",
         "login",
         "on_login",
@@ -74,6 +77,7 @@ class Connected:
         self.address = address
         self.port = port
         self.listener = listener
+        self.is_enveloped = False  # a broker passes its requests on, and tells the audit trail of them
         self.user = "ANONYMOUS"
         self.login: Login | None = None  # while the client has yet to say who it is
         self.session: Session | None = None  # how long it holds what it has said; None: as long as the connection
@@ -145,6 +149,10 @@ class Broker:
     authorizer: Authorizer | None = None  # None: every client may do everything
     audit: Window | None = None  # counts what the audit trail tells, where there is one
     use: UseWindow | None = None  # likewise, of clients that are let through
+    journal: Journal | None = None  # promises room for changes
+    is_refusing: bool = False  # data and changes that the trail has no room for, see `refusing`
+    refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("produce", "fetch", "change"), 0))
+    under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict)  # changes that are decided and told
     random_bytes: Callable[[int], bytes] = token_bytes
     leading: Leading | None = None
     serving: Serving | None = None

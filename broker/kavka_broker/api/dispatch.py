@@ -37,6 +37,8 @@ from kavka_broker.api.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.api.registry import CONTROLLER, Answer, Api, Postponed, Role
 from kavka_broker.api.steps import Steps
 from kavka_broker.api.throttling import throttle
+from kavka_broker.core.audit.happenings import Window
+from kavka_broker.core.audit.use import UseWindow
 from kavka_broker.core.authentication.login import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 from kavka_broker.core.authentication.session import Session
 from kavka_broker.logs import get
@@ -141,6 +143,16 @@ class Dispatcher:
         self._sending_since_ns = 0
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
+
+    @property
+    def audit(self) -> Window | None:
+        """Return what counts for the audit trail, where there is one."""
+        return self._broker.audit
+
+    @property
+    def use(self) -> UseWindow | None:
+        """As `audit`, of delays by limits."""
+        return self._broker.use
 
     def begin(self, frame: memoryview, peer: Connected, keep: Callable[[memoryview], memoryview]) -> Exchange:
         """Start a request. `keep` gives the frame for longer than this call. Raises ProtocolViolation where the

@@ -20,7 +20,7 @@ from kavka_broker.api import large_requests
 from kavka_broker.api.envelopes import ask_in_envelope
 from kavka_broker.api.large_requests import read_any
 from kavka_broker.api.mutations import hold
-from kavka_broker.api.telling import before, tell
+from kavka_broker.api.telling import changed
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import read_response_header
@@ -65,11 +65,11 @@ class Forwarded:
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have the active controller decide a request; returns its answer. Raises BrokerError and ProtocolViolation."""
     request = await read_any(frame, body, api, broker, client)
-    was = before(request, api, broker)
-    answer = await _decided(frame, request, api, broker, client)
-    if broker.audit is not None and answer is not None:
-        await tell(request, answer.data if isinstance(answer, Forwarded) else answer, api, broker, client, was)
-    return answer
+
+    async def decide(broker: "Broker") -> "Forwarded | Answer":
+        return await _decided(frame, request, api, broker, client)
+
+    return await changed(request, api, broker, client, decide)
 
 
 async def _decided(

@@ -6,8 +6,10 @@ A request may name very many partitions, so it is charged in slices; `at_once` i
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.messages.produce_request import TopicProduceData
+from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.topic_quota import LimitedTopic
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.partition_data import size_of
@@ -21,7 +23,7 @@ def charge_produced(topics: Iterable[TopicProduceData], broker: Broker, client: 
         found = limited.get(topic.name or topic.topic_id)
         if found is not None:
             sizes = yield from _sent(topic, found, broker, pace)
-            yield from _charge(found, sizes, broker, client, pace)
+            yield from _charge(found, sizes, broker, client, pace, PRODUCE)
         if pace.spent(1):
             yield
 
@@ -39,7 +41,7 @@ def charge_fetched(
         if pace.spent(1):
             yield
     for topic, of_partitions in sizes.items():
-        yield from _charge(topic, of_partitions, broker, client, pace)
+        yield from _charge(topic, of_partitions, broker, client, pace, FETCH)
 
 
 def _sent(topic: TopicProduceData, found: LimitedTopic, broker: Broker, pace: Pace) -> Work[dict[int, int]]:
@@ -54,9 +56,14 @@ def _sent(topic: TopicProduceData, found: LimitedTopic, broker: Broker, pace: Pa
     return sizes
 
 
-def _charge(topic: LimitedTopic, sizes: dict[int, int], broker: Broker, client: Client, pace: Pace) -> Work[None]:
+def _charge(
+    topic: LimitedTopic, sizes: dict[int, int], broker: Broker, client: Client, pace: Pace, quota_type: str
+) -> Work[None]:
     if not sizes:
         return
     now_ms = int(broker.clock.monotonic_ms())
-    for delay_ms, holding in (yield from topic.charge(sizes, now_ms, pace)):
-        client.throttle(delay_ms, holding)
+    for delay_ms, limit in (yield from topic.charge(sizes, now_ms, pace)):
+        client.throttle(delay_ms, limit.holding())
+        if broker.use is not None:
+            quota = f"topic_{quota_type}", entity_key(limit.entity), float(limit.limit)
+            broker.use.throttled(client.user, client.address, client.client_id, quota, delay_ms)

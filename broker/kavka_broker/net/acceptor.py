@@ -43,6 +43,9 @@ class Admission(Protocol):
     def has_room(self) -> bool:
         """Whether one more connection may be made."""
 
+    def told_login(self, address: str, user: str | None) -> None:
+        """Tell the audit trail of a login by certificate; `user` is None where it failed."""
+
     def admit(self) -> asyncio.BaseProtocol:
         """Return the protocol of a connection that is made now, which counts from now on."""
 
@@ -165,7 +168,7 @@ class SocketAcceptor:
         task.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
-        loop, tls = asyncio.get_running_loop(), self._admission.tls
+        loop, tls, address = asyncio.get_running_loop(), self._admission.tls, _address_of(accepted)
         try:
             if tls is None:
                 await loop.connect_accepted_socket(factory, accepted)
@@ -175,7 +178,9 @@ class SocketAcceptor:
         except (OSError, asyncio.CancelledError) as problem:
             accepted.close()
             self._admission.give_back()
-            self._admission.authentications.failed += isinstance(problem, SSLError)
+            if isinstance(problem, SSLError):
+                self._admission.authentications.failed += 1
+                self._admission.told_login(address, None)
             log.warning("connection.not_made", listener=self._admission.name, reason=str(problem) or "others came")
 
     def _wait_a_moment(self, problem: OSError) -> None:
@@ -202,3 +207,11 @@ class SocketAcceptor:
         if self._server is not None:
             self._server.close()
         await asyncio.gather(*self._making, return_exceptions=True)
+
+
+def _address_of(accepted: socket.socket) -> str:
+    """Return the address of the peer; empty where it has left already."""
+    try:
+        return str(accepted.getpeername()[0])
+    except (OSError, IndexError):
+        return ""

@@ -58,6 +58,8 @@ class ConnectionOwner(Protocol):
 
     def opened(self, connection: "Connection", /) -> None: ...
 
+    def told_login(self, address: str, user: str | None, /) -> None: ...
+
     def closed(self, connection: "Connection", /) -> None: ...
 
     def refused(self, connection: "Connection", reason: str, /) -> None: ...
@@ -106,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_active_ms = listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(listener.name, host)
         listener.opened(self)
+        listener.told_login(host, user)
         if user is None:
             self.close("no rule of ssl.principal.mapping.rules is about its certificate")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.core.quota.resolve import resolve_ip
+from kavka_broker.core.quota.resolve import entity_of_ip, resolve_ip
 from kavka_broker.net.address_rates import AddressRates, ObservedAddresses, as_seen
 
 INT_MAX: Final = 2**31 - 1
@@ -82,6 +82,11 @@ class ConnectionRates:
         else:
             self.observed.charge(address, now_ms)
         return delay_ms
+
+    def limit_of(self, address: str) -> tuple[IpEntity, float] | None:
+        """Return the limit of an address with whose it is; None where it has none."""
+        entity = entity_of_ip(self._limits, address)
+        return None if entity is None else (entity, self._limits[entity])
 
     def _charge_address(self, address: str, limit: float, now_ms: int) -> int:
         rate = self._of_address.of(address, now_ms)

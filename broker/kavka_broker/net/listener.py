@@ -10,6 +10,7 @@ from asyncio import Transport
 from collections.abc import Callable
 
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.logs import get
@@ -25,6 +26,7 @@ from kavka_broker.timers import Timer, Timers
 log = get("net")
 
 SWEEP_MS_MAX = 30_000
+ANONYMOUS = "ANONYMOUS"
 HELD_MAX = 1_000
 """Connections above the rate of their address that are held until their delay is over; more are closed at once."""
 
@@ -122,6 +124,14 @@ class Listener:
         """
         return "ANONYMOUS" if self.tls is None else self.tls.user_of(transport)
 
+    def told_login(self, address: str, user: str | None) -> None:
+        """Tell the audit trail of a login by certificate; `user` is None where it failed. Who shows none logs in by
+        none.
+        """
+        audit = None if self.dispatcher is None else self.dispatcher.audit
+        if audit is not None and self.tls is not None and self.tls.is_by_certificate and user != ANONYMOUS:
+            audit.logged_in(user, address, self.name, "TLS")
+
     def opened(self, connection: Connection) -> None:
         """Count a new connection, or refuse it."""
         self.accepted_count += 1
@@ -130,12 +140,21 @@ class Listener:
         self.connections[connection] = None
         address = connection.peer.address
         if not self._quotas.admits(connection, address):
+            if self.dispatcher is not None and self.dispatcher.audit is not None:
+                self.dispatcher.audit.denied(f"User:{ANONYMOUS}", address, "CONNECT", "listener", self.name)
             connection.close(f"more than max.connections.per.ip={self._quotas.bounds.of_address(address)}")
             return
         if self._sweep is None:
             self._schedule_sweep()
         if delay_ms := self._quotas.rates.admit(self.name, address, int(self.clock.monotonic_ms())):
             self._hold(connection, delay_ms)
+            self._tell_held(address, delay_ms)
+
+    def _tell_held(self, address: str, delay_ms: int) -> None:
+        use, limited = None if self.dispatcher is None else self.dispatcher.use, self._quotas.rates.limit_of(address)
+        if use is not None and limited is not None:
+            quota = "connection_creation", entity_key(limited[0]), limited[1]
+            use.throttled(ANONYMOUS, address, "", quota, delay_ms)
 
     def _hold(self, connection: Connection, delay_ms: int) -> None:
         """Hold a connection above the rate of its address for a while, so that the next does not come at once."""

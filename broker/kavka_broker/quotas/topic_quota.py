@@ -80,6 +80,10 @@ class SharedLimit:
             drawn = self._drawn[partition] = Drawn(self._window, now_ms)
         return drawn.charge(size_bytes, self.limit, now_ms)
 
+    def holding(self) -> Holding:
+        """Return what counts the time for which one connection is held."""
+        return Holding(HeldTime(), self.held)
+
     def usage(self, now_ms: int) -> EntityUsage:
         """Return the figures: of partitions that have an allowance each, the usage is that of the busiest."""
         used = max((drawn.rate.measure(now_ms) for drawn in self._drawn.values()), default=0.0)
@@ -97,13 +101,13 @@ class LimitedTopic:
         self.topic_id = topic_id
         self.by_entity = by_entity
 
-    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[list[tuple[int, Holding]]]:
-        """Record bytes by partition. Returns each delay with what counts the connection's held time."""
+    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[list[tuple[int, SharedLimit]]]:
+        """Record bytes by partition. Returns each delay with the limit that causes it."""
         assert sizes, f"nothing of {self.name} has passed"
         delays = []
         for limit in self.by_entity.values():
             if delay_ms := (yield from limit.charge(sizes, now_ms, pace)):
-                delays.append((delay_ms, Holding(HeldTime(), limit.held)))  # noqa: PERF401 - comprehensions never yield
+                delays.append((delay_ms, limit))  # noqa: PERF401 - comprehensions never yield
         return delays
 
 

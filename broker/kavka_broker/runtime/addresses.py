@@ -167,9 +167,11 @@ class Links(NamedTuple):
 
 
 def links_of(config: BrokerConfig) -> Links:
-    """How a node speaks to the others; a controller alone asks no broker for anything. Raises ConfigError."""
-    is_broker = "broker" in config.roles
-    return Links(to_controllers(config), to_brokers(config) if is_broker else LinkSettings())
+    """How a node speaks to the others; a controller alone asks brokers only to keep its audit trail. Raises
+    ConfigError.
+    """
+    asks_brokers = "broker" in config.roles or config["kavka.audit.key.file"]
+    return Links(to_controllers(config), to_brokers(config) if asks_brokers else LinkSettings())
 
 
 def introduction_of(link: LinkSettings) -> Introduction:

@@ -1,12 +1,13 @@
-"""The audit trail of this broker: once a second, what happened to clients goes to the audit topic.
+"""The audit trail of this node: once a second, what happened to clients goes to the audit topic.
 
-The broker writes as a producer does, to the leader of its partition and with numbered batches, so that a batch that is
-sent again is not written twice and none overtakes another. Where the topic takes none, events wait in the journal; it
-counts what it has no room for. No client is refused because of that.
+The node writes as a producer does, to the leader of its partition and with numbered batches, so that a batch that is
+sent again is not written twice and none overtakes another. Where the topic takes none, events wait in the journal; by
+its policy it counts what it has no room for, or clients are refused before anything happens (`api/refusing`).
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,17 @@ from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.api.broker import Broker
 from kavka_broker.core.audit.chain import KEY_BYTES_MIN, Chain, Entry, Kind
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.journal import Journal
+from kavka_broker.core.audit.happenings import Lifecycle
+from kavka_broker.core.audit.journal import Journal, Policy
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.logs import get
+from kavka_broker.membership.topics import TopicMaker
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import Record, build_batch
@@ -54,41 +59,81 @@ def key_of(config: BrokerConfig) -> bytes | None:
 
 
 class Auditing:
-    """Writes the audit trail of one broker from its start to its stop."""
+    """Writes the audit trail of one node from its start to its stop."""
 
     def __init__(self, broker: Broker, key: bytes) -> None:
         self.written_total = 0
-        self.journal: Journal | None = None  # from the start on
+        self.failures_total = 0
+        self.last_written_ms: int | None = None
+        self.journal: Journal | None = None  # from `begin` on
         self._broker = broker
         self._key = key
+        self._policy = Policy(broker.config["kavka.audit.failure.policy"])
+        is_broker = broker.serving is not None
+        self._topics = broker.topics if is_broker else TopicMaker(broker.config, broker.channel, broker.quorum)
         self._unsent: list[Entry] = []
         self._task: asyncio.Task[None] | None = None
         self._peer: tuple[tuple[str, int], Peer] | None = None  # the leader of the partition
         self._producer_id = -1
         self._base_sequence = 0
         self._is_failing = False  # which has been logged
+        # A broker counts before it serves anybody, and where nothing may be lost it serves nobody after it has counted.
+        broker.is_refusing = self._policy is Policy.REJECT and is_broker
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether requests are refused for lack of room."""
+        return self._broker.is_refusing
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Return how many requests were refused, by what they ask for."""
+        return self._broker.refused
+
+    def begin(self) -> None:
+        """Begin a chain, named by this registration of the broker or start of the controller, and count from now on."""
+        broker = self._broker
+        if broker.serving is not None:
+            start = str(broker.lifecycle.broker_epoch)
+        else:
+            start = broker.as_controller.controller.incarnation_id.hex()
+        chain, now_ms = Chain(f"{broker.node_id}-{start}", self._key), broker.clock.now_ms()
+        interval_ms, held_max = broker.config["kavka.audit.interval.ms"], broker.config["kavka.audit.buffer.events"]
+        self.journal = Journal(chain, now_ms, interval_ms, self._policy, held_max)
+        broker.audit, broker.use = self.journal.window, self.journal.use
+        broker.journal = self.journal
+        broker.is_refusing = False
+        self.journal.window.note(self._lifecycle("START"))
 
     def start(self) -> None:
-        """Begin a chain, named by this registration of the broker, and count from now on."""
-        source = f"{self._broker.node_id}-{self._broker.lifecycle.broker_epoch}"
-        interval_ms = self._broker.config["kavka.audit.interval.ms"]
-        self.journal = Journal(Chain(source, self._key), self._broker.clock.now_ms(), interval_ms)
-        self._broker.audit, self._broker.use = self.journal.window, self.journal.use
+        """Write from now on."""
+        assert self.journal is not None, "it has begun"
         self._task = asyncio.create_task(self._run(self.journal), name="audit")
 
+    def _lifecycle(self, operation: str) -> Lifecycle:
+        return Lifecycle(operation, str(self._broker.node_id), version("kavka-broker"))
+
     async def stop(self) -> None:
-        """End the chain: write what waits, and the last head, where the topic takes it in time."""
+        """End the chain: write what waits, what requests under way change, and the last head, where that takes place in
+        time.
+        """
         assert self._task is not None
         assert self.journal is not None
-        self._broker.audit = self._broker.use = None
+        self.journal.window.note(self._lifecycle("STOP"))
+        self._broker.audit = self._broker.use = self._broker.journal = None
+        self._broker.is_refusing = self._policy is Policy.REJECT
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(STOP_MS_MAX / 1000):
+                # Shielded: a change that takes longer than a stop may is decided all the same.
+                await asyncio.gather(*map(asyncio.shield, self._broker.under_way), return_exceptions=True)
                 while True:
                     if await self._write(self.journal, is_last=True):
                         break
                     await asyncio.sleep(WINDOW_MS / 1000)
+        except TimeoutError:
+            log.error("audit.not_ended", topic=AUDIT_TOPIC, lost=self.journal.held + len(self._unsent))
         if self._peer is not None:
             self._peer[1].close()
 
@@ -101,32 +146,49 @@ class Auditing:
         """Write all that waits; returns whether the topic took it."""
         journal.close_window(self._broker.clock.now_ms(), is_last=is_last)
         try:
-            while True:
-                self._unsent = self._unsent or journal.batch(self._broker.clock.now_ms(), is_last=is_last)
-                if not self._unsent:
-                    break
-                await self._send(self._unsent)
-                self.written_total += sum(entry.kind is Kind.EVENT for entry in self._unsent)
-                is_ended, self._unsent = self._unsent[-1].kind is Kind.END, []
-                if is_ended:
-                    break
+            await self._write_all(journal, is_last=is_last)
         except (BrokerError, Unreachable) as problem:
+            self.failures_total += 1
             if not self._is_failing:
                 log.warning("audit.not_written", topic=AUDIT_TOPIC, waiting=journal.waiting, reason=str(problem))
             self._is_failing = True
-            return False
-        self._is_failing = False
-        return True
+        else:
+            self._is_failing = False
+        if not is_last:
+            self._refuse(journal)
+        return not self._is_failing
+
+    async def _write_all(self, journal: Journal, *, is_last: bool) -> None:
+        """Write batch by batch. Raises BrokerError or Unreachable where the topic did not take one."""
+        while True:
+            now_ms = self._broker.clock.now_ms()
+            self._unsent = self._unsent or journal.batch(now_ms, is_last=is_last)
+            if not self._unsent:
+                break
+            await self._send(self._unsent)
+            self.last_written_ms = self._broker.clock.now_ms()
+            self.written_total += sum(entry.kind is Kind.EVENT for entry in self._unsent)
+            is_ended, self._unsent = self._unsent[-1].kind is Kind.END, []
+            if is_ended:
+                break
+
+    def _refuse(self, journal: Journal) -> None:
+        """Refuse what is to be told while there is no room for it, and only then."""
+        if journal.is_full and not self._broker.is_refusing:
+            log.error("audit.filled", topic=AUDIT_TOPIC, policy=self._policy, held=journal.held)
+        elif not journal.is_full and self._broker.is_refusing:
+            log.warning("audit.drained", topic=AUDIT_TOPIC)
+        self._broker.is_refusing = journal.is_full
 
     async def _send(self, entries: list[Entry]) -> None:
         """Write one batch. Raises BrokerError or Unreachable where the topic did not take it."""
+        topic_id, index, peer = await self._place()
         if self._producer_id < 0:
-            self._producer_id, self._base_sequence = await self._broker.producer_ids.next(), 0
+            self._producer_id, self._base_sequence = await self._new_producer_id(peer), 0
         records = [
             Record(-1, entry.time_ms, entry.source.encode(), entry.value, headers_of(entry)) for entry in entries
         ]
         batch = build_batch(records, producer_id=self._producer_id, producer_epoch=0, base_sequence=self._base_sequence)
-        topic_id, index, peer = await self._place()
         topic = TopicProduceData(AUDIT_TOPIC, topic_id, [PartitionProduceData(index, memoryview(batch))])
         request = ProduceRequest(None, ALL_REPLICAS, WRITE_MS_MAX, [topic])
         answer = await peer.ask(request, ProduceResponse, timeout_ms=2 * WRITE_MS_MAX)
@@ -138,11 +200,22 @@ class Auditing:
             raise BrokerError(code, result.error_message or code.name)
         self._base_sequence = (self._base_sequence + len(entries)) % SEQUENCE_MODULUS
 
+    async def _new_producer_id(self, peer: Peer) -> int:
+        """Return an id that no producer has had; a controller asks a broker. Raises BrokerError and Unreachable."""
+        if self._broker.serving is not None:
+            return await self._broker.producer_ids.next()
+        answer = await peer.ask(
+            InitProducerIdRequest(None, WRITE_MS_MAX), InitProducerIdResponse, timeout_ms=WRITE_MS_MAX
+        )
+        if answer.error_code:
+            raise BrokerError(ErrorCode(answer.error_code))
+        return answer.producer_id
+
     async def _place(self) -> tuple[bytes, int, Peer]:
-        """Return the topic's id, this broker's partition, and a connection to its leader. Raises BrokerError."""
+        """Return the topic's id, this node's partition, and a connection to its leader. Raises BrokerError."""
         metadata = self._broker.metadata
         if metadata.topics.get(AUDIT_TOPIC) is None:
-            refused = await self._broker.topics.create([AUDIT_TOPIC])
+            refused = await self._topics.create([AUDIT_TOPIC])
             if AUDIT_TOPIC in refused:
                 raise refused[AUDIT_TOPIC]
         topic = metadata.topics.get(AUDIT_TOPIC)

@@ -314,6 +314,15 @@ def audit_samples(auditing: Auditing) -> Iterator[Sample]:
     yield "kavka_audit_events_total", ("written",), auditing.written_total
     yield "kavka_audit_events_total", ("dropped",), 0 if journal is None else journal.dropped_total
     yield "kavka_audit_events_waiting", (), 0 if journal is None else journal.waiting
+    yield "kavka_audit_write_failures_total", (), auditing.failures_total
+    yield "kavka_audit_buffer_usage_ratio", (), 0 if journal is None else journal.usage
+    if auditing.last_written_ms is not None:
+        yield "kavka_audit_last_written_timestamp_seconds", (), auditing.last_written_ms / 1000
+    for kind, times in () if journal is None else journal.told.items():
+        yield "kavka_audit_told_total", (kind,), times
+    yield "kavka_audit_refusing", (), int(auditing.is_refusing)
+    for kind, times in auditing.refused.items():
+        yield "kavka_audit_refused_total", (kind,), times
 
 
 def quorum_samples(quorum: Quorum) -> Iterator[Sample]:

@@ -167,7 +167,7 @@ class Server:
             self._stops.append(("keys of tokens", signers.stop))
             await signers.start()
         key = key_of(config)
-        if key is not None and node.broker.serving is not None:
+        if key is not None:
             self._auditing = Auditing(node.broker, key)
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
@@ -207,6 +207,8 @@ class Server:
         """Serve the quorum, take part in it, and wait until the image is that of the cluster."""
         broker = node.broker
         self._stops.append(("quorum", lambda: self._leave_quorum(node, quorum)))
+        if broker.serving is None and self._auditing is not None:
+            self._auditing.begin()
         await self._addresses.serve_controllers(node.of_controllers)
         if node.balancing is not None:
             broker.sessions.start()
@@ -218,6 +220,8 @@ class Server:
         # Records from here on are news. Ahead of the replicas, which are to stand where they stood.
         replicas = None if broker.serving is None else broker.serving.replicas
         quorum.subscribers.append(lambda records: node.counts.count(records, replicas))
+        if broker.serving is None:
+            self._start_auditing()
         self.health.cleared("quorum")
         self.health.watch("leader", self.contact.no_leader)
 
@@ -275,17 +279,22 @@ class Server:
         node.cleaner.start()
         self._stops.append(("log cleaner", node.cleaner.stop))
         self._stops.append(("client metrics", broker.client_metrics.stop))
+        if self._auditing is not None:
+            self._auditing.begin()
         await self._addresses.serve_brokers(node.of_brokers)
         self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")
         self._stops.append(("leadership", lambda: self._leave(broker)))
         await broker.replicas.damage_told()
         await broker.lifecycle.unfence()
+        self._start_auditing()
+        watch_fence(self.health, broker.lifecycle, broker.quorum)
+        self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
+
+    def _start_auditing(self) -> None:
         if self._auditing is not None:
             self._auditing.start()
             self._stops.append(("audit", self._auditing.stop))
-        watch_fence(self.health, broker.lifecycle, broker.quorum)
-        self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
 
     async def _open_admin(self) -> None:
         """Open health and metrics first, so that a probe sees what a start is waiting for."""

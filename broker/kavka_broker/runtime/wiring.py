@@ -14,6 +14,7 @@ from kavka_broker.api.access.table import guard
 from kavka_broker.api.broker import Broker, Leading, Serving
 from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.api.registry import load
+from kavka_broker.api.telling import telling
 from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import random_uuid
@@ -135,8 +136,8 @@ class Wiring:
         )
         apis = guard(load(), self.authorizer)
         time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns, self._world.thread_ns)
-        of_brokers = Dispatcher(broker, apis, self._crash, time)
-        of_controllers = Dispatcher(broker, apis, self._crash, time, "controller")
+        of_brokers = Dispatcher(broker, telling(apis, "broker"), self._crash, time)
+        of_controllers = Dispatcher(broker, telling(apis, "controller"), self._crash, time, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped
         broker.channel = ControllerChannel(
             config.node_id,

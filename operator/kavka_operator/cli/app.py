@@ -333,6 +333,8 @@ def _add_audit(commands: Any) -> None:
     _add_target(verify, has_pages=False)
     words = "The key that signs the trail (kavka.audit.key.file); without it, signatures are not looked at."
     verify.add_argument("--key-file", type=Path, metavar="FILE", help=words)
+    words = "Where to write what was found for Prometheus, as the textfile collector of node-exporter reads it."
+    verify.add_argument("--metrics-file", type=Path, metavar="FILE", help=words)
     answers = _add(
         subjects,
         "run",
@@ -464,7 +466,7 @@ def _export(options: Options) -> int:
 def _verify(options: Options) -> int:
     from kavka_operator.cli.verifying import verify_trail
 
-    return verify_trail(_asked(options), options.key_file)
+    return verify_trail(_asked(options), options.key_file, options.metrics_file)
 
 
 def _run_audit(options: Options) -> int:

@@ -18,18 +18,21 @@ from kavka_broker.protocol.messages.alter_client_quotas_request import (
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from tests.conformance.observability.watching import (
+    CLUSTER,
     DASHBOARDS,
     Prometheus,
     alerts,
     prometheus,
     queries,
     recorded,
+    textfiles,
     wait,
 )
 from tests.conformance.quotas.speaker import Speaker
 from tests.support.nodes import Nodes, cluster, combined
 from tests.support.servers import free_port
 from tests.support.topics import create_topic
+from tests.unit.operator.person import run
 
 pytestmark = pytest.mark.promtool
 
@@ -100,13 +103,28 @@ def busy(bootstrap: str) -> Iterator[None]:
 
 def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> None:
     collector = f"http://127.0.0.1:{free_port()}/v1/metrics"  # nobody is there
-    settings = {"kavka.metrics.names": "confluent,strimzi", "kavka.telemetry.otlp.endpoint": collector}
+    key = tmp_path / "audit.key"
+    key.write_bytes(b"k" * 32)
+    settings = {
+        "kavka.metrics.names": "confluent,strimzi",
+        "kavka.telemetry.otlp.endpoint": collector,
+        "kavka.audit.key.file": str(key),
+        "kavka.audit.interval.ms": "1000",
+        "default.replication.factor": "2",
+    }
     with cluster(tmp_path, combined(2), settings, started=False) as nodes:
         targets = admin_ports(nodes)
         nodes.start()
         configure(nodes)
-        with prometheus(tmp_path, targets) as watching, busy(nodes.bootstrap):
-            wait("both nodes are read", lambda: not watching.is_up(2))
+        verified = ("--metrics-file", str(tmp_path / "audit.prom"), "--key-file", str(key))
+        words = ("audit", "verify", "--bootstrap", nodes.bootstrap, "--cluster", CLUSTER, *verified)
+        wait("the trail is verified", lambda: run(*words)[0])  # its topic is made after the start
+        with (
+            textfiles(tmp_path) as collected,
+            prometheus(tmp_path, [*targets, collected]) as watching,
+            busy(nodes.bootstrap),
+        ):
+            wait("both nodes and the file are read", lambda: not watching.is_up(3))
             wait("names that no /metrics has", lambda: unknown_names(watching))
             wait("queries without data", lambda: unanswered(watching))
             for expression in (*(alert["expr"] for alert in alerts().values()), *documented()):

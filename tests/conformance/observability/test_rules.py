@@ -160,6 +160,27 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         20,
         {f'kafka_server_socket_server_metrics_failed_authentication_total{{{NODE}, listener="CLIENTS"}}': "0+20x30"},
     ),
+    "KavkaAuditDeniedSpike": (
+        {f'kavka_audit_told_total{{{NODE}, kind="denied"}}': "0+6x60 360+600x30"},
+        72,
+        {f'kavka_audit_told_total{{{NODE}, kind="denied"}}': "0+600x90"},
+    ),
+    "KavkaAuditDropping": (
+        {f'kavka_audit_events_total{{{NODE}, result="dropped"}}': "0x5 1x9"},
+        8,
+        {f'kavka_audit_events_total{{{NODE}, result="written"}}': "0+10x14"},
+    ),
+    "KavkaAuditStalled": (
+        {f"kavka_audit_last_written_timestamp_seconds{{{NODE}}}": "0x9"},
+        5,
+        {f"kavka_audit_last_written_timestamp_seconds{{{NODE}}}": "0+60x9"},
+    ),
+    "KavkaAuditRefusing": ({f"kavka_audit_refusing{{{NODE}}}": "1x9"}, 1, {f"kavka_audit_refusing{{{NODE}}}": "0x9"}),
+    "KavkaAuditChainBroken": (
+        {'kavka_audit_chains{cluster="c", state="damaged"}': "1x9"},
+        1,
+        {'kavka_audit_chains{cluster="c", state="sound"}': "1x9", 'kavka_audit_foreign_records{cluster="c"}': "0x9"},
+    ),
     "KavkaConnectionsRefused": (
         {f'kavka_connections_refused_total{{{NODE}, listener="PLAINTEXT"}}': "0+120x30"},
         20,
@@ -203,6 +224,11 @@ CASES_OF_OPERATOR: Final[Mapping[str, tuple[Series, int, Series]]] = {
 
 #: The same, with values an hour.
 HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
+    "KavkaAuditNotVerified": (
+        {'kavka_audit_verified_timestamp_seconds{cluster="c"}': "0x60"},
+        49,
+        {'kavka_audit_verified_timestamp_seconds{cluster="c"}': "0+3600x60"},
+    ),
     "KavkaQuotaUnused": (
         {f"kavka_quota_usage{{{QUOTA}}}": "10x200", f"kavka_quota_limit{{{QUOTA}}}": "1000x200"},
         171,
@@ -217,7 +243,7 @@ def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
 
 
 def test_promtool_takes_the_configuration_with_its_rules() -> None:
-    assert "SUCCESS: 3 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
+    assert "SUCCESS: 4 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
 
 
 def test_each_alert_is_played() -> None:

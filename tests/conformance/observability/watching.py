@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -10,6 +11,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,6 +82,32 @@ def prometheus(directory: Path, targets: Sequence[str]) -> Iterator[Prometheus]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def textfiles(directory: Path) -> Iterator[str]:
+    """Serve the `*.prom` files of a directory at /metrics, as node-exporter's textfile collector does; the address."""
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = "".join(path.read_text() for path in sorted(directory.glob("*.prom"))).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def hasty(path: Path, directory: Path) -> Path:

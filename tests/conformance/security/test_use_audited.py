@@ -49,7 +49,7 @@ def consume(server: Server, topic: str, client_id: str, records: int) -> None:
 
 def of_client(server: Server, client_id: str) -> list[dict[str, Any]]:
     events = [json.loads(entry.value) for entry in trail(server) if entry.value]
-    return [event for event in events if event["actor"].get("app_name") == client_id]
+    return [event for event in events if event.get("actor", {}).get("app_name") == client_id]
 
 
 def sums(events: list[dict[str, Any]], operation: str, name: str, key: str) -> int:

@@ -151,8 +151,8 @@ class BrokerOfTopic(Broker):
         now_ms = int(self.world.now_ms)
         self.taken.passed[quota_type].append((self.world.now_ms, size))
         topics = self.quotas.produced if quota_type == PRODUCE else self.quotas.fetched
-        for delay_ms, holding in at_once(topics.limited[TOPIC].charge({size % 2: size}, now_ms, Pace())):
-            exchange.client.throttle(delay_ms, holding)
+        for delay_ms, limit in at_once(topics.limited[TOPIC].charge({size % 2: size}, now_ms, Pace())):
+            exchange.client.throttle(delay_ms, limit.holding())
             self.taken.told.setdefault(exchange.number, []).append((self.world.now_ms, self.world.now_ms + delay_ms))
 
 

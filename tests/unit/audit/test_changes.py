@@ -18,6 +18,8 @@ from kavka_broker.protocol.messages import (
     alter_configs_response,
     alter_partition_reassignments_request,
     alter_partition_reassignments_response,
+    alter_replica_log_dirs_request,
+    alter_replica_log_dirs_response,
     alter_user_scram_credentials_request,
     alter_user_scram_credentials_response,
     create_acls_request,
@@ -28,10 +30,18 @@ from kavka_broker.protocol.messages import (
     create_topics_response,
     delete_acls_request,
     delete_acls_response,
+    delete_groups_request,
+    delete_groups_response,
+    delete_records_request,
+    delete_records_response,
     delete_topics_request,
     delete_topics_response,
+    elect_leaders_request,
+    elect_leaders_response,
     incremental_alter_configs_request,
     incremental_alter_configs_response,
+    offset_delete_request,
+    offset_delete_response,
     update_features_request,
 )
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -112,6 +122,49 @@ def user(code: int = 0) -> tuple[Any, Any]:
     ), alter_user_scram_credentials_response.AlterUserScramCredentialsResponse(results=[result])
 
 
+def cut() -> tuple[Any, Any]:
+    parts = [
+        delete_records_response.DeleteRecordsPartitionResult(0, 5, 0),
+        delete_records_response.DeleteRecordsPartitionResult(1, -1, 1),
+    ]
+    answer = delete_records_response.DeleteRecordsTopicResult("t", parts)
+    return delete_records_request.DeleteRecordsRequest(), delete_records_response.DeleteRecordsResponse(topics=[answer])
+
+
+def moved_logs() -> tuple[Any, Any]:
+    topic = alter_replica_log_dirs_request.AlterReplicaLogDirTopic("t", [0, 1])
+    asked = alter_replica_log_dirs_request.AlterReplicaLogDir("/more", [topic])
+    parts = [
+        alter_replica_log_dirs_response.AlterReplicaLogDirPartitionResult(index, code)
+        for index, code in ((0, 0), (1, 57))
+    ]
+    answer = alter_replica_log_dirs_response.AlterReplicaLogDirTopicResult("t", parts)
+    return alter_replica_log_dirs_request.AlterReplicaLogDirsRequest(
+        [asked]
+    ), alter_replica_log_dirs_response.AlterReplicaLogDirsResponse(results=[answer])
+
+
+def election(kind: int, code: int = 0) -> tuple[Any, Any]:
+    parts = [
+        elect_leaders_response.PartitionResult(0, 0, None),
+        elect_leaders_response.PartitionResult(1, 84, None),
+    ]
+    answer = elect_leaders_response.ReplicaElectionResult("t", parts)
+    return elect_leaders_request.ElectLeadersRequest(kind), elect_leaders_response.ElectLeadersResponse(
+        0, code, [answer]
+    )
+
+
+def forgotten(code: int = 0) -> tuple[Any, Any]:
+    parts = [offset_delete_response.OffsetDeleteResponsePartition(0, 0)]
+    parts.append(offset_delete_response.OffsetDeleteResponsePartition(1, 86))
+    answer = offset_delete_response.OffsetDeleteResponseTopic("t", parts)
+    return offset_delete_request.OffsetDeleteRequest("g"), offset_delete_response.OffsetDeleteResponse(
+        code, topics=[answer]
+    )
+
+
+GROUPS = [delete_groups_response.DeletableGroupResult("g"), delete_groups_response.DeletableGroupResult("h", 68)]
 #: By API key: a request with its answer, and the changes that are told.
 GROWN = create_partitions_request.CreatePartitionsRequest([create_partitions_request.CreatePartitionsTopic("t", 6)])
 RULES = create_acls_request.CreateAclsRequest(
@@ -127,6 +180,14 @@ CASES: dict[int, tuple[tuple[Any, Any], list[Change]]] = {
         ),
         [Change("DELETE", "topic", "t")],
     ),
+    21: (cut(), [Change("DELETE", "topic", "t", "start of partition 0", "5")]),
+    34: (moved_logs(), [Change("ALTER", "topic", "t", "directory of partition 0", "/more")]),
+    42: (
+        (delete_groups_request.DeleteGroupsRequest(), delete_groups_response.DeleteGroupsResponse(results=GROUPS)),
+        [Change("DELETE", "group", "g")],
+    ),
+    43: (election(1), [Change("ALTER", "topic", "t", "leader of partition 0", "unclean")]),
+    47: (forgotten(), [Change("DELETE", "group", "g", "offset of t-0")]),
     30: (
         (
             RULES,
@@ -224,7 +285,9 @@ def test_every_api_that_is_told_has_an_example() -> None:
         (19, creation(36)),
         (19, creation(only_validated=True)),
         (44, alteration(TOPIC, "t", ("retention.ms", 0, "5"), code=40)),
+        (43, election(0, 41)),
         (45, move(35, [1])),
+        (47, forgotten(16)),
         (49, quota(42, ("producer_byte_rate", 1.0, False))),
         (51, user(91)),
         (64, (UnregisterBrokerRequest(7), UnregisterBrokerResponse(0, 41))),
@@ -249,7 +312,7 @@ def test_a_value_that_may_be_a_secret_is_not_told(kind: int, key: str) -> None:
 def test_a_change_is_an_event_that_names_who_made_it() -> None:
     window = Window(5)
     window.changed("User:alice", "10.0.0.1", "tool", Change("ALTER_CONFIGS", "topic", "t", "retention.ms", "5", "1"))
-    (tally,), _ = window.take(6)
+    (tally,) = window.take(6)
     assert isinstance(tally, Tally)
     event = json.loads(event_of(tally, "1-7-0"))
     assert event["actor"] == {"user": {"name": "alice", "type": "User", "type_id": 1}, "app_name": "tool"}
@@ -263,5 +326,5 @@ def test_long_values_are_cut() -> None:
     window = Window(0)
     long = "x" * 10_000
     window.changed(long, "::1", long, Change("ALTER_CONFIGS", "topic", long, long, long, long))
-    (tally,), _ = window.take(1)
+    (tally,) = window.take(1)
     assert len(event_of(tally, "1-7-0")) < 12 * NAME_CHARACTERS_MAX

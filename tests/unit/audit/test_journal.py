@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from kavka_broker.core.audit.chain import Chain, Kind
+from kavka_broker.core.audit.chain import Chain, Entry, Kind
+from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.cloud_events import entry_of, headers_of
-from kavka_broker.core.audit.happenings import KINDS_MAX, LoggedIn, Tally, Window
-from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HEAD_MS, WAITING_MAX, Journal
+from kavka_broker.core.audit.happenings import KINDS_MAX, Changed, Denied, LoggedIn, Tally, Window
+from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HEAD_MS, HELD_MAX, Journal, Policy
 from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.audit.verification import verify
 
@@ -27,30 +28,40 @@ def test_a_window_counts_what_is_the_same() -> None:
         Tally(LoggedIn("alice", "10.0.0.1", "EXTERNAL"), 3, 5, 9),
         Tally(LoggedIn(None, "10.0.0.1", "EXTERNAL"), 1, 5, 9),
     ]
-    assert window.take(9) == (expected, 0)
-    assert window.take(12) == ([], 0)
+    assert window.take(9) == expected
+    assert window.take(12) == []
 
 
-def test_a_window_has_room_for_so_many_kinds() -> None:
+def test_what_a_window_has_no_room_for_is_counted_by_its_operation() -> None:
     window = Window(0)
     for number in range(KINDS_MAX + 5):
         window.denied("User:a", "::1", "WRITE", "topic", str(number))
     window.denied("User:a", "::1", "WRITE", "topic", "0")  # known, so there is room
-    taken, lost = window.take(1)
-    assert (len(taken), lost, taken[0].times) == (KINDS_MAX, 5, 2)
+    window.logged_in("bob", "::1", "EXTERNAL")
+    window.logged_in(None, "::1", "EXTERNAL")
+    window.changed("User:a", "::1", "cli", Change("CREATE", "topic", "t"))
+    taken = {tally.happening: tally.times for tally in window.take(1)}
+    assert sum(taken.values()) == KINDS_MAX + 9
+    assert list(taken.items())[KINDS_MAX:] == [
+        (Denied("User:(others)", "", "WRITE", "topic", "(others)"), 5),
+        (LoggedIn("(others)", "", "EXTERNAL"), 1),
+        (LoggedIn(None, "", "EXTERNAL"), 1),
+        (Changed("User:(others)", "", "", Change("CREATE", "topic", "(others)")), 1),
+    ]
+    assert taken[Denied("User:a", "::1", "WRITE", "topic", "0")] == 2
 
 
 def test_long_names_are_cut() -> None:
     window = Window(0)
     window.denied("User:" + "a" * 1000, "::1", "WRITE", "topic", "b" * 1000)
-    (tally,), _ = window.take(1)
+    (tally,) = window.take(1)
     assert max(map(len, tally.happening)) == NAME_CHARACTERS_MAX  # type: ignore[arg-type]
 
 
 def test_a_clock_that_goes_back_ends_no_window_before_its_start() -> None:
     window = Window(100)
     window.logged_in("a", "::1", "L")
-    assert window.take(50)[0][0][2:] == (100, 100)
+    assert window.take(50)[0][2:] == (100, 100)
 
 
 def test_a_journal_writes_a_chain_that_verifies() -> None:
@@ -77,27 +88,93 @@ def test_nothing_to_tell_is_no_batch_until_a_head_is_due() -> None:
 
 def test_what_finds_no_room_is_lost_and_counted_in_the_chain() -> None:
     kept = journal()
-    for window in range(3):
+    windows = HELD_MAX // KINDS_MAX
+    for window in range(windows + 1):
         for number in range(KINDS_MAX):
             kept.window.denied("User:a", "::1", "WRITE", "topic", f"{window}-{number}")
         kept.close_window(window)
-    assert (kept.waiting, kept.dropped_total) == (WAITING_MAX, KINDS_MAX)
+    assert (kept.waiting, kept.dropped_total, kept.usage) == (HELD_MAX, KINDS_MAX, 1.0)
+    assert kept.admit(1), "nobody is refused"
     entries = kept.batch(9)
     assert (entries[0].kind, entries[0].lost) == (Kind.LOSS, KINDS_MAX)
     assert verify(entries, KEY).lost == KINDS_MAX
     assert kept.batch(10)[0].kind is Kind.EVENT
 
 
+def rejecting() -> Journal:
+    return Journal(Chain("1-7", KEY), 0, policy=Policy.REJECT)
+
+
+def change(number: int) -> Change:
+    return Change("CREATE", "topic", str(number))
+
+
+def test_where_nothing_may_be_lost_a_full_journal_admits_nothing_and_a_written_one_does_again() -> None:
+    kept, told = rejecting(), 0
+    while kept.admit(100):
+        for _ in range(100):
+            kept.window.changed("User:a", "::1", "cli", change(told))
+            told += 1
+        kept.end(100)
+        kept.close_window(told)
+    assert (kept.is_full, told, kept.dropped_total, kept.usage) == (True, HELD_MAX, 0, 1.0)
+    seen = []
+    while kept.held:
+        kept.close_window(told)
+        entries = kept.batch(told)
+        seen += [json.loads(entry.value)["resources"][0]["name"] for entry in entries if entry.kind is Kind.EVENT]
+        assert all(entry.kind is not Kind.LOSS for entry in entries)
+    assert seen == [str(number) for number in range(told)]
+    assert kept.admit(1)
+    assert kept.told["change"] == told
+
+
+def test_a_promise_counts_until_the_request_has_ended() -> None:
+    kept = rejecting()
+    assert kept.admit(HELD_MAX)
+    assert not kept.admit(1)
+    kept.let_in(5)  # who mends the topic is let in
+    kept.end(HELD_MAX)
+    assert kept.admit(1)
+
+
+def test_refusals_do_not_fill_a_journal_that_is_written() -> None:
+    """A user that asks for what it may not cannot have others refused."""
+    kept = rejecting()
+    for second in range(5):
+        for number in range(3 * KINDS_MAX):
+            kept.window.denied("User:a", "::1", "WRITE", "topic", f"{second}-{number}")
+        assert not kept.is_full
+        assert kept.admit(KINDS_MAX)
+        kept.end(KINDS_MAX)
+        kept.close_window(second)
+        while kept.waiting:
+            kept.batch(second)
+    assert kept.told["denied"] == 5 * 3 * KINDS_MAX
+
+
+def test_the_last_window_is_told_whole_although_there_is_no_room() -> None:
+    kept = rejecting()
+    for second in range(4):
+        for number in range(KINDS_MAX):
+            kept.window.changed("User:a", "::1", "cli", change(second * KINDS_MAX + number))
+        kept.close_window(second)
+    kept.close_window(5, is_last=True)
+    entries: list[Entry] = []
+    while not entries or entries[-1].kind is not Kind.END:
+        entries += kept.batch(6, is_last=True)
+    assert verify(entries, KEY).events == 4 * KINDS_MAX
+
+
 def test_entries_are_read_again_from_records() -> None:
     kept = journal()
     kept.window.denied("User:alice", "10.0.0.1", "WRITE", "topic", "ордера")
-    kept.window.lost = 3
     kept.close_window(1)
     entries = kept.batch(2)
     assert [entry_of(headers_of(entry), entry.value) for entry in entries] == entries
-    assert len(entries) == 3
-    event = json.loads(entries[1].value)
-    assert (event["metadata"]["uid"], event["resources"][0]["name"]) == ("1-7-1", "ордера")
+    assert len(entries) == 2
+    event = json.loads(entries[0].value)
+    assert (event["metadata"]["uid"], event["resources"][0]["name"]) == ("1-7-0", "ордера")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.audit.chain import Chain, Kind
 from kavka_broker.core.audit.happenings import KINDS_MAX
-from kavka_broker.core.audit.journal import WAITING_MAX, Journal
+from kavka_broker.core.audit.journal import HELD_MAX, Journal
 from kavka_broker.core.audit.use import (
     MINUTE_MS,
     NAME_CHARACTERS_MAX,
@@ -126,14 +126,14 @@ def test_use_is_counted_on_while_the_topic_takes_nothing() -> None:
 
 def test_use_takes_no_room_that_refusals_need() -> None:
     kept = journal()
-    for second in range(WAITING_MAX // KINDS_MAX):
+    for second in range(HELD_MAX // KINDS_MAX):
         for number in range(KINDS_MAX):
             kept.window.denied("User:a", "::1", "WRITE", "topic", f"{second}-{number}")
         kept.close_window(MINUTE_MS + second)
     assert kept.dropped_total == 1  # the use was first to wait; it is the next minutes' that do not
     kept.use.wrote("alice", "::1", "app", "orders", 100, 3)
     kept.close_window(2 * MINUTE_MS)
-    assert (kept.waiting, kept.dropped_total) == (WAITING_MAX, 1)
+    assert (kept.waiting, kept.dropped_total) == (HELD_MAX, 1)
 
 
 def test_the_last_use_is_told_though_others_wait() -> None:

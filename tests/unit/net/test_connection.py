@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.broker import Client as Requester
+from kavka_broker.core.audit.happenings import Window
+from kavka_broker.core.audit.use import UseWindow
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
@@ -43,6 +45,8 @@ class Handlers:
         self.begun_at: dict[bytes, float] = {}
         self.clients: dict[bytes, Requester] = {}
         self.held, self.of_entity = HeldTime(), HeldTime()
+        self.audit: Window | None = None
+        self.use: UseWindow | None = None
         self.holding = Holding(self.held, self.of_entity)
         self.connections: dict[Connection, None] = {}  # the listener's
 

@@ -9,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.core.audit.happenings import Denied, Window
+from kavka_broker.core.audit.use import Throttling, UseWindow
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.net import acceptor
 from kavka_broker.net import listener as listening
@@ -18,6 +20,7 @@ from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
+from tests.support.waiting import until
 from tests.unit.net.test_connection import Client, Handlers, body
 
 
@@ -29,7 +32,7 @@ class Ports:
         timers = Timers(clock, asyncio.get_running_loop())
         self.quotas = quotas
         self.now_ms = clock.monotonic_ms
-        handlers: Any = Handlers()
+        self.handlers = handlers = cast(Any, Handlers())
         self.listeners = {name: Listener(name, handlers, Limits(), clock, timers, quotas) for name in ("A", "B")}
         self._ports: dict[str, int] = {}
         self._clients: list[Client] = []
@@ -171,6 +174,27 @@ def test_an_address_is_counted_over_all_listeners_and_closed_above_its_bound() -
             while len(ports.listeners["A"].connections):
                 await asyncio.sleep(0)
             await ports.served("B")
+
+    asyncio.run(scenario())
+
+
+def test_the_audit_trail_tells_which_addresses_are_refused_and_held() -> None:
+    async def scenario() -> None:
+        async with two_listeners(per_ip_max=5, per_address={"127.0.0.1": 1}) as ports:
+            ports.handlers.audit, ports.handlers.use = Window(0), UseWindow(0)
+            await ports.served("A")
+            await ended(await ports.connect("B"))
+            (refused,) = ports.handlers.audit.take(1)
+            assert refused.happening == Denied("User:ANONYMOUS", "127.0.0.1", "CONNECT", "listener", "B")
+        async with two_listeners(per_ip_max=50) as ports:
+            ports.handlers.audit, ports.handlers.use = Window(0), UseWindow(0)
+            ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 0.0})
+            await ports.connect("A")
+            await until(lambda: len(ports.handlers.use))
+            ((held, times),) = ports.handlers.use.take(1)
+            assert isinstance(held, Throttling)
+            assert held[:5] == ("User:ANONYMOUS", "127.0.0.1", "", "connection_creation", '{"ip": "127.0.0.1"}')
+            assert (held.limit, times) == (0.0, 1)
 
     asyncio.run(scenario())
 

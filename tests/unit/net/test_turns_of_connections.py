@@ -35,6 +35,8 @@ TURNS_MAX = 5
 class Handlers:
     """Stands in for the dispatcher: every request is begun, noted by its client, and answered."""
 
+    audit = use = None
+
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.throttle_time_ms = 0

@@ -232,6 +232,17 @@ def test_ports_out_of_range_or_used_twice_are_named() -> None:
     assert port_clashes(local_nodes(moved, LAYOUT, Members({0: 0, 1: 1}, (0, 1)))) == [clash]
 
 
+def test_a_controller_alone_is_told_how_brokers_are_reached_where_it_keeps_a_trail() -> None:
+    pools = [{"name": "brokers", "roles": ["broker"]}, {"name": "controllers", "roles": ["controller"]}]
+    for is_audited in (False, True):
+        wanted = cluster(nodePools=pools, listeners=[{"name": "INSIDE", "port": 9092}])
+        if is_audited:
+            wanted = cluster(nodePools=pools, listeners=[{"name": "INSIDE", "port": 9092}], audit={})
+        nodes = [parse_properties(node.properties) for node in rendered(wanted)]
+        (alone,) = (settings for settings in nodes if settings["process.roles"] == "controller")
+        assert alone.get("inter.broker.listener.name") == ("INSIDE" if is_audited else None)
+
+
 def advertising(template: str) -> list[LocalNode]:
     outside = {"name": "OUTSIDE", "port": 19092, "host": "0.0.0.0", "advertised": template}
     wanted = cluster(

@@ -46,6 +46,14 @@ def test_brokers_and_controllers_in_pools_of_their_own_get_their_own_settings() 
     assert broker["controller.quorum.bootstrap.servers"] == controller["controller.quorum.bootstrap.servers"]
 
 
+def test_a_controller_alone_is_told_how_brokers_are_reached_where_it_keeps_a_trail() -> None:
+    listeners = [{"name": "INSIDE", "port": 9092}]
+    silent = config(layouts(main(nodePools=APART, listeners=listeners))[100])
+    assert "inter.broker.listener.name" not in silent.given
+    told = config(layouts(main(nodePools=APART, listeners=listeners, audit={}))[100])
+    assert (told.inter_broker_listener_name, told.protocol_of("INSIDE")) == ("INSIDE", "PLAINTEXT")
+
+
 def test_clients_may_be_told_another_address() -> None:
     listeners = [
         {"name": "OUTSIDE", "port": 9094, "advertised": "kafka-{id}.example.com:{port}"},

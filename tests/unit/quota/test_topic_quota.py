@@ -37,7 +37,7 @@ def delay_ms(of: TopicQuota, sizes: dict[int, int], now_ms: int = 0) -> int:
 
 
 def charged(topic: LimitedTopic, sizes: dict[int, int], now_ms: int = 0) -> list[tuple[int, Holding]]:
-    return at_once(topic.charge(sizes, now_ms, Pace()))
+    return [(delay, limit.holding()) for delay, limit in at_once(topic.charge(sizes, now_ms, Pace()))]
 
 
 def usages(of: TopicQuota, now_ms: int = 0) -> list[EntityUsage]:

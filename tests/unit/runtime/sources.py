@@ -136,7 +136,14 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "turns": turns(),
         "cleaner": cleaner_over(logs),
         "client_metrics": pushed(),
-        "auditing": SimpleNamespace(written_total=9, journal=SimpleNamespace(dropped_total=2, waiting=4)),
+        "auditing": SimpleNamespace(
+            written_total=9,
+            failures_total=3,
+            last_written_ms=1_500,
+            is_refusing=True,
+            refused={"produce": 5},
+            journal=SimpleNamespace(dropped_total=2, waiting=4, usage=0.5, told={"denied": 6}),
+        ),
         "throttles": throttles(),
         "failed_assertions_total": 2,
     }

@@ -240,6 +240,12 @@ def test_the_audit_trail_tells_what_it_has_written_and_dropped() -> None:
     assert value(found, "kavka_audit_events_total", result="written") == 9
     assert value(found, "kavka_audit_events_total", result="dropped") == 2
     assert value(found, "kavka_audit_events_waiting") == 4
+    assert value(found, "kavka_audit_told_total", kind="denied") == 6
+    assert value(found, "kavka_audit_buffer_usage_ratio") == 0.5
+    assert value(found, "kavka_audit_last_written_timestamp_seconds") == 1.5
+    assert value(found, "kavka_audit_write_failures_total") == 3
+    assert value(found, "kavka_audit_refusing") == 1
+    assert value(found, "kavka_audit_refused_total", kind="produce") == 5
 
 
 def test_the_log_cleaner_tells_what_it_has_done() -> None:

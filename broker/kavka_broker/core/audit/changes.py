@@ -206,16 +206,75 @@ def features_updated(request: Any, response: Any, before: Before) -> Iterator[Ch
             yield Change("ALTER", "feature", update.feature, "level", str(update.max_version_level))
 
 
+def leaders_elected(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the partitions that ElectLeaders has given another leader, and by which kind of election."""
+    kind = {0: "preferred", 1: "unclean"}.get(request.election_type, str(request.election_type))
+    for topic in () if response.error_code else response.replica_election_results:
+        for part in topic.partition_result:
+            if not part.error_code:
+                yield Change("ALTER", "topic", topic.topic, f"leader of partition {part.partition_id}", kind)
+
+
+def records_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the partitions whose log DeleteRecords has cut, and the offset at which it begins now."""
+    for topic in response.topics:
+        for part in topic.partitions:
+            if not part.error_code:
+                key = f"start of partition {part.partition_index}"
+                yield Change("DELETE", "topic", topic.name, key, str(part.low_watermark))
+
+
+def logs_moved(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the replicas that AlterReplicaLogDirs moves to another directory."""
+    answers = {
+        (topic.topic_name, part.partition_index): part.error_code
+        for topic in response.results
+        for part in topic.partitions
+    }
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                if answers.get((topic.name, index)) == 0:
+                    yield Change("ALTER", "topic", topic.name, f"directory of partition {index}", directory.path)
+
+
+def groups_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the groups that DeleteGroups has taken away."""
+    for group in response.results:
+        if not group.error_code:
+            yield Change("DELETE", "group", group.group_id)
+
+
+def offsets_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the offsets that OffsetDelete has made a group forget."""
+    for topic in () if response.error_code else response.topics:
+        for part in topic.partitions:
+            if not part.error_code:
+                yield Change("DELETE", "group", request.group_id, f"offset of {topic.name}-{part.partition_index}")
+
+
+def is_only_asked(request: Any) -> bool:
+    """Whether a request asks what would happen, and changes nothing."""
+    return bool(getattr(request, "validate_only", False))
+
+
+ACLS_DELETED: Final = 31
+ELECTED: Final = 43
 #: By API key: how its changes are read.
 CHANGES: Final[Mapping[int, Read]] = {
     19: topics_created,
     20: topics_deleted,
+    21: records_deleted,
     30: rules_created,
-    31: rules_deleted,
+    ACLS_DELETED: rules_deleted,
     33: configs_replaced,
+    34: logs_moved,
     37: topics_grown,
+    42: groups_deleted,
+    ELECTED: leaders_elected,
     44: configs_altered,
     45: replicas_moved,
+    47: offsets_deleted,
     49: quotas_altered,
     51: users_altered,
     57: features_updated,

@@ -2,15 +2,18 @@
 
 A refused client may ask again a thousand times a second. All that is told of it within a window is the same but for the
 moment, so one event tells how often it happened.
+
+A window has room for so many kinds. What is beyond is counted by its operation alone, under OTHERS: its number is told,
+and not whose it was. `changes_max` is the room of changes, which a journal that loses none makes larger.
 """
 
 from typing import Final, NamedTuple
 
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX, Throttling, Use
+from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX, OTHERS, Throttling, Use
 
 KINDS_MAX: Final = 5_000
-"""Different happenings that one window counts, which are taken in 5 ms; further ones are lost, and counted as such."""
+"""Different happenings that one window tells apart, which are taken in 5 ms."""
 
 
 class Denied(NamedTuple):
@@ -29,6 +32,7 @@ class LoggedIn(NamedTuple):
     user: str | None
     address: str
     listener: str
+    protocol: str = "SASL"  # TLS: by a certificate
 
 
 class Changed(NamedTuple):
@@ -40,7 +44,35 @@ class Changed(NamedTuple):
     change: Change
 
 
-Happening = Denied | LoggedIn | Changed | Use | Throttling
+class Lifecycle(NamedTuple):
+    """A node has started or is about to stop."""
+
+    operation: str  # START or STOP
+    node: str
+    version: str
+
+
+Happening = Denied | LoggedIn | Changed | Lifecycle | Use | Throttling
+
+
+KINDS: Final = ("denied", "login", "login_failed", "change", "lifecycle", "write", "read", "throttled")
+
+
+def kind_of(happening: Happening) -> str:
+    """Return the word for what happened, of `KINDS`."""
+    match happening:
+        case Denied():
+            return "denied"
+        case LoggedIn(user):
+            return "login_failed" if user is None else "login"
+        case Changed():
+            return "change"
+        case Lifecycle():
+            return "lifecycle"
+        case Use():
+            return happening.operation.lower()
+        case Throttling():
+            return "throttled"
 
 
 class Tally(NamedTuple):
@@ -55,29 +87,32 @@ class Tally(NamedTuple):
 class Window:
     """Happenings since the last time they were taken."""
 
-    __slots__ = ("_counts", "_start_ms", "lost")
+    __slots__ = ("_counts", "_start_ms", "changes_max")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: int, changes_max: int = KINDS_MAX) -> None:
         self._counts: dict[Happening, int] = {}
         self._start_ms = now_ms
-        self.lost = 0
+        self.changes_max = changes_max
 
-    def note(self, happening: Happening) -> None:
-        """Count a happening; it is lost where the window has no room for another kind."""
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def note(self, happening: Happening, times: int = 1) -> None:
+        """Count a happening, by itself or among the others of its operation."""
         count = self._counts.get(happening, 0)
-        if count or len(self._counts) < KINDS_MAX:
-            self._counts[happening] = count + 1
-        else:
-            self.lost += 1
+        if not count and len(self._counts) >= (self.changes_max if isinstance(happening, Changed) else KINDS_MAX):
+            happening = among_others(happening)
+            count = self._counts.get(happening, 0)
+        self._counts[happening] = count + times
 
     def denied(self, principal: str, address: str, operation: str, resource_type: str, resource: str) -> None:
         """Count a refusal."""
         cut = slice(NAME_CHARACTERS_MAX)
         self.note(Denied(principal[cut], address, operation, resource_type, resource[cut]))
 
-    def logged_in(self, user: str | None, address: str, listener: str) -> None:
+    def logged_in(self, user: str | None, address: str, listener: str, protocol: str = "SASL") -> None:
         """Count a login; `user` is None for one that failed."""
-        self.note(LoggedIn(None if user is None else user[:NAME_CHARACTERS_MAX], address, listener))
+        self.note(LoggedIn(None if user is None else user[:NAME_CHARACTERS_MAX], address, listener, protocol))
 
     def changed(self, principal: str, address: str, client_id: str, change: Change) -> None:
         """Count a change."""
@@ -86,11 +121,25 @@ class Window:
         kept = change._replace(resource=change.resource[cut], key=change.key[cut], value=value, previous=previous)
         self.note(Changed(principal[cut], address, client_id[cut], kept))
 
-    def take(self, now_ms: int) -> tuple[list[Tally], int]:
-        """Return what happened, and how much was lost, and begin again. A clock that went back ends no window before
-        its start.
-        """
+    def changed_others(self, change: Change, times: int) -> None:
+        """Count changes like this one of which no more is told than what was done to what kind of resource."""
+        self.note(among_others(Changed("", "", "", change)), times)
+
+    def take(self, now_ms: int) -> list[Tally]:
+        """Return what happened, and begin again. A clock that went back ends no window before its start."""
         end_ms = max(now_ms, self._start_ms)
         taken = [Tally(happening, count, self._start_ms, end_ms) for happening, count in self._counts.items()]
-        lost, self.lost, self._counts, self._start_ms = self.lost, 0, {}, now_ms
-        return taken, lost
+        self._counts, self._start_ms = {}, now_ms
+        return taken
+
+
+def among_others(happening: Happening) -> Happening:
+    """Return what is told of a happening for which a window has no room: of these there are few kinds."""
+    match happening:
+        case Denied(_, _, operation, resource_type, _):
+            return Denied(f"User:{OTHERS}", "", operation, resource_type, OTHERS)
+        case LoggedIn(user, _, listener, protocol):
+            return LoggedIn(user and OTHERS, "", listener, protocol)
+        case Changed(_, _, _, change):
+            return Changed(f"User:{OTHERS}", "", "", Change(change.operation, change.resource_type, OTHERS))
+    return happening

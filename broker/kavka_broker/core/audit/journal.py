@@ -1,36 +1,77 @@
 """What waits to be written, and the batches in which it is written.
 
-Events wait while the audit topic takes no records, up to a bound; the chain counts those beyond it as lost. An entry
-gets its place in the chain when it goes into a batch, so that what is lost before leaves no gap.
+An entry gets its place in the chain when it goes into a batch, so that what is lost before leaves no gap. While the
+audit topic takes no records, the policy says what becomes of events:
+
+- PERMIT: up to `held_max` of them wait; those beyond are lost, and the chain counts them.
+- REJECT: none is lost. The journal is full once it holds `held_max`, and whoever asks then is to be refused before
+  anything has happened (`admit`). What was let in before is told in full, and so is what those have changed who may
+  always (`let_in`): they are there to mend the topic.
 """
 
 from collections import deque
+from enum import StrEnum
 from typing import Final
 
 from kavka_broker.core.audit.chain import Chain, Entry
-from kavka_broker.core.audit.happenings import Tally, Window
+from kavka_broker.core.audit.happenings import KINDS, KINDS_MAX, Tally, Window, kind_of
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.use import MINUTE_MS, UseWindow
 
-WAITING_MAX: Final = 10_000
-"""Events that wait to be written; further ones are lost, and counted as such."""
+HELD_MAX: Final = 20_000
+"""Events that are kept, unless configured otherwise. One window of refusals and logins and the use of topics do not
+come near it: only a topic that takes nothing lets a journal become full.
+"""
 BATCH_EVENTS_MAX: Final = 50
 """Events of one batch: made in some 5 ms, and with the longest names far below the 1 MiB that a topic takes."""
 HEAD_MS: Final = 60_000
 """How long a chain goes on without a head."""
 
 
+class Policy(StrEnum):
+    """What becomes of clients while events cannot be written (`kavka.audit.failure.policy`)."""
+
+    PERMIT = "permit"
+    REJECT = "reject"
+
+
 class Journal:
     """The events of one start of a node, from the window in which they are counted to the batches of a chain."""
 
-    __slots__ = ("_chain", "_head_ms", "_lost", "_waiting", "dropped_total", "use", "window")
+    __slots__ = (
+        "_chain",
+        "_head_ms",
+        "_lost",
+        "_waiting",
+        "dropped_total",
+        "held_max",
+        "is_full",
+        "policy",
+        "promised",
+        "told",
+        "use",
+        "window",
+    )
 
-    def __init__(self, chain: Chain, now_ms: int, interval_ms: int = MINUTE_MS) -> None:
-        self.window = Window(now_ms)
+    def __init__(
+        self,
+        chain: Chain,
+        now_ms: int,
+        interval_ms: int = MINUTE_MS,
+        policy: Policy = Policy.PERMIT,
+        held_max: int = HELD_MAX,
+    ) -> None:
+        self.policy = policy
+        self.held_max = held_max
+        # Of changes that were let in, and as many again twice of those who may always.
+        self.window = Window(now_ms, 3 * held_max if policy is Policy.REJECT else KINDS_MAX)
         self.use = UseWindow(now_ms, interval_ms)
+        self.is_full = False  # what would have to be told is to be refused
         self.dropped_total = 0
+        self.told = dict.fromkeys(KINDS, 0)  # how often what happened that has its place in the chain
         self._chain = chain
         self._waiting: deque[Tally] = deque()
+        self.promised = 0  # changes that requests under way may make
         self._lost = 0  # since the last batch
         self._head_ms: int | None = None  # when the last head was added
 
@@ -39,15 +80,52 @@ class Journal:
         """How many events wait to be written."""
         return len(self._waiting)
 
+    @property
+    def held(self) -> int:
+        """How many events are waited for, counted or promised room."""
+        return len(self._waiting) + len(self.window) + len(self.use) + self.promised
+
+    @property
+    def usage(self) -> float:
+        """Return how much of its room is used: at 1 it is full."""
+        return (self.held if self.policy is Policy.REJECT else len(self._waiting)) / self.held_max
+
+    def _look(self) -> None:
+        """Become full, or have room again: not before half of it, so that clients do not come and go."""
+        if self.policy is Policy.REJECT:
+            self.is_full = self.held >= (self.held_max // 2 if self.is_full else self.held_max)
+
+    def admit(self, changes: int) -> bool:
+        """Promise room for the changes of a request, until `end`; returns False where there is none."""
+        self._look()
+        if self.is_full:
+            return False
+        self.let_in(changes)
+        return True
+
+    def let_in(self, changes: int) -> None:
+        """Promise room for the changes of a request that may always come, until `end`."""
+        self.promised += changes
+
+    def end(self, changes: int) -> None:
+        """Take a promise back: what the request has changed is counted."""
+        assert self.promised >= changes, (self.promised, changes)
+        self.promised -= changes
+        self._look()
+
     def close_window(self, now_ms: int, *, is_last: bool = False) -> None:
         """Have what happened wait to be written; use only where it takes no room of others, or with `is_last`."""
+        self._close(now_ms, is_last=is_last)
+        self._look()
+
+    def _close(self, now_ms: int, *, is_last: bool) -> None:
         if is_last or (not self._waiting and self.use.is_due(now_ms)):
             start_ms = min(self.use.start_ms, now_ms)
             self._waiting.extend(Tally(use, times, start_ms, now_ms) for use, times in self.use.take(now_ms))
-        taken, lost = self.window.take(now_ms)
-        room = WAITING_MAX - len(self._waiting)
+        taken = self.window.take(now_ms)
+        room = len(taken) if self.policy is Policy.REJECT else max(self.held_max - len(self._waiting), 0)
         self._waiting.extend(taken[:room])
-        lost += sum(tally.times for tally in taken[room:])
+        lost = sum(tally.times for tally in taken[room:])
         self._lost += lost
         self.dropped_total += lost
 
@@ -62,10 +140,13 @@ class Journal:
             self._lost = 0
         for _ in range(min(BATCH_EVENTS_MAX, len(self._waiting))):
             uid = f"{self._chain.source}-{self._chain.sequence}"
-            entries.append(self._chain.event(event_of(self._waiting.popleft(), uid), now_ms))
+            tally = self._waiting.popleft()
+            self.told[kind_of(tally.happening)] += tally.times
+            entries.append(self._chain.event(event_of(tally, uid), now_ms))
         if is_last and not self._waiting:
             entries.append(self._chain.end(now_ms))
         elif self._head_ms is None or abs(now_ms - self._head_ms) >= HEAD_MS:
             entries.append(self._chain.head(now_ms))
             self._head_ms = now_ms
+        self._look()
         return entries

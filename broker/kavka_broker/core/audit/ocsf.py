@@ -1,7 +1,8 @@
 """Events as JSON of the Open Cybersecurity Schema Framework (OCSF 1.8.0), which security tools read.
 
-A login is Authentication (3002), all else API Activity (6003): refusals are blocked, throttling is delayed, changes and
-use are allowed. A change has its key and both values as data of the resource, sums stand in `unmapped`.
+A login is Authentication (3002), a start or a stop Application Lifecycle (6002), all else API Activity (6003): refusals
+are blocked, throttling is delayed, changes and use are allowed. A change has its key and both values as data of the
+resource, sums stand in `unmapped`.
 
 Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its chain and sequence.
 """
@@ -9,7 +10,7 @@ Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its 
 import json
 from typing import Final
 
-from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn, Tally
+from kavka_broker.core.audit.happenings import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
 from kavka_broker.core.audit.quota_entities import entity_words
 from kavka_broker.core.audit.use import OTHERS, Throttling, Use
 
@@ -28,14 +29,18 @@ ACTIVITIES: Final = {
 }
 """The activity of OCSF for an operation of Kafka; of an operation that is not here, OTHER."""
 LOGON: Final = 1
+LIFECYCLES: Final = {"START": 3, "STOP": 4}
+"""The activity of OCSF for what a node does."""
 SUCCESS, FAILURE = 1, 2
 INFORMATIONAL, LOW = 1, 2
 UNKNOWN_USER, KNOWN_USER = 0, 1
 DENIED, BLOCKED = 2, 2
 ALLOWED = 1  # the action, and the disposition
 MODIFIED, DELAYED = 4, 14
-OPERATIONS: Final = {"produce": "WRITE", "fetch": "READ"}
+OPERATIONS: Final = {"produce": "WRITE", "topic_produce": "WRITE", "fetch": "READ", "topic_fetch": "READ"}
 """What a quota of this type delays; others delay anything."""
+DETAILS: Final = {"CONNECT": "MAX_CONNECTIONS_PER_IP_REACHED"}
+"""Why an operation is refused, where no rule of access is the reason."""
 Event = dict[str, object]
 
 
@@ -52,7 +57,7 @@ def event_of(tally: Tally, uid: str) -> bytes:
             "version": VERSION,
             "uid": uid,
             "product": {"name": "Kavka", "vendor_name": "Kavka"},
-            "profiles": [] if isinstance(happening, LoggedIn) else ["security_control"],
+            "profiles": [] if isinstance(happening, LoggedIn | Lifecycle) else ["security_control"],
         },
     }
     return json.dumps(event | common, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
@@ -66,6 +71,8 @@ def _told(happening: Happening) -> Event:
             return login(happening)
         case Changed():
             return alteration(happening)
+        case Lifecycle():
+            return lifecycle(happening)
         case Use():
             return use(happening)
         case Throttling():
@@ -77,7 +84,7 @@ def refusal(denied: Denied) -> Event:
     return _api_activity(denied.operation, denied.principal, denied.address) | {
         "severity_id": LOW,
         "status_id": FAILURE,
-        "status_detail": f"{denied.resource_type.upper()}_AUTHORIZATION_FAILED",
+        "status_detail": DETAILS.get(denied.operation, f"{denied.resource_type.upper()}_AUTHORIZATION_FAILED"),
         "action_id": DENIED,
         "disposition_id": BLOCKED,
         "resources": [{"type": denied.resource_type, "name": denied.resource}],
@@ -142,8 +149,12 @@ def _api_activity(operation: str, principal: str, address: str, client_id: str |
         "status_id": SUCCESS,
         "actor": actor,
         "api": {"operation": operation, "service": {"name": "kafka"}},
-        "src_endpoint": {"ip": address} if address else {"name": OTHERS},
+        "src_endpoint": _endpoint(address),
     }
+
+
+def _endpoint(address: str) -> Event:
+    return {"ip": address} if address else {"name": OTHERS}
 
 
 def login(logged_in: LoggedIn) -> Event:
@@ -156,12 +167,26 @@ def login(logged_in: LoggedIn) -> Event:
         "type_uid": 3002 * 100 + LOGON,
         "severity_id": INFORMATIONAL if is_known else LOW,
         "status_id": SUCCESS if is_known else FAILURE,
-        "auth_protocol": "SASL",
+        "auth_protocol": logged_in.protocol,
         "auth_protocol_id": 99,
         "user": {
             "name": logged_in.user if is_known else "unknown",
             "type_id": KNOWN_USER if is_known else UNKNOWN_USER,
         },
         "service": {"name": f"kafka listener {logged_in.listener}"},
-        "src_endpoint": {"ip": logged_in.address},
+        "src_endpoint": _endpoint(logged_in.address),
+    }
+
+
+def lifecycle(told: Lifecycle) -> Event:
+    """Return what an event says of a node's start or stop."""
+    activity = LIFECYCLES[told.operation]
+    return {
+        "category_uid": 6,
+        "class_uid": 6002,
+        "activity_id": activity,
+        "type_uid": 6002 * 100 + activity,
+        "severity_id": INFORMATIONAL,
+        "status_id": SUCCESS,
+        "app": {"name": f"kavka node {told.node}", "vendor_name": "Kavka", "version": told.version},
     }

@@ -35,7 +35,7 @@ class Throttling(NamedTuple):
     principal: str
     address: str
     client_id: str
-    quota_type: str  # produce, fetch, request, controller_mutation
+    quota_type: str  # produce, fetch, request, controller_mutation, connection_creation
     entity: str  # as `quota_entities` writes it; empty for others
     limit: float  # in the unit of the quota
     throttle_time_ms: int  # in all
@@ -69,6 +69,9 @@ class UseWindow:
         self._interval_ms = interval_ms
         self._used: dict[Key, Sums] = {}  # bytes and records
         self._throttled: dict[Key, Sums] = {}  # sum and maximum
+
+    def __len__(self) -> int:
+        return len(self._used) + len(self._throttled)
 
     def wrote(self, user: str, address: str, client_id: str, topic: str, size_bytes: int, records: int) -> None:
         """Count a batch that was appended."""

@@ -59,6 +59,10 @@ class Authorizer:
         self._index.remove(rule)
         self._decided.clear()
 
+    def is_super(self, principal: str) -> bool:
+        """Whether a principal may do everything."""
+        return principal in self._super_users
+
     def allows(self, principal: str, address: str, operation: Operation, resource_type: int, name: str) -> bool:
         """Whether a principal at an address may do this with the resource of that name."""
         key = (principal, address, operation, resource_type, name)

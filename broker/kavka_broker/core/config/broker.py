@@ -48,6 +48,12 @@ NEVER_EMPTY: Final = ("advertised.listeners", "inter.broker.listener.name", "log
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
     "kavka.admin.listener": Definition("kavka.admin.listener", ConfigType.STRING, "", served=True),
+    "kavka.audit.buffer.events": Definition(
+        "kavka.audit.buffer.events", ConfigType.INT, 20_000, check=Range(10_000, 1_000_000), served=True
+    ),
+    "kavka.audit.failure.policy": Definition(
+        "kavka.audit.failure.policy", ConfigType.STRING, "permit", check=OneOf(("permit", "reject")), served=True
+    ),
     "kavka.audit.interval.ms": Definition(
         "kavka.audit.interval.ms", ConfigType.INT, 60_000, check=Range(1_000, 600_000), served=True
     ),

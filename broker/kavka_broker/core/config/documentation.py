@@ -70,6 +70,9 @@ _BROKER: Final = {
     "group.min.session.timeout.ms": "The shortest session that a member may ask for.",
     "inter.broker.listener.name": "By which listener brokers talk to each other.",
     "kavka.admin.listener": "Where metrics and health are served over HTTP, HOST:PORT; empty is nowhere.",
+    "kavka.audit.buffer.events": "How many audit events are kept in memory while the audit topic takes none.",
+    "kavka.audit.failure.policy": "While audit events cannot be written: permit loses those for which there is no room,"
+    " and counts them; reject refuses what would have to be told, until there is room.",
     "kavka.audit.interval.ms": "The time over which the audit trail sums up use of topics and throttling.",
     "kavka.audit.key.file": "The file with the key that signs the audit trail; empty is no trail.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",

@@ -69,7 +69,7 @@ class Fetches:
         reading = poll.begun()
         self._reader.read(poll.partitions, poll, reading)
         missing_bytes = poll.needed_bytes - reading.size_bytes
-        has_nobody = not reading.watched and poll.feed is None
+        has_nobody = not reading.watched and poll.feed is None and not poll.is_withheld
         if missing_bytes <= 0 or reading.is_due or poll.wait_ms <= 0 or has_nobody:
             return reading
         if poll.feed is None:
@@ -96,7 +96,7 @@ class Fetches:
     async def _read_in_turn(self, poll: Poll, slices: Slices) -> Reading:
         try:
             reading = await slices.whole(self._reader.read_in_slices(poll, watches=True))
-            if poll.waiter is not None and _must_wait(reading, poll.needed_bytes, poll.waiter):
+            if poll.waiter is not None and _must_wait(reading, poll, poll.waiter):
                 await poll.waiter.future
                 poll.look_again()
                 reading = await slices.whole(self._reader.read_in_slices(poll, watches=False))
@@ -106,5 +106,6 @@ class Fetches:
         return reading
 
 
-def _must_wait(reading: Reading, needed_bytes: int, waiter: FetchWaiter) -> bool:
-    return waiter.is_watching and not reading.is_due and reading.size_bytes < needed_bytes
+def _must_wait(reading: Reading, poll: Poll, waiter: FetchWaiter) -> bool:
+    waits = waiter.is_watching or poll.is_withheld
+    return waits and not reading.is_due and reading.size_bytes < poll.needed_bytes

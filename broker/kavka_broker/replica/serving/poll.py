@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.leading.partition import Partition
@@ -13,6 +14,9 @@ from kavka_broker.replica.serving.fetch_sessions import FetchContext
 
 #: Partitions that are read in one go; a fetch of more partitions is read in slices.
 AT_ONCE_MAX: Final = 100
+
+
+Refuses = Callable[[str], ErrorCode | None]
 
 
 class Follower(NamedTuple):
@@ -46,7 +50,8 @@ class Poll:
     feed: Feed | None = None  # the partitions that are new for the follower
     is_committed_only: bool = False
     reads_followers: bool = False
-    denies: Callable[[str], bool] | None = None  # whether the client may not read a topic; None where all may
+    refuses: Refuses | None = None  # why the client may not read a topic; None where it may read all
+    is_withheld: bool = False  # what is refused keeps the client waiting, so that it does not ask again at once
     rack: str = ""  # a consumer may be sent to a replica there
     has_waited: bool = False
     waiter: FetchWaiter | None = None

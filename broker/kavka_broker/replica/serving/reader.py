@@ -57,7 +57,8 @@ class Reader:
                 # librdkafka cannot read records that are null instead of empty: it would never see the error.
                 data = PartitionData(asked.index, error.code, -1, records=b"")
                 # A follower asks for nothing that is unknown for long: it gets the error at once and retries.
-                reading.is_due = reading.is_due or poll.follower is not None or error.code not in UNKNOWN
+                is_calm = error.code in UNKNOWN or (poll.is_withheld and error.code is ErrorCode.KAFKA_STORAGE_ERROR)
+                reading.is_due = reading.is_due or poll.follower is not None or not is_calm
             else:
                 _take_note(partition, asked, data, poll, reading)
             reading.served.append((asked, data))
@@ -69,8 +70,8 @@ class Reader:
             if known is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
             topic = known.name
-        if poll.denies is not None and poll.denies(topic):
-            raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if poll.refuses is not None and (code := poll.refuses(topic)) is not None:
+            raise BrokerError(code)
         look_up = self._replicas.replica if poll.reads_followers else self._replicas.leader
         return look_up(topic, asked.index, asked.position.current_leader_epoch)
 

@@ -145,7 +145,12 @@ def asked(layout: Layout) -> dict[str, str]:
         "process.roles": ",".join(sorted(node.roles)),
         "node.id": str(node.id),
         **({"broker.rack": node.rack} if node.rack else {}),
-        **({"inter.broker.listener.name": among_nodes(cluster).name} if node.is_broker else {}),
+        # A controller alone asks brokers only to keep its audit trail.
+        **(
+            {"inter.broker.listener.name": among_nodes(cluster).name}
+            if node.is_broker or cluster.spec.is_audited
+            else {}
+        ),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
         **audit_properties(cluster, f"{AUDIT_DIRECTORY}/{AUDIT_KEY}"),

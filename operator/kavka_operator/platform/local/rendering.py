@@ -79,6 +79,9 @@ def _local(
     clients = [listener for listener in listeners if listener.name != CONTROLLER]
     advertised = [_advertised(listener, node) for listener in clients]
     first = next((listener for listener in clients if not listener.advertised), listeners[0])
+    of_spec = [listener for listener in cluster.spec.listeners if listener.name != CONTROLLER]
+    # A controller alone asks brokers only to keep its audit trail.
+    among = first if clients else next((listener for listener in of_spec if not listener.advertised), of_spec[0])
     protocols = {listener.name: listener.protocol for listener in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
     metrics = f"{first.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
     properties = {
@@ -87,7 +90,7 @@ def _local(
         **({"broker.rack": node.rack} if node.rack else {}),
         "listeners": ",".join(map(_url, listeners)),
         **({"advertised.listeners": ",".join(map(_url, advertised))} if clients else {}),
-        **({"inter.broker.listener.name": first.name} if clients else {}),
+        **({"inter.broker.listener.name": among.name} if clients or cluster.spec.is_audited else {}),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "controller.listener.names": CONTROLLER,
         "controller.quorum.voters": voters,
