@@ -49,7 +49,7 @@ class AnalyticsOf:
     _is_clean: bool = False  # whether there was nothing when nothing was wanted
 
     def keep(self, cluster: KafkaCluster, bootstrap: str) -> AnalyticsStatus | None:
-        """Bring the objects to what is wanted; how the runs stand. Raises ApiError where the API server does not answer.
+        """Bring the objects to what is wanted; how the runs stand. Raises ApiError where no API server answers.
 
         `bootstrap` are addresses of the cluster's brokers.
         """

@@ -25,7 +25,7 @@ IMAGE_PATTERN = (
 SCHEDULE_PATTERN = (
     r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9*/,-]+ [0-9*/,-]+( [0-9A-Za-z*/,?-]+){3})$"
 )
-"""What looks like cron's five fields, or is a word for them. The API server judges the rest when the CronJob is made."""
+"""What looks like cron's five fields, or is a word for them. The API server judges the rest of it with the CronJob."""
 BUCKET_PATTERN = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
 PREFIX_PATTERN = r"^[a-zA-Z0-9]([a-zA-Z0-9._/=-]*[a-zA-Z0-9])?$"
 ENDPOINT_PATTERN = r"^https?://[a-zA-Z0-9.-]+(:[0-9]{1,5})?$"
@@ -173,8 +173,8 @@ class Audit(Model):
 
     enabled: bool = field(
         default=True,
-        description="Every broker keeps the trail. Its key is drawn once: on Kubernetes it is the Secret NAME-audit-key,"
-        " which stays with the volumes; on the local platform the file audit.key of the cluster.",
+        description="Every broker keeps the trail. Its key is drawn once: on Kubernetes it is the Secret"
+        " NAME-audit-key, which stays with the volumes; on the local platform the file audit.key of the cluster.",
     )
     analytics: Analytics | None = field(
         default=None,
