@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenCluster, SeenDisk, Survey
+from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenDisk, Survey
 from kavka_operator.kafka.admin import Admin, AdminError
 
 
@@ -34,6 +34,10 @@ class CountedAdmin:
     def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
         """As `Admin.disks`. Raises AdminError."""
         return self.admin.disks(brokers)
+
+    def access(self, brokers: Iterable[int]) -> SeenAccess:
+        """As `Admin.access`. Raises AdminError."""
+        return self.admin.access(brokers)
 
     def perform(self, action: KafkaAction) -> None:
         """As `Admin.perform`. Raises AdminError."""

@@ -30,6 +30,7 @@ from kavka_kubernetes.platform.objects import OBJECTS_MAX, ClusterKey, Objects
 from kavka_kubernetes.platform.resources import KubernetesResources
 from kavka_kubernetes.platform.secrets import read_secret
 from kavka_kubernetes.platform.turns import InTurn, Turns
+from kavka_kubernetes.platform.user_secrets import KubernetesSecrets
 from kavka_kubernetes.port import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.domain.access import OPEN, Security
@@ -165,6 +166,7 @@ class Operator:
                 time.monotonic,
                 _now,
                 herald.announce,
+                KubernetesSecrets(self.api, bridge, time.monotonic),
             )
 
         lanes = Lanes(loop_of, objects.has_cluster, _warn, self.figures)

@@ -29,6 +29,7 @@ def on_login(**known: Any) -> kopf.ConnectionInfo | None:
 @kopf.on.event(GROUP, VERSION, "kafkaclusters", registry=REGISTRY)
 @kopf.on.event(GROUP, VERSION, "topics", registry=REGISTRY)
 @kopf.on.event(GROUP, VERSION, "clientquotas", registry=REGISTRY)
+@kopf.on.event(GROUP, VERSION, "kafkausers", registry=REGISTRY)
 async def on_event(event: kopf.RawEvent, body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
     """An object was made, changed, listed, or is gone."""
     objects: Objects = memo.objects

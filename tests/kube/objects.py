@@ -74,6 +74,16 @@ def limited(**limits: Any) -> Json:
     return quota(limits=limits)
 
 
+def user(name: str = "u", /, **spec: Any) -> Json:
+    """A KafkaUser of the cluster `main`."""
+    return resource("KafkaUser", name, {**OF_MAIN, **spec})
+
+
+def ruled(**acl: Any) -> Json:
+    """A KafkaUser with one access rule: to read a topic, unless it says otherwise."""
+    return user(acls=[{"resource": {"type": "Topic", "name": "t"}, "operations": ["Read"], **acl}])
+
+
 def address(text: object) -> Json:
     """A ClientQuota of an address."""
     return quota(entity={"ip": {"name": text}}, limits={"connectionCreationRate": 5})

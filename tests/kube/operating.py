@@ -64,6 +64,11 @@ class CountedApi(Api):
         await Api.patch_pod(self, pod, patch, subresource)
         self.writes.note(f"Pod {pod['metadata']['name']} {subresource}".strip())
 
+    async def keep_secret(self, secret: Document) -> Document:
+        answer = await Api.keep_secret(self, secret)
+        self.writes.note(f"Secret {secret['metadata']['name']}")
+        return answer
+
     async def delete(self, document: Document) -> None:
         await Api.delete(self, document)
         self.writes.note(f"no {document['kind']} {document['metadata']['name']}")

@@ -11,7 +11,9 @@ from tests.kube.objects import (
     pool,
     quota,
     resource,
+    ruled,
     topic,
+    user,
     volumes,
 )
 
@@ -222,7 +224,52 @@ TOPICS = (
     Row("a quota", quota(), GOOD),
 )
 
-ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *AUDITS, *TOPICS)
+USERS = (
+    Row("a user", user(), GOOD),
+    Row("a user of all that there is", user(userName="CN=a,OU=b", authentication={
+        "type": "scram-sha-256", "secretName": "s", "rotate": "now", "rotateAfterDays": 90},
+        acls=[{"resource": {"type": "Group", "name": "g-", "patternType": "Prefixed"}, "operations": ["Read", "All"],
+               "host": "10.0.0.0/8", "permission": "Deny"}],
+        quotas={"producerByteRate": "1Mi", "requestPercentage": 250}, deletionPolicy="Retain"), GOOD),
+    Row("a user that is everybody", user(userName="*"), BAD),
+    Row("a user that nodes are", user(userName="CN=node,O=kavka.dev", authentication={"type": "tls"}), BAD),
+    Row("a user of no letter", user(userName=""), BAD),
+    Row("a user by nothing that there is", user(authentication={"type": "kerberos"}), BAD),
+    Row("a user by a certificate", user(authentication={"type": "tls"}), GOOD),
+    Row("a certificate with a password", user(authentication={"type": "tls", "rotate": "now"}), BAD),
+    Row("a token with a Secret", user(authentication={"type": "external", "secretName": "s"}), BAD),
+    Row("somebody else's password", user(authentication={"passwordFrom": {"name": "s"}}), GOOD),
+    Row("somebody else's password, rotated", user(
+        authentication={"passwordFrom": {"name": "s"}, "rotateAfterDays": 1}), BAD),
+    Row("somebody else's password in our Secret", user(
+        authentication={"passwordFrom": {"name": "s"}, "secretName": "t"}), BAD),
+    Row("a password that is rotated at once", user(authentication={"rotateAfterDays": 0}), BAD),
+    Row("a rule", ruled(), GOOD),
+    Row("a rule for any topic", ruled(resource={"type": "Topic", "name": "*"}), GOOD),
+    Row("a rule for the cluster", ruled(resource={"type": "Cluster"}, operations=["IdempotentWrite"]), GOOD),
+    Row("a rule for the cluster by name", ruled(
+        resource={"type": "Cluster", "name": "kafka-cluster"}, operations=["All"]), GOOD),
+    Row("a rule for a cluster of another name", ruled(
+        resource={"type": "Cluster", "name": "main"}, operations=["All"]), BAD),
+    Row("a rule for clusters that begin so", ruled(
+        resource={"type": "Cluster", "patternType": "Prefixed"}, operations=["All"]), BAD),
+    Row("a rule for a topic without a name", ruled(resource={"type": "Topic"}), BAD),
+    Row("a rule in other words", ruled(resource={"type": "TOPIC", "name": "t"}), BAD),
+    Row("a rule for no operation", ruled(operations=[]), BAD),
+    Row("a rule for an operation twice", ruled(operations=["Read", "Read"]), BAD),
+    Row("a rule for an operation of groups", ruled(operations=["Read", "ClusterAction"]), BAD),
+    Row("a rule for writing a group", ruled(resource={"type": "Group", "name": "g"}, operations=["Write"]), BAD),
+    Row("a rule from a network", ruled(host="2001:db8::/32"), GOOD),
+    Row("a rule from hosts with a space", ruled(host="a, b"), BAD),
+    Row("a rule that may be", ruled(permission="Maybe"), BAD),
+    Row("a user without limits", user(quotas={}), BAD),
+    Row("a user with a limit of 0", user(quotas={"consumerByteRate": 0}), BAD),
+    Row("a user with a limit of connections", user(quotas={"connectionCreationRate": 5}), BAD),
+    Row("a user with 129 rules", user(acls=129 * [
+        {"resource": {"type": "Topic", "name": "t"}, "operations": ["Read"]}]), BAD),
+)  # fmt: skip
+
+ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *AUDITS, *TOPICS, *USERS)
 
 SIX = {"partitions": 6, "replicationFactor": 3}
 RUNS = {"nodes": [{"id": 0, "state": "Running"}]}
@@ -262,5 +309,13 @@ CHANGES = (
     Change("answers to a store", asks(engine="Spark"), asks(STORE, engine="Spark"), GOOD),
     Change("answers taken out", asks({"volume": {"size": "5Gi"}}), cluster(audit={}), GOOD),
     Change("a trail taken out", asks(), cluster(), GOOD),
+    Change("another user", user(userName="a"), user(userName="b"), BAD),
+    Change("a user's name left out", user(userName="u"), user(), BAD),
+    Change("a user's other rules", ruled(), user(quotas={"producerByteRate": 1}), GOOD),
+    Change("a user by another password", user(), user(authentication={"type": "scram-sha-256"}), GOOD),
+    Change("a user by a certificate from now on", user(), user(authentication={"type": "tls"}), BAD),
+    Change("a user of a name by a certificate from now on", user(userName="a"),
+           user(userName="a", authentication={"type": "tls"}), GOOD),
+    Change("a user of another cluster", user(), user(clusterRef={"name": "other"}), BAD),
     Change("somebody else's at other addresses", external(bootstrapServers="a:1"), external(**SECURED), GOOD),
 )  # fmt: skip

@@ -32,6 +32,7 @@ EVERYTHING: Json = {
     "watchNamespaces": ["first", "second"],
     "rollingClustersMax": 2,
     "externalSecrets": {"first": ["payments-ca", "payments-user"], "second": ["user.example"]},
+    "userSecrets": ["first"],
     "serviceAccount": {"name": "robot", "annotations": {"example.com/team": "streams"}},
     "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
     "podAnnotations": {"example.com/note": "true"},
@@ -84,6 +85,8 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "every Secret": ({"externalSecrets": {"first": []}}, "externalSecrets"),
     "a pattern of Secrets": ({"externalSecrets": {"first": ["payments-*"]}}, "externalSecrets"),
     "Secrets of a pattern": ({"externalSecrets": {"team-*": ["user"]}}, "externalSecrets"),
+    "Secrets of users in a pattern": ({"userSecrets": ["team-*"]}, "userSecrets"),
+    "Secrets of users by name": ({"userSecrets": {"first": ["etl"]}}, "userSecrets"),
     "yes as text": ({"crds": {"keep": "yes"}}, "keep"),
     "an annotation that is no text": ({"podAnnotations": {"note": True}}, "podAnnotations"),
     "a variable without a name": ({"extraEnv": [{"value": "x"}]}, "extraEnv"),
@@ -177,6 +180,12 @@ def test_secrets_are_read_by_name_where_they_are_named() -> None:
     assert role["rules"] == [
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["ca", "user"], "verbs": ["get"]}
     ]
+
+
+def test_secrets_of_users_are_kept_where_that_is_allowed_and_never_listed() -> None:
+    roles = of_kind(rendered({"userSecrets": ["shop"]}), "Role")
+    (role,) = [role for role in roles if role["metadata"]["namespace"] == "shop"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]}]
 
 
 def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:

@@ -22,7 +22,7 @@ from kavka_kubernetes.platform.api import APPLY, MANAGER
 from kavka_operator.api import API_VERSION
 from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
-from tests.kube.objects import cluster, pool, quota, resource, topic
+from tests.kube.objects import cluster, pool, quota, resource, topic, user
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, names, of_pods, place, say
 from tests.kube.test_resizing import begin, is_settled, processor, sized
@@ -134,7 +134,7 @@ OF_GRANTS: set[Right] = {("", "pods", "create"), ("", "pods", "deletecollection"
 def granted(*, is_everywhere: bool) -> set[Right]:
     """Every right that the chart gives the operator; which machines are cordoned nobody may ask in one namespace."""
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
-    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
+    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"], *rules["users"])
     return set().union(*map(rights_of, every))
 
 
@@ -150,8 +150,12 @@ def play(scene: Confined, namespaces: str) -> None:
     name = scene.kubernetes.plane.directory.name
     assert create(topic("orders", topicName=f"{name}-orders", partitions=2, deletionPolicy="Delete")).is_well
     assert create(quota("etl", entity={"clientId": {"name": name}})).is_well
-    scene.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "etl"))
-    for kind, plural, own in (("Topic", "topics", "orders"), ("ClientQuota", "clientquotas", "etl")):
+    assert create(user(name, authentication={"rotate": "1"})).is_well
+    scene.until_ready(("KafkaCluster", "main"), ("Topic", "orders"), ("ClientQuota", "etl"), ("KafkaUser", name))
+    assert scene.kubernetes.apply(user(name, authentication={"rotate": "2"})).is_well
+    scene.until(lambda: scene.status("KafkaUser", name)["credential"].get("rotate") == "2")
+    made = (("Topic", "topics", "orders"), ("ClientQuota", "clientquotas", "etl"), ("KafkaUser", "kafkausers", name))
+    for kind, plural, own in made:
         scene.kubernetes.shows("delete", f"{plural}.kavka.dev", own, "--wait=false")
         scene.until(lambda kind=kind, own=own: scene.is_gone(kind, own))  # type: ignore[misc]
     play_pods(scene)
@@ -212,7 +216,7 @@ def play_resize(scene: Confined) -> None:
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
 def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined, namespaces: str) -> None:
-    grant(confined, {"watchNamespaces": namespaces.split()})
+    grant(confined, {"watchNamespaces": namespaces.split(), "userSecrets": [PLACE]})
     play(confined, namespaces)
     events = requests(confined)
     assert decided(events, "forbid") == set()
@@ -306,9 +310,11 @@ def test_each_right_stands_on_one_rule_so_that_no_rule_can_be_taken_out(plane: C
     for name in (HOME, PLACE):
         assert kubectl(plane, "create", "namespace", name).returncode == 0
     scene = Confined(Kubernetes(plane, plane.api(), PLACE), broker, plane.directory / "none.log")
-    grant(scene, {})
-    roles = [role for kind in ("ClusterRole", "Role") for role in of_kind(rendered(namespace=HOME), kind)]
-    roles = [role for role in roles if role["metadata"]["name"] in {"kavka", f"{HOME}-kavka"}]
+    values = {"userSecrets": [PLACE]}
+    grant(scene, values)
+    roles = [role for kind in ("ClusterRole", "Role") for role in of_kind(rendered(values, namespace=HOME), kind)]
+    names = {"kavka", f"{HOME}-kavka", f"{HOME}-kavka-user-secrets"}
+    roles = [role for role in roles if role["metadata"]["name"] in names]
     tried: set[Right] = set()
     for role in roles:
         for number, rule in enumerate(role["rules"]):

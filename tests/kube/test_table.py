@@ -26,6 +26,7 @@ CANNOT_TELL = {
     "no_such_cluster": OTHERS,
     "quota_twice": OTHERS,
     "topic_twice": OTHERS,
+    "user_twice": OTHERS,
     "resource_twice": "the second is taken for a change of the first",
     "bad_topic_setting": SETTINGS,
     "unknown_topic_setting": SETTINGS,

@@ -156,6 +156,18 @@ class Api:
         except ValueError as error:
             raise ApiError(f'the Secret "{name}" holds what is no text') from error
 
+    async def find_secret(self, namespace: str, name: str) -> Document:
+        """A Secret as it is kept. Raises ApiError."""
+        return await self._request("GET", f"{_secrets(namespace)}/{name}", query=[])
+
+    async def keep_secret(self, secret: Document) -> Document:
+        """Write a Secret over the version that it names, or create it if it names none. Raises ApiError."""
+        metadata = secret["metadata"]
+        path = _secrets(metadata["namespace"])
+        if "resourceVersion" in metadata:
+            return await self._request("PUT", f"{path}/{metadata['name']}", query=[], body=secret)
+        return await self._request("POST", path, query=[], body=secret)
+
     async def announce(self, event: Document) -> None:
         """Make an Event, in the namespace that it names. Raises ApiError."""
         await self._request("POST", _events(event["metadata"]["namespace"]), query=[], body=event)
@@ -245,6 +257,10 @@ def _subject(path: str) -> str:
     _, _, inside = path.partition("/namespaces/")
     words = inside.split("/")[1:]
     return "/".join([*words[:1], *words[2:3]])
+
+
+def _secrets(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets"
 
 
 def _events(namespace: str) -> str:

@@ -360,8 +360,8 @@ class KafkaClusterSpec(Model):
 
     external: External | None = field(
         default=None,
-        description="A Kafka that somebody else runs, in place of nodePools: its topics and quotas are looked after,"
-        " and nothing else of it is touched.",
+        description="A Kafka that somebody else runs, in place of nodePools: its topics, quotas and users are looked"
+        " after, and nothing else of it is touched.",
     )
     node_pools: tuple[NodePool, ...] = field(
         default=(),

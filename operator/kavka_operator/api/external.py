@@ -1,4 +1,4 @@
-"""`spec.external`: a Kafka that somebody else runs, of which only topics and quotas are looked after.
+"""`spec.external`: a Kafka that somebody else runs, of which only topics, quotas and users are looked after.
 
 Nothing of its nodes is rendered, started or altered. What it asks of clients stands in Secrets, by name.
 """

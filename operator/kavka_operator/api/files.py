@@ -13,11 +13,12 @@ from typing import Any
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import nearest, shown
-from kavka_operator.api.kinds import KINDS, AnyResource, Key, cluster_key, key_of
+from kavka_operator.api.kinds import KINDS, AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
 from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
 
 FILE_SIZE_MAX = 4 * 1024 * 1024
@@ -222,7 +223,7 @@ def _same_thing(declared: list[Declared]) -> Iterator[Fault]:
             continue
         before = first.setdefault(claim, entry)
         if before is not entry and before.key != entry.key:
-            what = f'topic "{claim[-1]}"' if entry.resource.kind == "Topic" else f"the quota of {claim[-1]}"
+            what = f"the quota of {claim[-1]}" if claim[0] == "quota" else f'{claim[0]} "{claim[-1]}"'
             yield entry.fault(
                 path,
                 f"{what} is declared already by {before.resource.identity} in {_place(before, path)}; keep one",
@@ -236,6 +237,9 @@ def _claim(resource: AnyResource) -> tuple[tuple[object, ...] | None, Where]:
             return ("topic", *cluster_key(resource), resource.topic_name), path
         case ClientQuota(spec=spec):
             return ("quota", *cluster_key(resource), entity_of(spec.entity)), ("spec", "entity")
+        case KafkaUser(spec=spec):
+            path = ("spec", "userName") if spec.user_name else ("metadata", "name")
+            return ("user", *cluster_key(resource), resource.user_name), path
         case _:
             return None, ()
 
@@ -267,7 +271,7 @@ def _settings(declared: list[Declared]) -> Iterator[Fault]:
 
 def _nowhere(declared: list[Declared], clusters: set[Key]) -> Iterator[Fault]:
     for entry in declared:
-        if not isinstance(entry.resource, Topic | ClientQuota):
+        if not isinstance(entry.resource, Managed):
             continue
         wanted = cluster_key(entry.resource)
         if wanted in clusters:

@@ -1,4 +1,4 @@
-"""What a `KafkaCluster` allows to Topics and ClientQuotas of other namespaces."""
+"""What a `KafkaCluster` allows to Topics, ClientQuotas and KafkaUsers of other namespaces."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ NAMESPACES_MAX = 64
 PREFIX_LENGTH_MAX = 128
 PARTITIONS_MAX = 1_000_000
 
-GrantedKind = Literal["Topic", "ClientQuota"]
+GrantedKind = Literal["Topic", "ClientQuota", "KafkaUser"]
 
 
 class Grant(Model):
@@ -25,7 +25,7 @@ class Grant(Model):
     kinds: tuple[GrantedKind, ...] = field(
         default=("Topic",),
         min_length=1,
-        max_length=2,
+        max_length=3,
         description="The kinds of resources that may refer to this cluster.",
         schema={"x-kubernetes-list-type": "set"},
     )
@@ -34,7 +34,8 @@ class Grant(Model):
         min_length=1,
         max_length=PREFIX_LENGTH_MAX,
         pattern=r"^[a-zA-Z0-9._-]+$",
-        description="How the names of topics begin, and the user or the client id that a quota names. Left out: any.",
+        description="How the names of topics begin, the user or the client id that a quota names, and the name of a"
+        " KafkaUser with all that its access rules name. Left out: any.",
     )
     max_partitions: int | None = field(
         default=None,

@@ -4,16 +4,20 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.resource import Resource
 from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
 
-KINDS: dict[str, type[KafkaCluster] | type[Topic] | type[ClientQuota]] = {
-    kind.kind_name: kind for kind in (KafkaCluster, Topic, ClientQuota)
-}
+AnyKind = type[KafkaCluster] | type[Topic] | type[ClientQuota] | type[KafkaUser]
+
+KINDS: dict[str, AnyKind] = {kind.kind_name: kind for kind in (KafkaCluster, Topic, ClientQuota, KafkaUser)}
 """In the order in which they are applied: what others point at comes first."""
 
 Key = tuple[str, str, str]
 """Kind, namespace, name: what there is once."""
 
-AnyResource = KafkaCluster | Topic | ClientQuota
+Managed = Topic | ClientQuota | KafkaUser
+"""A resource that is about something in Kafka, not about its nodes."""
+
+AnyResource = KafkaCluster | Managed
 
 
 def key_of(resource: Resource) -> Key:
@@ -34,7 +38,7 @@ def names_of(kind: type[Resource]) -> tuple[str, ...]:
     return kind.kind_name.lower(), kind.plural, kind.short_name
 
 
-def find_kind(text: str) -> type[KafkaCluster] | type[Topic] | type[ClientQuota] | None:
+def find_kind(text: str) -> AnyKind | None:
     """The kind that `text` names, as kind, plural or short name in any case; None if there is none."""
     wanted = text.lower()
     return next((kind for kind in KINDS.values() if wanted in names_of(kind)), None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kavka_operator.cli.places import Whereabouts
     from kavka_operator.cli.targets import Asked
 
-ABOUT = "Kafka clusters, topics and quotas from resource files: on this machine, and on Kubernetes."
+ABOUT = "Kafka clusters, topics, quotas and users from resource files: on this machine, and on Kubernetes."
 PLUGIN = "kubectl-kavka"
 FORMS = ("table", "wide", "yaml", "json", "name")
 WORDS_HELP = (
@@ -315,8 +315,8 @@ def _add_export(commands: Any) -> None:
         commands,
         "export",
         _export,
-        "Print topics and quotas as resources that change nothing when they are applied; of any Kafka too, which then"
-        " gets a KafkaCluster named as --cluster says. What has a resource already is left out.",
+        "Print topics, quotas and users as resources that change nothing when they are applied; of any Kafka too, which"
+        " then gets a KafkaCluster named as --cluster says. What has a resource already is left out.",
     )
     _add_target(export, has_pages=False)
 

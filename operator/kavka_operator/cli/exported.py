@@ -1,12 +1,12 @@
-"""Topics and quotas of a Kafka as resources that, once applied, change nothing of it: pure.
+"""Topics, quotas and users of a Kafka as resources that, once applied, change nothing of it: pure.
 
 Only what a topic has of its own is written, so that defaults stay the cluster's. What no resource can say is left out,
-and told.
+and told. A password cannot be read: a user is written as one that somebody else lets in.
 """
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,14 @@ from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
 from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import INTERNAL_TOPICS
+from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text, to_wire
-from kavka_operator.domain.seen import SeenTopic
+from kavka_operator.domain.seen import SeenAccess, SeenTopic
 from kavka_operator.reconcile.moves import LISTS
 
 NAME_LENGTH_MAX = 120
 INTERNAL = {*INTERNAL_TOPICS, "__remote_log_metadata"}
+USER_PREFIX, EVERYBODY = "User:", "*"
 FIELDS = {"user": "user", "client-id": "clientId", "ip": "ip"}
 
 Document = dict[str, Any]
@@ -74,6 +76,49 @@ def exported_quotas(wanted: Wanted, quotas: Mapping[AnyEntity, Mapping[str, floa
         if values:
             name = resource_name("-".join(name or "default" for name in to_wire(entity).values()), repr(entity))
             yield _judged(wanted.resource("ClientQuota", name, _quota_spec(wanted, entity, values)))
+
+
+def exported_users(wanted: Wanted, access: SeenAccess, owned: Collection[str] = ()) -> Iterator[Document | LeftOut]:
+    """A KafkaUser for each user with access rules or a password, by name; those with a resource are `owned`."""
+    rules = access.rules or {}
+    for principal in sorted(set(rules) - {f"{USER_PREFIX}{name}" for name in _names(rules, access)}):
+        yield LeftOut(f"the access rules of {principal}", "are of no user by name")
+    for name in sorted(_names(rules, access) - set(owned)):
+        if name in access.protected:
+            yield LeftOut(f'user "{name}"', "is the one that asks: no resource may touch it")
+            continue
+        if name in access.credentials:
+            yield LeftOut(f'the password of user "{name}"', "nobody can read it; it stays as it is")
+        of_user = rules.get(f"{USER_PREFIX}{name}", frozenset())
+        yield _judged(wanted.resource("KafkaUser", own := resource_name(name), _user_spec(wanted, name, own, of_user)))
+
+
+def _names(rules: Mapping[str, Collection[Binding]], access: SeenAccess) -> set[str]:
+    """The users that have access rules or a password."""
+    by_rules = {principal.removeprefix(USER_PREFIX) for principal in rules if principal.startswith(USER_PREFIX)}
+    return (by_rules | set(access.credentials)) - {EVERYBODY}
+
+
+def _user_spec(wanted: Wanted, name: str, own: str, rules: Iterable[Binding]) -> Document:
+    operations: dict[tuple[str, ...], list[str]] = {}
+    for rule in sorted(rules):
+        about = (rule.permission, rule.resource_type, rule.pattern_type, rule.host, rule.name)
+        operations.setdefault(about, []).append(rule.operation)
+    acls = [
+        {
+            "resource": {"type": kind, "name": resource, "patternType": pattern},
+            "operations": found,
+            "host": host,
+            "permission": permission,
+        }
+        for (permission, kind, pattern, host, resource), found in operations.items()
+    ]
+    return {
+        "clusterRef": {"name": wanted.cluster},
+        **({"userName": name} if name != own else {}),
+        "authentication": {"type": "external"},
+        **({"acls": acls} if acls else {}),
+    }
 
 
 def resource_name(text: str, identity: str | None = None) -> str:

@@ -1,11 +1,23 @@
-"""`kavka export`: topics and quotas of a cluster as resources. It only reads, and says on stderr what is left out."""
+"""`kavka export`: topics, quotas and users of a cluster as resources.
+
+It only reads, and says on stderr what is left out.
+"""
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 
 import yaml
 
-from kavka_operator.cli.exported import Document, LeftOut, Wanted, cluster_resource, exported_quotas, exported_topics
+from kavka_operator.cli.exported import (
+    Document,
+    LeftOut,
+    Wanted,
+    cluster_resource,
+    exported_quotas,
+    exported_topics,
+    exported_users,
+)
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
 from kavka_operator.domain.seen import SeenCluster
@@ -27,9 +39,11 @@ def export(asked: Asked) -> int:
     topics = [topic for name, topic in seen.topics.items() if name not in found.claimed]
     quotas = {entity: values for entity, values in seen.quotas.items() if entity not in found.owners}
     head = [cluster_resource(wanted, found.bootstrap)] if is_other else []
-    _print([*head, *exported_topics(wanted, topics), *exported_quotas(wanted, quotas)])
-    if found.claimed or found.owners:
-        words = f"{len(found.claimed)} topics and {len(found.owners)} quotas that have a resource"
+    users = exported_users(wanted, seen.access, found.users) if seen.access is not None else ()
+    _print([*head, *exported_topics(wanted, topics), *exported_quotas(wanted, quotas), *users])
+    if found.claimed or found.owners or found.users:
+        counts = f"{len(found.claimed)} topics, {len(found.owners)} quotas and {len(found.users)} users"
+        words = f"{counts} that have a resource"
         sys.stderr.write(f"left out: {words}\n")
     return 0
 
@@ -41,12 +55,17 @@ def _print(parts: Iterable[Document | LeftOut]) -> None:
             sys.stderr.write(f"left out: {part.what}: {part.why}\n")
         else:
             texts.append(yaml.safe_dump(part, sort_keys=False, allow_unicode=True, width=110))
-    say("---\n".join(texts).rstrip() if texts else "# no topics and no quotas")
+    say("---\n".join(texts).rstrip() if texts else "# no topics, no quotas and no users")
 
 
 def _seen(found: Target) -> SeenCluster:
     client = Onlooker(found.bootstrap, found.security)
     try:
-        return client.look({partition.topic for partition in client.members().partitions})
+        seen = client.look({partition.topic for partition in client.members().partitions})
+        try:
+            return replace(seen, access=client.access(seen.brokers))
+        except AdminError as error:
+            sys.stderr.write(f"left out: users: {error}\n")
+            return seen
     finally:
         client.close()

@@ -12,18 +12,17 @@ from enum import StrEnum
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource, Key, key_of
-from kavka_operator.api.quota import ClientQuota
+from kavka_operator.api.kinds import AnyResource, Key, Managed, key_of
 from kavka_operator.api.stored import resource_from
-from kavka_operator.api.topic import Topic
 from kavka_operator.cli.asking import asking
 from kavka_operator.cli.words import CommandError, complain, say
-from kavka_operator.domain.plan import KafkaAction, MoveReplicas, Plan, RestartNode
+from kavka_operator.domain.plan import ManagedAction, MoveReplicas, Plan, RestartNode
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.domain.units import size
 from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS
 from kavka_operator.loop.seams import View
 from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
@@ -32,6 +31,7 @@ from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 from kavka_operator.reconcile.grants import refusals
+from kavka_operator.reconcile.users import protected_users
 
 
 class DryRun(StrEnum):
@@ -135,7 +135,7 @@ def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -
     found: dict[Key, Foreseen] = {}
     seen = None
     if admin is not None:
-        managed = [resource for resource in there.resources.values() if isinstance(resource, Topic | ClientQuota)]
+        managed = [resource for resource in there.resources.values() if isinstance(resource, Managed)]
         seen, plans = plan_once(
             managed,
             admin,
@@ -144,6 +144,7 @@ def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -
             claimed=there.claimed,
             refused=refusals(cluster, managed) if cluster is not None else {},
             is_external=cluster is not None and cluster.spec.external is not None,
+            protected=protected_users(cluster) if cluster is not None else frozenset(),
         )
         found = {key: _of_plan(plans[key], admin, seen, sizes) for key in there.changed if key in plans}
     if cluster is not None and key_of(cluster) in there.changed and there.view is not None:
@@ -168,7 +169,7 @@ def _resources(
 
 
 def _of_plan(
-    plan: Plan[KafkaAction], admin: Admin | None, seen: SeenCluster | None = None, sizes: Sizes | None = None
+    plan: Plan[ManagedAction], admin: Admin | None, seen: SeenCluster | None = None, sizes: Sizes | None = None
 ) -> Foreseen:
     steps = [f"{action}{_copied(action, seen, sizes)}" for action in plan.actions]
     waits = [word.message for word in plan.words if word.type == "Reconciling" and not steps]
@@ -176,7 +177,7 @@ def _of_plan(
     return Foreseen([*steps, *waits], [*stalled, *(_refused(plan.actions, admin) if admin is not None else ())])
 
 
-def _copied(action: KafkaAction, seen: SeenCluster | None, sizes: Sizes | None) -> str:
+def _copied(action: ManagedAction, seen: SeenCluster | None, sizes: Sizes | None) -> str:
     """The words for what a reassignment copies; empty for any other action."""
     if not isinstance(action, MoveReplicas) or seen is None or sizes is None or action.name not in seen.topics:
         return ""
@@ -203,8 +204,10 @@ def _of_cluster(
     return found
 
 
-def _refused(actions: Sequence[KafkaAction], admin: Admin) -> Iterator[str]:
+def _refused(actions: Sequence[ManagedAction], admin: Admin) -> Iterator[str]:
     for action in actions:
+        if isinstance(action, NO_ADMIN_ACTIONS):
+            continue
         try:
             admin.check(action)
         except AdminError as error:

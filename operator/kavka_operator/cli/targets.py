@@ -11,6 +11,7 @@ from kavka_operator.api.kinds import AnyResource, cluster_key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.stored import UnreadableError, part, resource_from
 from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
 from kavka_operator.cli.asking import address_of
 from kavka_operator.cli.places import KubernetesPlace, Whereabouts, place_of
 from kavka_operator.cli.steering import cluster_document
@@ -22,6 +23,7 @@ from kavka_operator.platform.kubernetes.asking import KubernetesError
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
+from kavka_operator.reconcile.quotas import declared
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Target:
     """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest; `claimed`
-    are the topics that have a resource.
+    are the topics that have a resource, `users` the users.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Target:
     owners: Mapping[AnyEntity, ClientQuota] = field(default_factory=dict)
     claimed: frozenset[str] = frozenset()
     security: Security = OPEN
+    users: frozenset[str] = frozenset()
     namespace: str = "default"
 
 
@@ -69,7 +72,9 @@ def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
     cluster = cluster_of(cluster_document(place, name, namespace))
     bootstrap, security = reached(place, cluster)
     resources = resources_of(place, cluster)
-    return Target(cluster.name, bootstrap, (), _owners(resources), _claimed(resources), security)
+    return Target(
+        cluster.name, bootstrap, (), _owners(resources), _claimed(resources), security=security, users=_users(resources)
+    )
 
 
 def cluster_of(document: Document) -> KafkaCluster:
@@ -129,7 +134,13 @@ def urls_of(metrics: str) -> tuple[str, ...]:
 
 def _local(layout: Layout) -> Target:
     resources = Store(layout).all()
-    return Target(layout.cluster, address_of(layout), _pages(layout), _owners(resources), _claimed(resources))
+    owners, claimed = _owners(resources), _claimed(resources)
+    return Target(layout.cluster, address_of(layout), _pages(layout), owners, claimed, users=_users(resources))
+
+
+def _users(resources: Sequence[AnyResource]) -> frozenset[str]:
+    """The users that have a resource."""
+    return frozenset(resource.user_name for resource in resources if isinstance(resource, KafkaUser))
 
 
 def _claimed(resources: Sequence[AnyResource]) -> frozenset[str]:
@@ -139,8 +150,7 @@ def _claimed(resources: Sequence[AnyResource]) -> frozenset[str]:
 
 def _owners(resources: Sequence[AnyResource]) -> dict[AnyEntity, ClientQuota]:
     """The resource that sets the quota of each entity: of several the oldest."""
-    quotas = [resource for resource in resources if isinstance(resource, ClientQuota)]
-    youngest_first = sorted(quotas, key=lambda quota: quota.seniority, reverse=True)
+    youngest_first = sorted(declared(resources), key=lambda quota: quota.seniority, reverse=True)
     return {entity_of(quota.spec.entity): quota for quota in youngest_first}
 
 

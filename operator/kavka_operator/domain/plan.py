@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
 from kavka_operator.api.cluster_status import RolloutStatus
+from kavka_operator.api.kinds import Key
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition
+from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.words import counted, some
 
@@ -78,6 +80,83 @@ class AlterQuota:
         words = [f"{key}={spell(value)}" for key, value in self.set.items()]
         words += [f"no {key}" for key in self.remove]
         return f"set {', '.join(words)} for {entity_text(self.entity)}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSecret:
+    """A user's Secret to write: with a new password, or what is beside the password as it is wanted now.
+
+    `why` says it, and is empty where only the rest changes. What stands in it is worked out when it is written.
+    """
+
+    user: Key
+    place: str
+    why: str = ""
+
+    def __str__(self) -> str:
+        what = f"make a password ({self.why}) in" if self.why else "write again what is beside the password in"
+        return f"{what} {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropSecret:
+    """A user's Secret to remove, where nobody else does it."""
+
+    user: Key
+    place: str
+
+    def __str__(self) -> str:
+        return f"remove {self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetCredential:
+    """A password to set for a user, hashed `iterations` times. It never stands in words."""
+
+    user: str
+    mechanism: str
+    iterations: int
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f'set the password of user "{self.user}" for {self.mechanism}'
+
+
+@dataclass(frozen=True, slots=True)
+class DropCredential:
+    """A password of a user to take away."""
+
+    user: str
+    mechanism: str
+
+    def __str__(self) -> str:
+        return f'take the password of user "{self.user}" for {self.mechanism} away'
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAcls:
+    """Access rules to make for a principal."""
+
+    principal: str
+    rules: tuple[Binding, ...]
+
+    def __str__(self) -> str:
+        return f"make {_rules(self.rules)} of {self.principal}"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAcls:
+    """Access rules of a principal to take away."""
+
+    principal: str
+    rules: tuple[Binding, ...]
+
+    def __str__(self) -> str:
+        return f"take away {_rules(self.rules)} of {self.principal}"
+
+
+def _rules(rules: tuple[Binding, ...]) -> str:
+    return f"{counted(len(rules), 'access rule')} ({some([str(rule) for rule in rules], comma='; ')})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +252,9 @@ class RemoveVoter:
 
 VoterAction = AddVoter | RemoveVoter
 TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | LimitReplicas | MoveReplicas
-KafkaAction = TopicAction | AlterQuota | AlterBrokers | LimitBrokers | ElectLeaders | VoterAction
+SecretAction = KeepSecret | DropSecret
+UserAction = SetCredential | DropCredential | CreateAcls | DeleteAcls
+KafkaAction = TopicAction | AlterQuota | UserAction | AlterBrokers | LimitBrokers | ElectLeaders | VoterAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +311,10 @@ class ResizeNode:
         return f"resize node {self.node} without a restart: {self.reason}"
 
 
+ManagedAction = KafkaAction | SecretAction
 NodeAction = StartNode | RestartNode | StopNode | GrowVolume | ResizeNode
 ClusterAction = NodeAction | ElectLeaders | VoterAction | MoveReplicas
-Action = KafkaAction | NodeAction
+Action = ManagedAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)
 
 
@@ -260,7 +342,7 @@ class Plan(Generic[A_co]):
         return not self.actions and not any(word.type == "Reconciling" for word in self.words)
 
 
-KafkaPlan = Plan[KafkaAction]
+KafkaPlan = Plan[ManagedAction]
 ClusterPlan = Plan[ClusterAction]
 
 

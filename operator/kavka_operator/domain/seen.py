@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain.access_rules import Binding
 
 BEHIND_MS_MAX = 2000  # Kafka's controller.quorum.fetch.timeout.ms: beyond it, a voter looks for another leader
 
@@ -136,6 +138,57 @@ class SeenUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """A place where clients log in by a mechanism: Kafka's name of the kind of listener, and the addresses there."""
+
+    protocol: str
+    bootstrap: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAccess:
+    """Access to a cluster, as it describes that.
+
+    `rules` is None where no authorizer asks for any. `credentials` are the iterations of each user's passwords by
+    mechanism. `logins` are the mechanisms that listeners offer; None where brokers do not tell. `takes_certificates`
+    where a listener asks for them. `protected` are the users that no resource may touch.
+    """
+
+    rules: Mapping[str, frozenset[Binding]] | None = None
+    credentials: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    logins: Mapping[str, Login] | None = None
+    takes_certificates: bool = False
+    protected: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSecret:
+    """The Secret of a user. `version` changes with the password, and tells nothing of it.
+
+    `iterations` is how often the password is to be hashed, drawn with it; `made` when, `rotate` for which text of the
+    resource. `is_ours` where the operator has made it, `is_current` where all that stands beside the password is as
+    wanted. One that `outlives` its user has to be removed.
+    """
+
+    version: str
+    iterations: int
+    password: str = field(repr=False)
+    made: datetime | None = None
+    rotate: str | None = None
+    is_ours: bool = True
+    is_current: bool = True
+    outlives: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NoSecret:
+    """There is no Secret to be used; `fault` says why, and is empty where one may be made."""
+
+    reason: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SeenCluster:
     """A cluster at one moment."""
 
@@ -150,6 +203,7 @@ class SeenCluster:
     brokers_expected: int = 0  # how many the platform runs, whether they have joined or not
     is_forming: bool = False  # not all of its brokers have joined yet, ever
     is_external: bool = False  # not run by us: which of Kafka's settings act there is not known
+    access: SeenAccess | None = None  # only asked for where there are users
 
     @property
     def brokers_to_be(self) -> int:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenCluster, SeenDisk, Survey
+from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenDisk, Survey
 
 
 class AdminError(Exception):
@@ -45,6 +45,10 @@ class Admin(Protocol):
 
     def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
         """The disks of brokers, as each tells its own; those that answer."""
+        ...
+
+    def access(self, brokers: Iterable[int]) -> SeenAccess:
+        """The access to the cluster; `brokers` are asked where clients log in."""
         ...
 
     def perform(self, action: KafkaAction) -> None:

@@ -38,18 +38,22 @@ from kavka_operator.domain.plan import (
     AlterBrokers,
     AlterQuota,
     AlterTopic,
+    CreateAcls,
     CreateTopic,
+    DeleteAcls,
     DeleteTopic,
+    DropCredential,
     ElectLeaders,
     KafkaAction,
     LimitBrokers,
     LimitReplicas,
     MoveReplicas,
     RemoveVoter,
+    SetCredential,
     TopicAction,
 )
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
-from kavka_operator.kafka import filling, throttling
+from kavka_operator.domain.seen import SeenAccess, SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
+from kavka_operator.kafka import filling, throttling, users
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.errors import in_words, raise_for
@@ -90,6 +94,7 @@ class KafkaClient:
 
     def __init__(self, bootstrap_servers: str, security: Security = OPEN) -> None:
         self._client = connected(bootstrap_servers, security)
+        self._user = security.username
 
     def close(self) -> None:
         self._client.close()
@@ -151,6 +156,10 @@ class KafkaClient:
         with in_words("read how full disks are"):
             return filling.disks(self._send, brokers)
 
+    def access(self, brokers: Iterable[int]) -> SeenAccess:
+        with in_words("look at users and access rules"):
+            return users.access(self._send, sorted(brokers), self._user)
+
     def perform(self, action: KafkaAction) -> None:
         # Done already: another client was faster, or the answer to the first try was lost. The next look tells.
         with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
@@ -167,6 +176,9 @@ class KafkaClient:
                     self._change_voters(remove_request(action))
                 case LimitBrokers():
                     throttling.limit(self._send, action)
+                case SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
+                    (answer,) = users.carried_out(self._send, [action])
+                    raise_for(answer.error_code, answer.error_message)
                 case _:
                     self._perform_on_topic(action)
 
@@ -202,15 +214,17 @@ class KafkaClient:
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
                 case DeleteTopic() | MoveReplicas() | LimitReplicas() | LimitBrokers() | ElectLeaders():
                     pass  # what limits a move is altered with it
-                case AddVoter() | RemoveVoter():
+                case AddVoter() | RemoveVoter() | SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
                     pass  # these requests have no field that asks for a check alone
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         with in_words(f"carry out {len(actions)} changes together"):
             topics = [action for action in actions if isinstance(action, CreateTopic)]
             limits = [action for action in actions if isinstance(action, AlterQuota)]
-            assert len(actions) in {len(topics), len(limits)}, "only these go together, and each with its kind"
-            answers = self._created(topics) or self._altered(limits)
+            of_users = [action for action in actions if isinstance(action, users.KINDS)]
+            kinds = {len(topics), len(limits), len(of_users)}
+            assert len(actions) in kinds, "only these go together, and each with its kind"
+            answers = self._created(topics) or self._altered(limits) or users.carried_out(self._send, of_users)
         return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
 
     def _send(self, request: Any, node: int | None = None) -> Any:

@@ -16,10 +16,9 @@ from typing import TypeVar
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
+from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable, part
-from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import (
     Action,
     AddVoter,
@@ -43,6 +42,7 @@ from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
+from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
@@ -81,7 +81,7 @@ class ClusterLoop:
     """The wanted and the seen state of one cluster, and a step from the one to the other.
 
     `connect` makes an admin client for bootstrap addresses; `tell` takes words for the log; `clock` counts seconds.
-    `announce` is told once what has become of a resource, by its key and uid.
+    `announce` is told once what has become of a resource, by its key and uid. `secrets` has the passwords of users.
     """
 
     resources: Resources
@@ -92,6 +92,7 @@ class ClusterLoop:
     clock: Callable[[], float]
     now: Callable[[], datetime]
     announce: Announce = _to_nobody
+    secrets: SecretStore = field(default_factory=NoStore)
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
     _silence: Silence = field(init=False)
@@ -109,7 +110,7 @@ class ClusterLoop:
 
     def __post_init__(self) -> None:
         self.mishaps = Mishaps(self.tell)
-        self._looker = Looker(self.connect, self.mishaps)
+        self._looker = Looker(self.connect, self.mishaps, Passwords(self.secrets))
         self._silence = Silence(self.clock)
 
     @property
@@ -126,7 +127,7 @@ class ClusterLoop:
         return self._safely(self._due)
 
     def look(self, question: Question) -> LookResult:
-        """Look at the cluster, and bring its topics and quotas to what is wanted; may take seconds."""
+        """Look at the cluster, and bring its topics, quotas and users to what is wanted; may take seconds."""
         return self._looker.look(question)
 
     def follow(self, result: LookResult) -> None:
@@ -187,11 +188,11 @@ class ClusterLoop:
             security=self._view.security,
         )
 
-    def _held(self, resources: Sequence[AnyResource]) -> list[Topic | ClientQuota]:
-        """The topics and quotas that may be carried out: those whose deletion does something are held first."""
+    def _held(self, resources: Sequence[AnyResource]) -> list[Managed]:
+        """The topics, quotas and users that may be carried out: those whose deletion does something are held first."""
         found = []
         for resource in resources:
-            if not isinstance(resource, Topic | ClientQuota):
+            if not isinstance(resource, Managed):
                 continue
             try:
                 if resource.metadata.deletion_timestamp is None:
@@ -202,7 +203,7 @@ class ClusterLoop:
         return found
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
-        """Say of topics and quotas that their cluster is not there; those that are deleted may go."""
+        """Say of topics, quotas and users that their cluster is not there; those that are deleted may go."""
         for resource in resources:
             if resource.metadata.deletion_timestamp is not None:
                 self.resources.remove(key_of(resource))
@@ -247,7 +248,7 @@ class ClusterLoop:
         if view.refusal is not None:
             self._refuse(cluster, view.refusal, view)
             return
-        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
+        limited = quotas.declared(resources)
         if cluster.spec.external is None:
             plan, status = self._steer(cluster, limited, view, result)
         else:
@@ -291,7 +292,7 @@ class ClusterLoop:
         barred = (result.barred.reason, str(result.barred)) if result.barred is not None else None
         plan = external.reconcile(result.seen, result.survey, view.lacking, barred, result.error)
         plan = self._told(plan, result)
-        limited = [resource for resource in resources if isinstance(resource, ClientQuota)]
+        limited = quotas.declared(resources)
         unmanaged = quotas.unmanaged(result.seen.quotas, limited) if result.seen else ()
         return plan, external_status(cluster, result.seen, result.survey, plan, self.now(), unmanaged)
 
@@ -300,7 +301,7 @@ class ClusterLoop:
         may_ask, is_external = view.lacking is None and result.barred is None, cluster.spec.external is not None
         if words := self._silence.words(cluster, result, may_ask=may_ask):
             for resource in resources:
-                if not isinstance(resource, Topic | ClientQuota):
+                if not isinstance(resource, Managed):
                     continue
                 if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")

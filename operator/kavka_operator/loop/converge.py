@@ -3,7 +3,8 @@
 Look, reconcile every resource, carry out the actions, look again, until there is nothing left to do (`ROUNDS_MAX` at
 most). The last look is also what the statuses are computed from, so a status never claims what was only asked for. One
 request fetches all topics and one all quotas, however many resources there are. Whatever goes wrong with one resource,
-by a refusal of Kafka's or by a fault of our own, is that resource's condition; the others go on.
+by a refusal of Kafka's or by a fault of our own, is that resource's condition; the others go on. What users need beside
+that, `loop.people` looks at and carries out.
 """
 
 from collections.abc import Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -13,14 +14,16 @@ from datetime import datetime
 from itertools import groupby
 from typing import TypeVar
 
-from kavka_operator.api.kinds import Key, key_of
+from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser, entity_of_user, quota_of
+from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.plan import (
     AlterQuota,
     CreateTopic,
-    KafkaAction,
     KafkaPlan,
+    ManagedAction,
     Plan,
     Word,
     reconciling,
@@ -29,17 +32,19 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError
 from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.passwords import Passwords
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS, People
 from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import budgets, moves, quotas, topics
+from kavka_operator.reconcile import budgets, moves, quotas, topics, users
 from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.external import FORGET_CLUSTER
-from kavka_operator.reconcile.status import Status, quota_status, topic_status, with_words
+from kavka_operator.reconcile.status import Status, quota_status, topic_status, user_status, with_words
 
 ROUNDS_MAX = 4
 BATCH_MAX = 200
 NOTHING_REFUSED: Mapping[Key, tuple[Word, ...]] = {}
 
-Claimant = TypeVar("Claimant", Topic, ClientQuota)
+Claimant = TypeVar("Claimant", Topic, ClientQuota, KafkaUser)
 
 
 @dataclass(slots=True)
@@ -49,23 +54,23 @@ class Outcome:
     cluster: SeenCluster
     statuses: dict[Key, Status] = field(default_factory=dict)
     released: list[Key] = field(default_factory=list)
-    steps: list[tuple[Key, KafkaAction]] = field(default_factory=list)
+    steps: list[tuple[Key, ManagedAction]] = field(default_factory=list)
 
     @property
-    def done(self) -> list[KafkaAction]:
+    def done(self) -> list[ManagedAction]:
         """The actions that were done, in their order."""
         return [action for _, action in self.steps]
 
-    def done_by_key(self) -> dict[Key, list[KafkaAction]]:
+    def done_by_key(self) -> dict[Key, list[ManagedAction]]:
         """The actions that were done, by the resource that they were done for."""
-        found: dict[Key, list[KafkaAction]] = {}
+        found: dict[Key, list[ManagedAction]] = {}
         for key, action in self.steps:
             found.setdefault(key, []).append(action)
         return found
 
 
 def converge(
-    resources: Sequence[Topic | ClientQuota],
+    resources: Sequence[Managed],
     admin: Admin,
     now: datetime,
     usage: Mapping[str, tuple[SeenUsage, ...]] | None = None,
@@ -77,6 +82,8 @@ def converge(
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
     cluster_id: str | None = None,
+    passwords: Passwords | None = None,
+    protected: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
@@ -84,40 +91,44 @@ def converge(
     joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
     the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
     `is_external` is true of a cluster that others run. Raises BarredError where the cluster is not the one that
-    has `cluster_id`; nothing is done there.
+    has `cluster_id`; nothing is done there. `passwords` are those of users, and
+    `protected` the users that no resource may touch. `passwords` are where users have theirs.
     """
     everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    managed: dict[Key, Topic | ClientQuota] = {key_of(resource): resource for resource in resources}
-    done: list[tuple[Key, KafkaAction]] = []
+    people = People(admin, passwords or Passwords(), now, protected)
+    managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
+    done: list[tuple[Key, ManagedAction]] = []
     guard.hold_back(resources)
     asked: dict[Key, KafkaPlan] = {}
 
     def look(known: Mapping[str, tuple[SeenUsage, ...]]) -> SeenCluster:
         found = _recognised(admin.look(names), cluster_id)
         found = replace(found, brokers_expected=brokers_expected, is_forming=is_forming, is_external=is_external)
-        return replace(found, usage=known)
+        return people.look(replace(found, usage=known), managed.values())
 
     for _ in range(ROUNDS_MAX):
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
         found = look({} if done else usage or {})
-        seen, plans = _plans(list(managed.values()), found, now, guard, admin)
+        seen, plans = _plans(list(managed.values()), found, now, guard, people)
         open_plans = _open(managed, plans, guard)
         # What was asked for already is under way: the broker that was looked at has not heard of it yet.
         open_plans = {key: plan for key, plan in open_plans.items() if plan.actions != asked.get(key, Plan()).actions}
         if not open_plans:
             break
         asked |= open_plans
-        for group in _groups(open_plans):
+        of_users = {key: plan for key, plan in open_plans.items() if isinstance(managed[key], KafkaUser)}
+        for group in _groups({key: plan for key, plan in open_plans.items() if key not in of_users}):
             _perform_together(group, open_plans, managed, guard, admin, done)
+        people.perform(of_users, managed, guard, done)
         for key, plan in open_plans.items():
             if key not in guard.failures:
                 with guard.over(managed[key]):
-                    managed[key] = _remember(managed[key], plan, seen, now)
+                    managed[key] = _remember(managed[key], plan, seen, now, people)
     else:
-        seen, plans = _plans(list(managed.values()), look({}), now, guard, admin)
-    outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done)
+        seen, plans = _plans(list(managed.values()), look({}), now, guard, people)
+    outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done, people)
     _tell_refused(everybody, refused, outcome, now)
     return outcome
 
@@ -135,7 +146,7 @@ def _recognised(seen: SeenCluster, cluster_id: str | None) -> SeenCluster:
 
 
 def plan_once(
-    resources: Sequence[Topic | ClientQuota],
+    resources: Sequence[Managed],
     admin: Admin,
     now: datetime,
     *,
@@ -143,18 +154,20 @@ def plan_once(
     claimed: Collection[str] = (),
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
+    protected: frozenset[str] = frozenset(),
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
     resources = [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
+    people = People(admin, None, now, protected)
     look = replace(admin.look(names), brokers_expected=brokers_expected, is_external=is_external)
-    seen, plans = _plans(resources, look, now, guard, admin)
+    seen, plans = _plans(resources, people.look(look, resources), now, guard, people)
     return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}
 
 
 def _tell_refused(
-    resources: Iterable[Topic | ClientQuota], refused: Mapping[Key, tuple[Word, ...]], outcome: Outcome, now: datetime
+    resources: Iterable[Managed], refused: Mapping[Key, tuple[Word, ...]], outcome: Outcome, now: datetime
 ) -> None:
     """Note the words of refused resources; one that is deleted is released, and what it has set stays."""
     for resource in resources:
@@ -177,7 +190,7 @@ class _Guard:
     failures: dict[Key, tuple[Word, ...]] = field(default_factory=dict)
     faulty: set[Key] = field(default_factory=set)
 
-    def hold_back(self, resources: Iterable[Topic | ClientQuota]) -> None:
+    def hold_back(self, resources: Iterable[Managed]) -> None:
         """Leave out the resources whose last fault is too recent to try them again."""
         for resource in resources:
             if words := self.mishaps.waiting(key_of(resource), self.now, _version_of(resource)):
@@ -185,7 +198,7 @@ class _Guard:
                 self.faulty.add(key_of(resource))
 
     @contextmanager
-    def over(self, resource: Topic | ClientQuota) -> Generator[None]:
+    def over(self, resource: Managed) -> Generator[None]:
         """Note an error in the block as the failure of this resource alone."""
         key = key_of(resource)
         try:
@@ -205,7 +218,7 @@ class _Guard:
                 self.mishaps.clear(key)
 
 
-def _version_of(resource: Topic | ClientQuota) -> Hashable:
+def _version_of(resource: Managed) -> Hashable:
     """A value that changes with the parts of a resource that a person writes."""
     annotations = tuple(sorted(resource.metadata.annotations.items()))
     return resource.metadata.generation, annotations, resource.metadata.deletion_timestamp
@@ -216,7 +229,7 @@ def _untold(words: str) -> None:
 
 
 def plan_all(
-    resources: Sequence[Topic | ClientQuota], seen: SeenCluster, now: datetime, guard: _Guard
+    resources: Sequence[Managed], seen: SeenCluster, now: datetime, guard: _Guard, people: People
 ) -> dict[Key, KafkaPlan]:
     """A plan for each resource; deleted ones come first, so that another resource can take their topic or entity."""
     claims = claims_of(resources)
@@ -224,22 +237,65 @@ def plan_all(
     for resource in sorted(resources, key=lambda resource: resource.metadata.deletion_timestamp is None):
         if key_of(resource) in guard.failures:
             continue
-        others = [other for other in claims[claim_of(resource)] if other is not resource]
         with guard.over(resource):
-            plans[key_of(resource)] = (
-                _plan_topic(resource, seen, others, guard.claimed)
-                if isinstance(resource, Topic)
-                else _plan_quota(resource, seen, others, now)
-            )
+            plans[key_of(resource)] = _plan(resource, seen, claims, guard, people)
     return plans
 
 
+def _plan(
+    resource: Managed, seen: SeenCluster, claims: Mapping[object, Sequence[Managed]], guard: _Guard, people: People
+) -> KafkaPlan:
+    others = _others(resource, claims)
+    match resource:
+        case Topic():
+            return _plan_topic(resource, seen, others, guard.claimed)
+        case ClientQuota():
+            return _plan_quota(resource, seen, others, guard.now)
+        case KafkaUser():
+            return _plan_user(resource, seen, claims, guard.now, people)
+
+
+def _others(resource: Managed, claims: Mapping[object, Sequence[Managed]]) -> list[Managed]:
+    """The other resources that claim the same, the oldest first."""
+    return [other for other in claims.get(claim_of(resource), ()) if key_of(other) != key_of(resource)]
+
+
+def _plan_user(
+    user: KafkaUser, seen: SeenCluster, claims: Mapping[object, Sequence[Managed]], now: datetime, people: People
+) -> KafkaPlan:
+    there = people.seen(user, seen)
+    rivals = [rival for rival in _others(user, claims) if isinstance(rival, KafkaUser)]
+    if (limits := quota_of(user)) is not None:
+        plan = _plan_quota(limits, seen, _others(limits, claims), now)
+    else:
+        plan, there = None, replace(there, quotas=_without_those_of_others(user, there.quotas, claims, seen, now))
+    if user.metadata.deletion_timestamp is None:
+        return users.reconcile(user, there, now, plan, _owner(user, rivals))
+    heir = next((rival for rival in rivals if rival.metadata.deletion_timestamp is None), None)
+    return users.retire(user, there, plan, heir)
+
+
+def _without_those_of_others(
+    user: KafkaUser,
+    values: Mapping[str, float],
+    claims: Mapping[object, Sequence[Managed]],
+    seen: SeenCluster,
+    now: datetime,
+) -> Mapping[str, float]:
+    """The limits of a user in Kafka that no ClientQuota wants."""
+    claimants = [other for other in claims.get(entity_of_user(user), ()) if isinstance(other, ClientQuota)]
+    staying = [other for other in claimants if other.metadata.deletion_timestamp is None]
+    wanted = {key for other in staying for key in quotas.target_values(other, seen.brokers_to_be, now)}
+    return {key: value for key, value in values.items() if key not in wanted}
+
+
 def _plans(
-    resources: Sequence[Topic | ClientQuota], look: SeenCluster, now: datetime, guard: _Guard, admin: Admin
+    resources: Sequence[Managed], look: SeenCluster, now: datetime, guard: _Guard, people: People
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """A plan for each resource, and the look with what more they depend on: records, and rates of brokers."""
+    admin = people.admin
     seen = _count_records(resources, look, admin, guard)
-    plans = plan_all(resources, seen, now, guard)
+    plans = plan_all(resources, seen, now, guard, people)
     pairs = [(topic, plans[key_of(topic)]) for topic in resources if isinstance(topic, Topic)]
     if not any(moves.needs_rates(topic, plan) for topic, plan in pairs):
         return seen, plans
@@ -248,9 +304,7 @@ def _plans(
     return seen, plans | {key_of(topic): plan for (topic, _), plan in zip(pairs, with_limits, strict=True)}
 
 
-def _open(
-    managed: Mapping[Key, Topic | ClientQuota], plans: Mapping[Key, KafkaPlan], guard: _Guard
-) -> dict[Key, KafkaPlan]:
+def _open(managed: Mapping[Key, Managed], plans: Mapping[Key, KafkaPlan], guard: _Guard) -> dict[Key, KafkaPlan]:
     """The plans with something to do now; a move of replicas first has to stand in the status."""
     found = {}
     for key, plan in plans.items():
@@ -262,9 +316,7 @@ def _open(
     return found
 
 
-def _plan_topic(
-    topic: Topic, seen: SeenCluster, others: Sequence[Topic | ClientQuota], claimed: Collection[str]
-) -> KafkaPlan:
+def _plan_topic(topic: Topic, seen: SeenCluster, others: Sequence[Managed], claimed: Collection[str]) -> KafkaPlan:
     rivals = [rival for rival in others if isinstance(rival, Topic)]
     there = seen.topics.get(topic.topic_name)
     if topic.metadata.deletion_timestamp is not None:
@@ -272,28 +324,49 @@ def _plan_topic(
     return topics.reconcile(topic, there, seen, _owner(topic, rivals))
 
 
-def _plan_quota(
-    quota: ClientQuota, seen: SeenCluster, others: Sequence[Topic | ClientQuota], now: datetime
-) -> KafkaPlan:
+def _plan_quota(quota: ClientQuota, seen: SeenCluster, others: Sequence[Managed], now: datetime) -> KafkaPlan:
     rivals = [rival for rival in others if isinstance(rival, ClientQuota)]
     values, brokers = seen.quotas.get(entity_of(quota.spec.entity), {}), seen.brokers_to_be
     if quota.metadata.deletion_timestamp is not None:
         heir = next((rival for rival in rivals if rival.metadata.deletion_timestamp is None), None)
         wanted = {**quotas.target_values(heir, brokers, now), **budgets.parts(heir, seen)} if heir else {}
         return quotas.retire(quota, values, wanted)
-    return quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals), budgets.parts(quota, seen))
+    plan = quotas.reconcile(quota, values, brokers, now, _owner(quota, rivals), budgets.parts(quota, seen))
+    return replace(plan, words=(*plan.words, *_contested(quota, rivals)))
 
 
-def claim_of(resource: Topic | ClientQuota) -> object:
-    """The topic name or entity, which only one resource can own."""
-    return resource.topic_name if isinstance(resource, Topic) else entity_of(resource.spec.entity)
+def _contested(quota: ClientQuota, rivals: Sequence[ClientQuota]) -> list[Word]:
+    """The word for a quota that wins over a younger resource of the other kind, which is told of it too."""
+    younger = [
+        rival
+        for rival in rivals
+        if rival.kind_name != quota.kind_name
+        and rival.metadata.deletion_timestamp is None
+        and rival.seniority > quota.seniority
+    ]
+    entity = entity_text(entity_of(quota.spec.entity))
+    return [users.contested(rival.identity, entity) for rival in younger[:1]] if _owner(quota, rivals) is None else []
 
 
-def claims_of(resources: Iterable[Topic | ClientQuota]) -> dict[object, list[Topic | ClientQuota]]:
-    """The resources that claim each topic name or entity, the oldest first."""
-    claims: dict[object, list[Topic | ClientQuota]] = {}
+def claim_of(resource: Managed) -> object:
+    """The topic name, entity or user, which only one resource can own."""
+    match resource:
+        case Topic():
+            return resource.topic_name
+        case ClientQuota():
+            return entity_of(resource.spec.entity)
+        case KafkaUser():
+            return "user", resource.user_name
+
+
+def claims_of(resources: Iterable[Managed]) -> dict[object, list[Managed]]:
+    """The resources that claim each topic name, entity or user, the oldest first; limits of users as quotas."""
+    claims: dict[object, list[Managed]] = {}
     for resource in sorted(resources, key=lambda resource: resource.seniority):
-        claims.setdefault(claim_of(resource), []).append(resource)
+        same = claims.setdefault(claim_of(resource), [])
+        same.append(resource)
+        if isinstance(resource, KafkaUser) and same[0] is resource and (limits := quota_of(resource)) is not None:
+            claims.setdefault(claim_of(limits), []).append(limits)
     return claims
 
 
@@ -303,9 +376,7 @@ def _owner(resource: Claimant, rivals: Sequence[Claimant]) -> Claimant | None:
     return next((rival for rival in staying if rival.seniority < resource.seniority), None)
 
 
-def _count_records(
-    resources: Iterable[Topic | ClientQuota], seen: SeenCluster, admin: Admin, guard: _Guard
-) -> SeenCluster:
+def _count_records(resources: Iterable[Managed], seen: SeenCluster, admin: Admin, guard: _Guard) -> SeenCluster:
     """`seen`, with the number of records of each topic whose plan depends on it."""
     counted: dict[str, SeenTopic] = dict(seen.topics)
     for resource in resources:
@@ -333,27 +404,28 @@ def _batch_of(plan: KafkaPlan) -> type | None:
 def _perform_together(
     keys: Sequence[Key],
     plans: Mapping[Key, KafkaPlan],
-    managed: Mapping[Key, Topic | ClientQuota],
+    managed: Mapping[Key, Managed],
     guard: _Guard,
     admin: Admin,
-    done: list[tuple[Key, KafkaAction]],
+    done: list[tuple[Key, ManagedAction]],
 ) -> None:
     """Carry out plans in one request; those that were refused in it are tried one by one."""
     for key in _not_done_together(keys, plans, admin, done) if len(keys) > 1 else keys:
         with guard.over(managed[key]):
             for action in plans[key].actions:
+                assert not isinstance(action, NO_ADMIN_ACTIONS), "Secrets are of users"
                 admin.perform(action)
                 done.append((key, action))
 
 
 def _not_done_together(
-    keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[tuple[Key, KafkaAction]]
+    keys: Sequence[Key], plans: Mapping[Key, KafkaPlan], admin: Admin, done: list[tuple[Key, ManagedAction]]
 ) -> list[Key]:
     """Carry out one action of each plan in one request; the keys of the plans that were refused.
 
     A request that is refused as a whole, such as for its size, is refused for each of its parts.
     """
-    actions = {key: plans[key].actions[0] for key in keys}
+    actions = {key: action for key in keys if not isinstance(action := plans[key].actions[0], NO_ADMIN_ACTIONS)}
     try:
         errors = dict(zip(keys, admin.perform_many(list(actions.values())), strict=True))
     except Exception:  # noqa: BLE001 - each by itself says what is wrong, and with which
@@ -362,9 +434,12 @@ def _not_done_together(
     return [key for key in keys if errors[key] is not None]
 
 
-def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Topic | ClientQuota:
+def _remember(resource: Managed, plan: KafkaPlan, seen: SeenCluster, now: datetime, people: People) -> Managed:
     """The resource with the settings that the plan's actions make its own, for the next round."""
     last = correction(resource, plan, seen, now)
+    if isinstance(resource, KafkaUser):
+        found = users.remembered(resource, plan, people.seen(resource, seen), now)
+        return resource.replaced({"status": resource.status.replaced({**found, "last_correction": last})})
     if isinstance(resource, Topic):
         owned = topics.managed_after(resource, plan)
         update: dict[str, object] = {"managed_config": owned, "last_correction": last}
@@ -375,11 +450,12 @@ def _remember(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster,
 
 
 def _outcome(
-    resources: Mapping[Key, Topic | ClientQuota],
+    resources: Mapping[Key, Managed],
     plans: Mapping[Key, KafkaPlan],
     guard: _Guard,
     seen: SeenCluster,
-    done: list[tuple[Key, KafkaAction]],
+    done: list[tuple[Key, ManagedAction]],
+    people: People,
 ) -> Outcome:
     outcome, near = Outcome(seen, steps=done), Neighbours(seen.quotas)
     for key, resource in resources.items():
@@ -388,7 +464,12 @@ def _outcome(
             continue
         words = guard.failures.get(key, plans[key].words)
         with guard.over(resource):
-            outcome.statuses[key] = _status(resource, seen, replace(plans[key], words=words), guard.now, near)
+            plan = replace(plans[key], words=words)
+            outcome.statuses[key] = (
+                user_status(resource, seen, words, guard.now, people.location(resource))
+                if isinstance(resource, KafkaUser)
+                else _status(resource, seen, plan, guard.now, near)
+            )
         if key not in outcome.statuses:
             words = guard.failures[key]
             outcome.statuses[key] = with_words(resource, words, guard.now, is_external=seen.is_external)

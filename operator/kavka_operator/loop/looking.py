@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import Managed
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.topic import Topic
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, StopNode, VoterAction
 from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, SeenUsage, Survey
@@ -16,10 +16,12 @@ from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
+from kavka_operator.loop.passwords import Passwords
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.draining import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
+from kavka_operator.reconcile.users import protected_users
 
 USAGE = "the usage of quotas"
 DISKS_SECONDS = 30.0
@@ -30,7 +32,7 @@ class Question:
     """The input of a look. `nodes` are the running nodes, with the addresses of their admin ports."""
 
     cluster: KafkaCluster
-    resources: Sequence[Topic | ClientQuota]
+    resources: Sequence[Managed]
     bootstrap: str
     nodes: Mapping[int, str]
     brokers_expected: int
@@ -92,11 +94,13 @@ class LookResult:
 class Looker:
     """Keeps the connection from one look to the next, as long as the same brokers run and ask for the same.
 
-    `connect` makes an admin client for bootstrap addresses; `mishaps` remembers what went wrong with which resource.
+    `connect` makes an admin client for bootstrap addresses; `mishaps` remembers what went wrong with which resource;
+    `passwords` are those of users.
     """
 
     connect: Connect
     mishaps: Mishaps
+    passwords: Passwords = field(default_factory=Passwords)
     _admin: Admin | None = None
     _access: tuple[str, Security] = ("", OPEN)
     _disks: Mapping[int, tuple[SeenDisk, ...]] = field(default_factory=dict)
@@ -166,6 +170,8 @@ class Looker:
             refused=refusals(question.cluster, question.resources),
             is_external=question.is_external,
             cluster_id=question.cluster_id,
+            passwords=self.passwords,
+            protected=protected_users(question.cluster),
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)

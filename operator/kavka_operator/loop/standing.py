@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Managed
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
-from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.plan import Word
 
 DELETION_SECONDS_MAX = 600.0
@@ -23,20 +23,22 @@ def has_cluster(resources: Sequence[AnyResource], unreadable: Sequence[Unreadabl
     return stays or any(unread.key[0] == kind and not unread.is_deleted for unread in unreadable)
 
 
-def outlives(resource: Topic | ClientQuota) -> bool:
+def outlives(resource: Managed) -> bool:
     """Whether something in Kafka has to go when the resource is deleted."""
     if isinstance(resource, ClientQuota):
         return True
+    if isinstance(resource, KafkaUser):
+        return resource.spec.deletion_policy == "Delete"
     return resource.spec.deletion_policy != "Retain" or resource.status.move is not None
 
 
-def is_overdue(resource: Topic | ClientQuota, now: datetime) -> bool:
+def is_overdue(resource: Managed, now: datetime) -> bool:
     """Whether a resource was deleted so long ago that it goes, whatever stays of it in Kafka."""
     end = _end_of(resource)
     return end is not None and now >= end
 
 
-def doubts(resource: Topic | ClientQuota, words: tuple[Word, ...]) -> tuple[Word, ...]:
+def doubts(resource: Managed, words: tuple[Word, ...]) -> tuple[Word, ...]:
     """The words for a resource whose cluster is silent, with how long a deletion waits for it, if it is deleted."""
     if (end := _end_of(resource)) is None:
         return words
@@ -44,6 +46,6 @@ def doubts(resource: Topic | ClientQuota, words: tuple[Word, ...]) -> tuple[Word
     return tuple(replace(word, message=f"{word.message}; {waits}") for word in words)
 
 
-def _end_of(resource: Topic | ClientQuota) -> datetime | None:
+def _end_of(resource: Managed) -> datetime | None:
     deleted = resource.metadata.deletion_timestamp
     return None if deleted is None else deleted + timedelta(seconds=DELETION_SECONDS_MAX)

@@ -5,14 +5,17 @@ resource is the same, is somebody else's doing. Of a topic that can be said only
 wanted now: while its cluster was away, or refused a change, its resource may have been changed too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
+from kavka_operator.api.kinds import Managed
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.quota import ClientQuota, entity_of
+from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.plan import AlterQuota, AlterTopic, KafkaPlan
+from kavka_operator.api.user import KafkaUser, entity_of_user
+from kavka_operator.domain.access_rules import owned
+from kavka_operator.domain.plan import AlterQuota, AlterTopic, CreateAcls, KafkaPlan, SetCredential
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.domain.words import some
 
@@ -23,11 +26,21 @@ AS_WANTED = ("Refused", "Offline", "Moving")
 """Reasons of a Ready that is False though the settings of the topic are as they are wanted."""
 
 
-def correction(resource: Topic | ClientQuota, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Correction | None:
+def correction(resource: Managed, plan: KafkaPlan, seen: SeenCluster, now: datetime) -> Correction | None:
     """The correction that `plan` makes; if it makes none, the correction before."""
-    drifted = _of_topic(resource, plan, seen) if isinstance(resource, Topic) else _of_quota(resource, plan, seen)
+    drifted = _drifted(resource, plan, seen)
     words = some(list(drifted), KEYS_TOLD_MAX, comma="; ")
     return Correction(time=now, message=words[:MESSAGE_LENGTH_MAX]) if words else resource.status.last_correction
+
+
+def _drifted(resource: Managed, plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
+    match resource:
+        case Topic():
+            return _of_topic(resource, plan, seen)
+        case ClientQuota():
+            return _of_limits(entity_of(resource.spec.entity), resource.status.applied, plan, seen)
+        case KafkaUser():
+            return _of_user(resource, plan, seen)
 
 
 def told(last: Correction | None, now: datetime) -> str:
@@ -66,8 +79,27 @@ def _value(text: str | None) -> str:
     return text if len(text) <= VALUE_LENGTH_MAX else f"{text[:VALUE_LENGTH_MAX]}..."
 
 
-def _of_quota(quota: ClientQuota, plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
-    there, known = seen.quotas.get(entity_of(quota.spec.entity), {}), quota.status.applied
+def _of_user(user: KafkaUser, plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
+    """Access rules that were taken away, and a password that is another's or gone while its Secret is the same."""
+    known = user.status.credential
+    for action in plan.actions:
+        match action:
+            case CreateAcls(rules=rules):
+                yield from (f"{rule} was gone, is there again" for rule in rules if rule in owned(user))
+            case SetCredential(mechanism=mechanism, iterations=iterations) if known is not None:
+                if (known.mechanism, known.iterations) == (mechanism, iterations):
+                    there = (seen.access.credentials if seen.access else {}).get(user.user_name, {}).get(mechanism)
+                    was = "was gone" if there is None else "was another"
+                    yield from [f"the password for {mechanism} {was}, is that of the Secret again"] * (
+                        there != iterations
+                    )
+            case _:
+                pass
+    yield from _of_limits(entity_of_user(user), user.status.quotas, plan, seen)
+
+
+def _of_limits(entity: AnyEntity, known: Mapping[str, float], plan: KafkaPlan, seen: SeenCluster) -> Iterator[str]:
+    there = seen.quotas.get(entity, {})
     for action in plan.actions:
         if isinstance(action, AlterQuota):
             for key in sorted({*action.set, *action.remove} & known.keys()):

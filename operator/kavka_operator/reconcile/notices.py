@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus, RolloutStatus
-from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.kinds import AnyResource, Managed
 from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
 from kavka_operator.api.topic import Topic, TopicStatus
+from kavka_operator.api.user import KafkaUser, KafkaUserStatus
 from kavka_operator.domain.plan import (
     Action,
     AddPartitions,
@@ -19,13 +20,19 @@ from kavka_operator.domain.plan import (
     AlterBrokers,
     AlterQuota,
     AlterTopic,
+    CreateAcls,
     CreateTopic,
+    DeleteAcls,
     DeleteTopic,
+    DropCredential,
+    DropSecret,
     GrowVolume,
+    KeepSecret,
     MoveReplicas,
     RemoveVoter,
     ResizeNode,
     RestartNode,
+    SetCredential,
     StartNode,
     StopNode,
 )
@@ -46,6 +53,12 @@ OF_ACTION: Mapping[type, str] = {
     AlterTopic: "TopicConfigured",
     MoveReplicas: "ReplicasMoving",
     AlterQuota: "QuotaSet",
+    KeepSecret: "SecretWritten",
+    DropSecret: "SecretRemoved",
+    SetCredential: "PasswordSet",
+    DropCredential: "PasswordRemoved",
+    CreateAcls: "AccessRulesMade",
+    DeleteAcls: "AccessRulesRemoved",
     AlterBrokers: "BrokersConfigured",
     StartNode: "NodeStarting",
     RestartNode: "NodeRestarting",
@@ -84,6 +97,8 @@ def notices(resource: AnyResource, status: Status, done: Sequence[Action] = ()) 
             return (*_of_settings(resource, status, done), *_refused(resource.status, status))
         case ClientQuota(), ClientQuotaStatus():
             return (*_of_settings(resource, status, done), *_refused(resource.status, status))
+        case KafkaUser(), KafkaUserStatus():
+            return (*_of_settings(resource, status, done), *_refused(resource.status, status))
     raise AssertionError(f"{resource.identity} has the status of another kind")
 
 
@@ -99,14 +114,14 @@ def _of_actions(done: Sequence[Action]) -> Iterator[Notice]:
 
 
 def _of_settings(
-    resource: Topic | ClientQuota, status: TopicStatus | ClientQuotaStatus, done: Sequence[Action]
+    resource: Managed, status: TopicStatus | ClientQuotaStatus | KafkaUserStatus, done: Sequence[Action]
 ) -> Iterator[Notice]:
-    """Notices of what was done about a topic or quota. What others had changed is said as that."""
+    """Notices of what was done about a topic, quota or user. What others had changed is said as that."""
     last, is_new = status.last_correction, status.last_correction != resource.status.last_correction
     if last is not None and is_new:
         yield Notice(DRIFT_CORRECTED, f"changed by somebody else and put back: {last.message}")
         done = [action for action in done if not isinstance(action, AlterTopic | AlterQuota)]
-    if isinstance(resource, Topic):
+    if not isinstance(resource, ClientQuota):
         yield from _of_actions(done)
     elif resource.metadata.deletion_timestamp is not None:
         yield from (Notice(QUOTA_REMOVED, str(action)) for action in done)

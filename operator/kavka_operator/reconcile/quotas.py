@@ -8,14 +8,16 @@ while one of them is away and when it is back. For byte rates that division hold
 the traffic is (`reconcile.budgets`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
 from kavka_broker.core.quota.entity import WHOLE_KEYS
 from kavka_broker.core.quota.terms import OBSERVED, OVERRIDE, OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, PREFIX, SHARE
+from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
+from kavka_operator.api.user import KafkaUser, quota_of
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.plan import AlterQuota, KafkaPlan, Plan, Word, ready, reconciling, stalled
 
@@ -112,6 +114,13 @@ def active_override(wanted: ClientQuota, now: datetime) -> Override | None:
     """The override in force, or None; of several the last in the list."""
     active = [override for override in wanted.spec.overrides if override.begin <= now < override.until]
     return active[-1] if active else None
+
+
+def declared(resources: Sequence[AnyResource]) -> list[ClientQuota]:
+    """The quotas that resources want, also those of users."""
+    of_users = (quota_of(resource) for resource in resources if isinstance(resource, KafkaUser))
+    found = [resource for resource in resources if isinstance(resource, ClientQuota)]
+    return [*found, *(limits for limits in of_users if limits is not None)]
 
 
 def unmanaged(seen: Mapping[AnyEntity, Mapping[str, float]], quotas: list[ClientQuota]) -> tuple[str, ...]:

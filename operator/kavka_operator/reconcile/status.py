@@ -21,9 +21,12 @@ from kavka_operator.api.cluster_status import (
     NodeStatus,
     PoolStatus,
 )
+from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
+from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, entity_of_user
+from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
@@ -39,8 +42,9 @@ from kavka_operator.reconcile.moves import LISTS
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.shrinking import gone
 from kavka_operator.reconcile.topics import FORGET
+from kavka_operator.reconcile.users import limits_of
 
-Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus
+Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus | KafkaUserStatus
 
 ANONYMOUS = "ANONYMOUS"
 """The user of every client, as listeners do not authenticate."""
@@ -84,9 +88,36 @@ def topic_status(
     )
 
 
-def with_words(
-    resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime, *, is_external: bool = False
-) -> Status:
+def user_status(
+    user: KafkaUser, seen: SeenCluster, words: Sequence[Word], now: datetime, place: str
+) -> KafkaUserStatus:
+    """The status of a user, whose Secret is in this place."""
+    common = {**_common(user, words, now, is_external=seen.is_external), "user_name": user.user_name}
+    if seen.access is None or any(word.reason in {"Conflict", "Protected"} and _stalls(word) for word in words):
+        return user.status.replaced(common)
+    there = frozenset((seen.access.rules or {}).get(user.principal, frozenset()))
+    ours = (declared(user) | owned(user)) & there
+    in_kafka = seen.quotas.get(entity_of_user(user), {})
+    keys = {*user.status.quotas, *limits_of(user)}
+    finite = {key: value for key, value in in_kafka.items() if math.isfinite(value)}
+    return KafkaUserStatus(
+        **common,
+        secret=place if user.mechanism is not None else None,
+        credential=user.status.credential,
+        acls=texts(ours),
+        acl_count=len(ours),
+        unmanaged_acls=texts(there - ours)[:FOREIGN_MAX],
+        quotas={key: value for key, value in finite.items() if key in keys},
+        unmanaged_quotas={key: value for key, value in finite.items() if key not in keys},
+        last_correction=user.status.last_correction,
+    )
+
+
+def _stalls(word: Word) -> bool:
+    return (word.type, word.status) == ("Stalled", "True")
+
+
+def with_words(resource: AnyResource, words: Sequence[Word], now: datetime, *, is_external: bool = False) -> Status:
     """The status as it was, with other conditions; `is_external` where others run its cluster."""
     return resource.status.replaced(_common(resource, words, now, is_external=is_external))
 
@@ -314,7 +345,7 @@ def _node_line(
 
 
 def _common(
-    resource: KafkaCluster | Topic | ClientQuota, words: Sequence[Word], now: datetime, *, is_external: bool = False
+    resource: AnyResource, words: Sequence[Word], now: datetime, *, is_external: bool = False
 ) -> dict[str, Any]:
     generation = resource.metadata.generation
     if not isinstance(resource, KafkaCluster):
@@ -332,10 +363,12 @@ def _with_correction(word: Word, words: str) -> Word:
     return replace(word, message=word.message + words) if (word.type, word.status) == ("Ready", "True") else word
 
 
-def _unserved_words(resource: KafkaCluster | Topic | ClientQuota) -> list[Word]:
+def _unserved_words(resource: AnyResource) -> list[Word]:
     """The condition of settings that Kafka knows and that nothing in this version reads."""
     if isinstance(resource, ClientQuota):
         return _user_words(resource)
+    if isinstance(resource, KafkaUser):
+        return []
     is_cluster = isinstance(resource, KafkaCluster)
     idle = (without_effect if is_cluster else topic_without_effect)(resource.spec.config)
     if not idle:

@@ -10,14 +10,19 @@ from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.stored import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
+from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.plan import (
     AddPartitions,
     AddVoter,
     AlterBrokers,
     AlterQuota,
     AlterTopic,
+    CreateAcls,
     CreateTopic,
+    DeleteAcls,
     DeleteTopic,
+    DropCredential,
     ElectLeaders,
     KafkaAction,
     LimitBrokers,
@@ -25,11 +30,16 @@ from kavka_operator.domain.plan import (
     MoveReplicas,
     NodeAction,
     RemoveVoter,
+    SetCredential,
     StopNode,
     TopicAction,
+    UserAction,
 )
 from kavka_operator.domain.seen import (
+    Login,
     NodeState,
+    NoSecret,
+    SeenAccess,
     SeenBroker,
     SeenCluster,
     SeenDisk,
@@ -41,6 +51,7 @@ from kavka_operator.domain.seen import (
     WantedNode,
 )
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.loop.passwords import Place, Stored, Written, place_of
 from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError, View
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.moves import LISTS, RATES
@@ -66,7 +77,23 @@ class FakeKafka:
         self.refuse: AdminError | None = None
         self.partitions: tuple[SeenPartition, ...] = ()
         self.is_slow = False  # a reassignment is on its way until its partitions `arrive`
+        self.rules: dict[str, frozenset[Binding]] | None = {}
+        self.passwords: dict[tuple[str, str], tuple[int, str]] = {}  # by user and mechanism
+        self.logins: dict[str, Login] | None = {}
+        self.takes_certificates = False
+        self.protected = frozenset({"admin"})
+        self.refuse_access: AdminError | None = None
+        self.requests = 0  # that write
         self._ids = count(1)
+
+    def access(self, brokers: Iterable[int]) -> SeenAccess:
+        if self.refuse_access is not None:
+            raise self.refuse_access
+        credentials: dict[str, dict[str, int]] = {}
+        for (user, mechanism), (iterations, _) in self.passwords.items():
+            credentials.setdefault(user, {})[mechanism] = iterations
+        rules = None if self.rules is None else dict(self.rules)
+        return SeenAccess(rules, credentials, self.logins, self.takes_certificates, self.protected)
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
         found = {name: self.topics[name] for name in topics if name in self.topics}
@@ -102,10 +129,25 @@ class FakeKafka:
                 self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
             case ElectLeaders() | AddVoter() | RemoveVoter():
                 pass
+            case SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
+                self._perform_on_user(action)
             case LimitBrokers(brokers, rate):
                 self.rate_of |= {broker: dict.fromkeys(RATES, str(rate)) if rate else {} for broker in brokers}
             case _:
                 self._perform_on_topic(action)
+
+    def _perform_on_user(self, action: UserAction) -> None:
+        match action:
+            case SetCredential(user, mechanism, iterations, password):
+                self.passwords[user, mechanism] = iterations, password
+            case DropCredential(user, mechanism):
+                self.passwords.pop((user, mechanism), None)
+            case CreateAcls(principal, rules):
+                assert self.rules is not None, "without an authorizer no rule is kept"
+                self.rules[principal] = self.rules.get(principal, frozenset()) | set(rules)
+            case DeleteAcls(principal, rules):
+                assert self.rules is not None, "without an authorizer no rule is kept"
+                self.rules[principal] = self.rules.get(principal, frozenset()) - set(rules)
 
     def check(self, action: KafkaAction) -> None:
         if self.refuse is not None:
@@ -113,6 +155,7 @@ class FakeKafka:
         self.checked.append(action)
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
+        self.requests += 1
         return [self._perform_one(action) for action in actions]
 
     def _perform_one(self, action: KafkaAction) -> AdminError | None:
@@ -220,6 +263,62 @@ def quota(
             "status": dict(status or {}),
         }
     )
+
+
+def user(
+    name: str = "etl",
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> KafkaUser:
+    """A KafkaUser of the cluster "main", which logs in by SCRAM-SHA-512 unless said otherwise."""
+    return KafkaUser.decode(
+        {
+            "metadata": _metadata(name, metadata or {}),
+            "spec": {"clusterRef": {"name": "main"}, **spec},
+            "status": dict(status or {}),
+        }
+    )
+
+
+class FakeSecrets:
+    """Secrets in memory, which change their version with each write."""
+
+    def __init__(self, *, outlives: bool = True) -> None:
+        self.outlives = outlives
+        self.kept: dict[Place, Stored] = {}
+        self.writes, self.refuse = 0, ""
+        self.fault: NoSecret | None = None
+
+    def words(self, place: Place) -> str:
+        return f'Secret "{place[1]}"'
+
+    def location(self, place: Place) -> str:
+        return place[1]
+
+    def read(self, places: Sequence[Place]) -> Mapping[Place, Stored | NoSecret]:
+        missing: Stored | NoSecret = NoSecret()
+        return {place: self.fault if self.fault is not None else self.kept.get(place, missing) for place in places}
+
+    def write(self, wanted: Sequence[Written]) -> list[str]:
+        for written in wanted:
+            place = place_of(written.user)
+            before = self.kept.get(place)
+            assert written.version == (before.version if before else None), "nobody else's is overwritten"
+            if not self.refuse:
+                self.writes += 1
+                self.kept[place] = Stored(dict(written.texts), f"v{self.writes}", written.user.name)
+        return [self.refuse] * len(wanted)
+
+    def remove(self, place: Place) -> None:
+        self.writes += 1
+        del self.kept[place]
+
+    def put(self, name: str, texts: Mapping[str, str], owner: str | None = None) -> None:
+        """Let somebody make or change a Secret."""
+        self.writes += 1
+        self.kept["default", name] = Stored(dict(texts), f"v{self.writes}", owner)
 
 
 def cluster(name: str = "main", *, metadata: Mapping[str, Any] | None = None, **spec: Any) -> KafkaCluster:

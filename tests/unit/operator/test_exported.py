@@ -1,4 +1,4 @@
-"""What `kavka export` writes of topics and quotas, and what it leaves out."""
+"""What `kavka export` writes of topics, quotas and users, and what it leaves out."""
 
 import re
 
@@ -10,6 +10,7 @@ from kavka_operator.api.complaints import DOTTED_NAME_PATTERN
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.topic import TOPIC_NAME_PATTERN, Topic
+from kavka_operator.api.user import KafkaUser
 from kavka_operator.cli.exported import (
     NAME_LENGTH_MAX,
     LeftOut,
@@ -17,9 +18,11 @@ from kavka_operator.cli.exported import (
     cluster_resource,
     exported_quotas,
     exported_topics,
+    exported_users,
     resource_name,
 )
-from kavka_operator.domain.seen import SeenTopic
+from kavka_operator.domain.access_rules import Binding, declared
+from kavka_operator.domain.seen import SeenAccess, SeenTopic
 
 MAIN = Wanted("main")
 NAMES = st.from_regex(TOPIC_NAME_PATTERN, fullmatch=True).map(lambda name: name[:249])
@@ -101,3 +104,33 @@ def test_every_name_is_one_that_kubernetes_takes(text: str, identity: str | None
     name = resource_name(text, identity)
     assert re.fullmatch(DOTTED_NAME_PATTERN, name)
     assert len(name) <= NAME_LENGTH_MAX
+
+
+RULES = (
+    Binding("Allow", "Read", "Topic", "Literal", "*", "orders"),
+    Binding("Allow", "Write", "Topic", "Literal", "*", "orders"),
+    Binding("Deny", "All", "Cluster", "Literal", "10.0.0.1", "kafka-cluster"),
+    Binding("Allow", "Read", "Group", "Prefixed", "*", "a b"),
+)
+
+
+def test_a_user_keeps_its_rules_and_its_name_and_gets_no_password() -> None:
+    access = SeenAccess(
+        rules={"User:CN=a,O=b": frozenset(RULES), "User:*": frozenset(RULES), "Group:x": frozenset(RULES)},
+        credentials={"carol": {"SCRAM-SHA-512": 4096}, "root": {}, "known": {}},
+        protected=frozenset({"root"}),
+    )
+    found = list(exported_users(MAIN, access, {"known"}))
+    users = [KINDS["KafkaUser"].decode(part) for part in found if isinstance(part, dict)]
+    assert all(isinstance(each, KafkaUser) for each in users)
+    by_name = {each.user_name: each for each in users if isinstance(each, KafkaUser)}
+    assert set(by_name) == {"CN=a,O=b", "carol"}
+    assert declared(by_name["CN=a,O=b"]) == set(RULES)
+    assert {each.spec.authentication.type for each in by_name.values()} == {"external"}
+    left = [part.what for part in found if isinstance(part, LeftOut)]
+    assert left == [
+        "the access rules of Group:x",
+        "the access rules of User:*",
+        'the password of user "carol"',
+        'user "root"',
+    ]

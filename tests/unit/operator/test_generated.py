@@ -22,6 +22,7 @@ LEAST: dict[str, Any] = {
     "KafkaCluster": {"nodePools": [{"name": "a"}]},
     "Topic": MAIN,
     "ClientQuota": {**MAIN, "entity": {"user": {"name": "a"}}, "limits": {"producerByteRate": 1}},
+    "KafkaUser": MAIN,
 }
 """The least that a spec may say."""
 
@@ -102,7 +103,9 @@ def test_definitions_have_the_columns_and_names_that_are_documented(kind: type[R
     made = definition(kind)
     names = made["spec"]["names"]
     assert names["categories"] == ["kavka"]
-    assert names["shortNames"] == [{"KafkaCluster": "kvc", "Topic": "kvt", "ClientQuota": "kvq"}[names["kind"]]]
+    assert names["shortNames"] == [
+        {"KafkaCluster": "kvc", "Topic": "kvt", "ClientQuota": "kvq", "KafkaUser": "kvu"}[names["kind"]]
+    ]
     (version,) = made["spec"]["versions"]
     scale = {"specReplicasPath": ".spec.partitions", "statusReplicasPath": ".status.partitions"}
     assert version["subresources"] == {"status": {}, **({"scale": scale} if kind is Topic else {})}

@@ -14,7 +14,7 @@ from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.reconcile.grants import claims, refusals
-from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic
+from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic, user
 from tests.unit.operator.person import Person
 
 REF = {"name": "main", "namespace": "default"}
@@ -157,3 +157,30 @@ def test_a_topic_that_cannot_be_read_keeps_others_from_its_name_only_where_a_gra
     unreadable = [Unreadable(("Topic", *name), {}, "not understood") for name in found]
     unreadable.append(Unreadable(("ClientQuota", "default", "orders"), {}, "not understood"))
     assert claims(cluster(grants=[GRANT]), unreadable) == ["orders", "a.orders"]
+
+
+READS = {"resource": {"type": "Topic", "name": "a.orders"}, "operations": ["Read"]}
+OF_USERS = {"namespaces": ["a"], "kinds": ["KafkaUser"], "prefix": "a."}
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"acls": [READS]}, None),
+        ({"userName": "etl"}, 'the name of the user has to begin with "a."'),
+        ({"acls": [{**READS, "resource": {"type": "Topic", "name": "*"}}]}, 'one is about Topic "*"'),
+        ({"acls": [{**READS, "resource": {"type": "Group", "name": "b"}}]}, 'one is about Group "b"'),
+        ({"acls": [{"resource": {"type": "Cluster"}, "operations": ["Alter"]}]}, "one is about the Cluster"),
+        ({"acls": [{**READS, "resource": {"type": "Topic", "name": "b"}, "permission": "Deny"}]}, None),
+    ],
+)
+def test_a_user_may_be_given_what_begins_as_the_grant_says(parts: dict[str, Any], said: str | None) -> None:
+    foreign = user("a.etl", metadata={"namespace": "a"}, clusterRef=REF, **parts)
+    refused = refusals(cluster(grants=[OF_USERS]), [foreign])
+    if said is None:
+        assert refused == {}
+    else:
+        assert words(refused).endswith(said)
+    assert refusals(cluster(grants=[{**OF_USERS, "kinds": ["Topic"]}]), [foreign])
+    free = {"namespaces": ["a"], "kinds": ["KafkaUser"]}
+    assert refusals(cluster(grants=[free]), [foreign]) == {}

@@ -23,7 +23,7 @@ def read_secret(layout: Layout, name: str) -> dict[str, str]:
         raise SecretError(f'there is no Secret "{name}"; make the directory {directory} with a file for each key')
     try:
         files = sorted(path for path in directory.iterdir() if path.is_file())[:KEYS_MAX]
-        return {path.name: _text(path) for path in files}
+        return {path.name: text_in(path) for path in files}
     except (OSError, UnicodeDecodeError) as error:
         raise SecretError(f'the Secret "{name}" in {directory} cannot be read: {error}') from error
 
@@ -34,6 +34,7 @@ def keep_audit_key(layout: Layout) -> None:
         write_whole(layout.audit_key, f"{token_hex(AUDIT_KEY_BYTES)}\n", mode=0o600)
 
 
-def _text(path: Path) -> str:
+def text_in(path: Path) -> str:
+    """The text of one key, without the line end of an editor. Raises OSError, and UnicodeDecodeError."""
     with path.open("rb") as file:
         return file.read(SECRET_BYTES_MAX).decode().removesuffix("\n").removesuffix("\r")

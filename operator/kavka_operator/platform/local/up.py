@@ -27,6 +27,7 @@ from kavka_operator.platform.local.secrets import read_secret
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
+from kavka_operator.platform.local.user_secrets import LocalSecrets
 from kavka_operator.reconcile.status import cluster_status, external_status
 
 TURN_SECONDS = 0.1
@@ -63,7 +64,16 @@ class Up:
             self.layout, self.signals, time.monotonic, self.tell, read_cluster_id(self.layout.cluster_id, draw_id)
         )
         platform = ExternalPlatform(self._supervisor, lambda name: read_secret(self.layout, name), time.monotonic)
-        self._loop = ClusterLoop(self._store, platform, self.connect, self.tell, self.on_ready, time.monotonic, _now)
+        self._loop = ClusterLoop(
+            self._store,
+            platform,
+            self.connect,
+            self.tell,
+            self.on_ready,
+            time.monotonic,
+            _now,
+            secrets=LocalSecrets(self.layout),
+        )
         try:
             self._introduce()
             self._supervisor.stop_orphans()
