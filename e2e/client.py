@@ -1,22 +1,31 @@
 """A client in a pod of its own: `produce` numbers until it is ended, `check` that none is lost and none is there twice.
 
+It speaks TLS where the file of `AUTHORITY` is there.
+
 Its file is given to `python -c` in the operator's image, which has the library.
 """
 
 import sys
 import time
+from pathlib import Path
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 TOPIC, PARTITIONS = "flights", 3
 BATCH = 20
 SECONDS_MAX = 300.0
+AUTHORITY = Path("/etc/ca/ca.crt")
+ACCESS = {"security_protocol": "SSL", "ssl_cafile": str(AUTHORITY)} if AUTHORITY.exists() else {}
 
 
 def produce(bootstrap: str) -> None:
     """Produce numbers in turn, acks=all; each line that is printed is the count of those acknowledged so far."""
     producer = KafkaProducer(
-        bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, delivery_timeout_ms=int(SECONDS_MAX * 1000)
+        bootstrap_servers=bootstrap,
+        acks="all",
+        enable_idempotence=True,
+        delivery_timeout_ms=int(SECONDS_MAX * 1000),
+        **ACCESS,
     )
     count = 0
     while True:
@@ -31,7 +40,7 @@ def produce(bootstrap: str) -> None:
 
 def check(bootstrap: str, count: int) -> None:
     """Print what is wrong with the first numbers; nothing where each is there once."""
-    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, **ACCESS)
     places = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
     consumer.assign(places)
     consumer.seek_to_beginning()

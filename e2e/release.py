@@ -26,14 +26,17 @@ def helm(*arguments: str | Path) -> str:
     return ran.stdout
 
 
-def install(operator: str = TAG, broker: str = TAG) -> None:
-    """Install the chart, or upgrade it: the same line does both. Images by their tags."""
+def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
+    """Install the chart, or upgrade it: the same line does both. Images by their tags; in the namespace `secured`
+    clusters may have certificates.
+    """
     images = {"image": (OPERATOR_IMAGE, operator), "brokerImage": (BROKER_IMAGE, broker)}
     words = [
         word
         for name, (repository, tag) in images.items()
         for word in ("--set", f"{name}.repository={repository},{name}.tag={tag}")
     ]
+    words += ["--set", f"securedNamespaces={{{secured}}}"] if secured else []
     # Another test may have applied the definitions without Helm.
     how = ("--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS_MAX}s")
     helm("upgrade", "--install", RELEASE, CHART, *how, *words)

@@ -19,11 +19,14 @@ NODES = pool("nodes", replicas=3, racks=["a", "b", "c"], storage=DATA)
 OF_CLUSTER = ("--selector", "kavka.dev/cluster=main")
 
 
-def client(name: str, *arguments: str) -> Json:
-    """A pod that runs the client."""
+def client(name: str, *arguments: str, authority: str = "") -> Json:
+    """A pod that runs the client; by TLS where the Secret of an authority is named."""
     image = f"{OPERATOR_IMAGE}:{TAG}"
-    container = {"name": "client", "image": image, "command": ["python", "-c", CLIENT, *arguments]}
-    spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
+    container: Json = {"name": "client", "image": image, "command": ["python", "-c", CLIENT, *arguments]}
+    spec: Json = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
+    if authority:
+        container["volumeMounts"] = [{"name": "ca", "mountPath": "/etc/ca"}]
+        spec["volumes"] = [{"name": "ca", "secret": {"secretName": authority}}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -32,6 +35,8 @@ class Scene:
     """The cluster `main` in a namespace of its own."""
 
     namespace: str
+    authority: str = ""
+    """The Secret with who has signed the brokers' certificates, where clients speak TLS."""
 
     @property
     def bootstrap(self) -> str:
@@ -98,7 +103,7 @@ class Scene:
         """Make the topic, and let a client produce to it until it is ended."""
         apply(topic("flights", partitions=3, replicationFactor=3, config={"min.insync.replicas": "2"}), self.namespace)
         self.until_ready("topics.kavka.dev", "flights")
-        apply(client("producer", "produce", bootstrap or self.bootstrap), self.namespace)
+        apply(client("producer", "produce", bootstrap or self.bootstrap, authority=self.authority), self.namespace)
         self.ask("wait", "--for=condition=Ready", "pod/producer", f"--timeout={SECONDS_MAX}s")
         until(lambda: self.acknowledged() > 0)
 
@@ -121,7 +126,8 @@ class Scene:
 
     def check(self, count: int, name: str = "check", bootstrap: str = "") -> None:
         """Read all back: every record is there once."""
-        apply(client(name, "check", bootstrap or self.bootstrap, str(count)), self.namespace)
+        asked = client(name, "check", bootstrap or self.bootstrap, str(count), authority=self.authority)
+        apply(asked, self.namespace)
         self.ask("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", f"--timeout={SECONDS_MAX}s")
         assert self.ask("logs", name).strip().endswith("0 lost, 0 twice")
 

@@ -15,6 +15,7 @@ from kavka_kubernetes.platform.api import Api, Document
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Key
+from kavka_operator.domain.access import OPEN
 from kavka_operator.domain.plan import KafkaAction, NodeAction
 from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.kafka.admin import AdminError
@@ -120,7 +121,8 @@ class Borrowed:
     def look(self, cluster: KafkaCluster) -> View:
         view = self.pods.look(cluster)
         wanted = [replace(node, controller=None) for node in view.wanted]  # the brokers elsewhere keep their voters
-        return replace(view, wanted=wanted, bootstrap=self.bootstrap if view.bootstrap else "", metrics={})
+        at = self.bootstrap if view.bootstrap else ""
+        return replace(view, wanted=wanted, bootstrap=at, metrics={}, security=OPEN)
 
     def perform(self, action: NodeAction) -> None:
         self.pods.perform(action)

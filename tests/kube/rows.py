@@ -1,5 +1,7 @@
 """One table of objects for both halves of the rules: the API server's (schema and CEL) and the models'."""
 
+from typing import Any
+
 from tests.kube.objects import (
     Change,
     Row,
@@ -16,6 +18,7 @@ from tests.kube.objects import (
     user,
     volumes,
 )
+from tests.support.control_plane import Json
 
 GOOD, BAD = True, False
 LONG = "n" * 63
@@ -212,6 +215,74 @@ AUDITS = (
     Row("half a minute for answers", asks(timeLimitSeconds=30), BAD),
 )  # fmt: skip
 
+CLIENTS = listener(9092, "CLIENTS", protocol="SASL_SSL", sasl={})
+OPENS, SHOWN = listener(9092), {"clientAuth": "required", "clientCaSecret": {"name": "staff"}}
+TOKENS = {"jwksEndpointUrl": "https://issuer.example/keys", "expectedIssuer": "https://issuer.example",
+          "expectedAudience": "kafka"}  # fmt: skip
+
+
+def asking(**fields: Any) -> Json:
+    """A cluster with one listener of these fields."""
+    return cluster(listeners=[listener(9092, "CLIENTS", **fields)])
+
+
+SECURITY = (
+    Row("a login over TLS", cluster(listeners=[CLIENTS]), GOOD),
+    Row("a login in the open", asking(protocol="SASL_PLAINTEXT", sasl={"mechanisms": ["SCRAM-SHA-256"]}), GOOD),
+    Row("a protocol of nobody", asking(protocol="TLS"), BAD),
+    Row("a login without saying how", asking(protocol="SASL_SSL"), BAD),
+    Row("a login where none is asked for", asking(protocol="SSL", sasl={}), BAD),
+    Row("passwords in the resource", asking(protocol="SASL_SSL", sasl={"mechanisms": ["PLAIN"]}), BAD),
+    Row("no mechanism", asking(protocol="SASL_SSL", sasl={"mechanisms": []}), BAD),
+    Row("a mechanism twice", asking(protocol="SASL_SSL", sasl={"mechanisms": ["SCRAM-SHA-512"] * 2}), BAD),
+    Row("tokens", asking(protocol="SASL_SSL", sasl={"mechanisms": ["OAUTHBEARER"], "oauthbearer": TOKENS}), GOOD),
+    Row("tokens of nobody", asking(protocol="SASL_SSL", sasl={"mechanisms": ["OAUTHBEARER"]}), BAD),
+    Row("tokens without their mechanism", asking(protocol="SASL_SSL", sasl={"oauthbearer": TOKENS}), BAD),
+    Row("tokens for nobody", asking(protocol="SASL_SSL", sasl={
+        "mechanisms": ["OAUTHBEARER"], "oauthbearer": {**TOKENS, "expectedAudience": ""}}), BAD),
+    Row("keys of tokens in a file", asking(protocol="SASL_SSL", sasl={
+        "mechanisms": ["OAUTHBEARER"], "oauthbearer": {**TOKENS, "jwksEndpointUrl": "file:/etc/passwd"}}), BAD),
+    Row("TLS", asking(protocol="SSL"), GOOD),
+    Row("certificates of clients", asking(protocol="SSL", tls=SHOWN), GOOD),
+    Row("certificates of clients that nobody has signed", asking(protocol="SSL", tls={"clientAuth": "required"}), BAD),
+    Row("who signs for clients that show nothing", asking(protocol="SSL", tls={
+        "clientCaSecret": {"name": "staff"}}), BAD),
+    Row("a certificate of its own", asking(protocol="SSL", tls={"secretRef": {"name": "kafka-tls"}}), GOOD),
+    Row("a certificate in the open", asking(tls={"secretRef": {"name": "kafka-tls"}}), BAD),
+    Row("a protocol of the controllers", cluster(
+        listeners=[CLIENTS, listener(9093, "CONTROLLER", protocol="SSL")]), BAD),
+    Row("a port of nodes", cluster(listeners=[CLIENTS, listener(9091, "NODES")]), GOOD),
+    Row("a port of nodes outside", cluster(listeners=[CLIENTS, listener(9091, "NODES", service=NODE_PORT)]), BAD),
+    Row("a listener of another's NODES in an open cluster", cluster(
+        listeners=[OPENS, listener(9191, "NODES", service=NODE_PORT)]), GOOD),
+    Row("nothing but nodes", cluster(tls={}, listeners=[listener(9091, "NODES")]), BAD),
+    Row("no port for nodes", cluster(listeners=[{**CLIENTS, "port": 64_000}]), BAD),
+    Row("a port for nodes that is taken", cluster(listeners=[CLIENTS, listener(11_092, "MORE")]), BAD),
+    Row("clients outside alone", cluster(listeners=[{**CLIENTS, "service": NODE_PORT}]), GOOD),
+    Row("certificates of nodes alone", cluster(tls={}), GOOD),
+    Row("days of certificates", cluster(tls={"authority": {"validityDays": 365, "renewBeforeDays": 30}}), GOOD),
+    Row("a renewal before the beginning", cluster(tls={"authority": {"validityDays": 30}}), BAD),
+    Row("a renewal of certificates before the beginning", cluster(tls={"certificates": {
+        "validityDays": 30, "renewBeforeDays": 30}}), BAD),
+    Row("rules", cluster(listeners=[CLIENTS], authorization={}), GOOD),
+    Row("rules and certificates of clients", cluster(
+        listeners=[listener(9092, "CLIENTS", protocol="SSL", tls=SHOWN)], authorization={}), GOOD),
+    Row("rules about nobody", cluster(authorization={}), BAD),
+    Row("rules about nobody over TLS", cluster(
+        listeners=[listener(9092, "CLIENTS", protocol="SSL")], authorization={}), BAD),
+    Row("users that may do everything", cluster(listeners=[CLIENTS], authorization={
+        "superUsers": ["User:alice", "User:CN=bob,O=us"], "allowEveryoneIfNoAclFound": True}), GOOD),
+    Row("two users in one", cluster(listeners=[CLIENTS], authorization={"superUsers": ["User:a;User:b"]}), BAD),
+    Row("a user without a kind", cluster(listeners=[CLIENTS], authorization={"superUsers": ["alice"]}), BAD),
+    Row("a trail of a secured cluster", cluster(listeners=[CLIENTS], audit={}), GOOD),
+    Row("answers from the trail of a secured cluster", cluster(
+        tls={}, audit={"analytics": {"schedule": "0 * * * *", "storage": KEEPS}}), BAD),
+    Row("somebody else's Kafka with rules", resource("KafkaCluster", "main", {
+        "external": SECURED, "authorization": {}}), BAD),
+    Row("somebody else's Kafka with certificates of nodes", resource("KafkaCluster", "main", {
+        "external": SECURED, "tls": {}}), BAD),
+)  # fmt: skip
+
 TOPICS = (
     Row("a topic", topic(partitions=6, replicationFactor=3, config={"retention.ms": 1000}), GOOD),
     Row("a topic in Kafka's spelling", topic(topicName="Orders_EU.v1"), GOOD),
@@ -269,7 +340,7 @@ USERS = (
         {"resource": {"type": "Topic", "name": "t"}, "operations": ["Read"]}]), BAD),
 )  # fmt: skip
 
-ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *AUDITS, *TOPICS, *USERS)
+ROWS = (*NAMES, *AMOUNTS, *ENTITIES, *TIMES, *CLUSTERS, *EXTERNAL, *SECURITY, *AUDITS, *TOPICS, *USERS)
 
 SIX = {"partitions": 6, "replicationFactor": 3}
 RUNS = {"nodes": [{"id": 0, "state": "Running"}]}
@@ -317,5 +388,10 @@ CHANGES = (
     Change("a user of a name by a certificate from now on", user(userName="a"),
            user(userName="a", authentication={"type": "tls"}), GOOD),
     Change("a user of another cluster", user(), user(clusterRef={"name": "other"}), BAD),
+    Change("an open cluster that shall ask for logins", cluster(), cluster(listeners=[CLIENTS]), BAD),
+    Change("a secured cluster that shall be open", cluster(listeners=[CLIENTS]), cluster(), BAD),
+    Change("another protocol of a secured cluster", cluster(listeners=[CLIENTS]), asking(protocol="SSL"), GOOD),
+    Change("rules for a secured cluster", cluster(listeners=[CLIENTS]), cluster(
+        listeners=[CLIENTS], authorization={}), GOOD),
     Change("somebody else's at other addresses", external(bootstrapServers="a:1"), external(**SECURED), GOOD),
 )  # fmt: skip

@@ -33,6 +33,7 @@ EVERYTHING: Json = {
     "rollingClustersMax": 2,
     "externalSecrets": {"first": ["payments-ca", "payments-user"], "second": ["user.example"]},
     "userSecrets": ["first"],
+    "securedNamespaces": ["second"],
     "serviceAccount": {"name": "robot", "annotations": {"example.com/team": "streams"}},
     "resources": {"limits": {"cpu": "1", "memory": "256Mi"}},
     "podAnnotations": {"example.com/note": "true"},
@@ -186,6 +187,12 @@ def test_secrets_of_users_are_kept_where_that_is_allowed_and_never_listed() -> N
     roles = of_kind(rendered({"userSecrets": ["shop"]}), "Role")
     (role,) = [role for role in roles if role["metadata"]["namespace"] == "shop"]
     assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "update"]}]
+
+
+def test_certificates_are_kept_where_a_namespace_is_named() -> None:
+    roles = of_kind(rendered({"securedNamespaces": ["shop", "shop"]}), "Role")
+    (role,) = [role for role in roles if role["metadata"]["namespace"] == "shop"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "patch"]}]
 
 
 def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -131,10 +132,14 @@ OF_GRANTS: set[Right] = {("", "pods", "create"), ("", "pods", "deletecollection"
 """Held so that the role of Spark's driver may be written, which the API server judges by them, and asked by nobody."""
 
 
+CLIENTS = {"name": "CLIENTS", "port": 9092, "protocol": "SSL"}
+
+
 def granted(*, is_everywhere: bool) -> set[Right]:
     """Every right that the chart gives the operator; which machines are cordoned nobody may ask in one namespace."""
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
-    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"], *rules["users"])
+    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
+    every = (*every, *rules["users"], *rules["certificates"])
     return set().union(*map(rights_of, every))
 
 
@@ -163,26 +168,31 @@ def play(scene: Confined, namespaces: str) -> None:
     scene.end()
 
 
+def secured(replicas: int, **spec: Any) -> Json:
+    """A KafkaCluster whose nodes have certificates."""
+    return of_pods(replicas, listeners=spec.pop("listeners", [CLIENTS]), **spec)
+
+
 def play_pods(scene: Confined) -> None:
-    """Let the operator make nodes, expose them and no more, change an image, take away what is not wanted."""
+    """Let the operator make nodes with certificates, expose them and no more, change an image, take nodes away."""
     allow_pods(scene, 0)
-    assert scene.kubernetes.apply(of_pods(5)).is_well
+    assert scene.kubernetes.apply(secured(5)).is_well
     scene.until(lambda: "FailedCreate" in message(scene))
     allow_pods(scene, 20)
     outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
-    assert scene.kubernetes.apply(of_pods(5, listeners=[{"name": "PLAINTEXT", "port": 9092}, outside])).is_well
+    assert scene.kubernetes.apply(secured(5, listeners=[CLIENTS, outside])).is_well
     scene.until(lambda: find(scene, "services", "pods-nodes-4-9094"))
-    begun(scene, of_pods(5), pods=5)
+    begun(scene, secured(5), pods=5)
     scene.until(lambda: not find(scene, "services", "pods-nodes-4-9094"))
     for number in range(5):
         say(scene, f"pods-nodes-{number}-0", RUNS)
     scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")
-    assert scene.kubernetes.apply(of_pods(4)).is_well
+    assert scene.kubernetes.apply(secured(4)).is_well
     scene.until(lambda: not find(scene, "statefulsets", "pods-nodes-4"))
     play_analytics(scene, of_pods(4))
     say(scene, "pods-nodes-0-0", CANNOT_PULL)
     former = find(scene, "pods", "pods-nodes-0-0")["metadata"]["uid"]
-    better = of_pods(4)
+    better = secured(4)
     better["spec"]["image"] = "kavka/broker:2"
     assert scene.kubernetes.apply(better).is_well
     scene.until(lambda: find(scene, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
@@ -216,7 +226,8 @@ def play_resize(scene: Confined) -> None:
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
 def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined, namespaces: str) -> None:
-    grant(confined, {"watchNamespaces": namespaces.split(), "userSecrets": [PLACE]})
+    kept = {"userSecrets": [PLACE], "securedNamespaces": [PLACE]}
+    grant(confined, {"watchNamespaces": namespaces.split(), **kept})
     play(confined, namespaces)
     events = requests(confined)
     assert decided(events, "forbid") == set()
@@ -310,10 +321,16 @@ def test_each_right_stands_on_one_rule_so_that_no_rule_can_be_taken_out(plane: C
     for name in (HOME, PLACE):
         assert kubectl(plane, "create", "namespace", name).returncode == 0
     scene = Confined(Kubernetes(plane, plane.api(), PLACE), broker, plane.directory / "none.log")
-    values = {"userSecrets": [PLACE]}
+    tried = rights_tried(scene, {"userSecrets": [PLACE]}, {"kavka", f"{HOME}-kavka", f"{HOME}-kavka-user-secrets"})
+    tried |= rights_tried(scene, {"securedNamespaces": [PLACE]}, {f"{HOME}-kavka-certificates"})
+    assert tried == granted(is_everywhere=True)
+    scene.kubernetes.api.close()
+
+
+def rights_tried(scene: Confined, values: Json, names: set[str]) -> set[Right]:
+    """The rights of these roles, each of which was missed without its rule; the roles hold nothing at the end."""
     grant(scene, values)
     roles = [role for kind in ("ClusterRole", "Role") for role in of_kind(rendered(values, namespace=HOME), kind)]
-    names = {"kavka", f"{HOME}-kavka", f"{HOME}-kavka-user-secrets"}
     roles = [role for role in roles if role["metadata"]["name"] in names]
     tried: set[Right] = set()
     for role in roles:
@@ -323,9 +340,8 @@ def test_each_right_stands_on_one_rule_so_that_no_rule_can_be_taken_out(plane: C
             put_rules(scene, role, [*role["rules"][:number], *role["rules"][number + 1 :]])
             until_outside(partial(all_are, scene.kubernetes.api, rule, allowed=False))
             tried |= rights_of(rule)
-        put_rules(scene, role, role["rules"])
-    assert tried == granted(is_everywhere=True)
-    scene.kubernetes.api.close()
+        put_rules(scene, role, [])
+    return tried
 
 
 def all_are(api: Api, rule: Json, *, allowed: bool) -> bool:

@@ -87,14 +87,16 @@ def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
         "kubernetes",
         "aiohttp",
         "confluent-kafka",
+        "cryptography",
         "rich",
         "textual",
         "typer",
         "pydantic",
         "lz4",
     }
-    assert closure("kavka", frozenset({"operator"})) >= {"kavka-extras", "kopf", "kubernetes"} | plain
+    assert closure("kavka", frozenset({"operator"})) >= {"kavka-extras", "kopf", "kubernetes", "cryptography"} | plain
     assert closure("kavka", frozenset({"demo"})) >= {"kavka-extras", "confluent-kafka", "rich"} | plain
+    assert closure("kavka", frozenset({"tls"})) >= {"cryptography"} | plain
     assert closure("kavka", frozenset({"top"})) >= {"kavka-extras", "rich", "textual"} | plain
 
 
@@ -131,6 +133,7 @@ main()
                 "kavka_kubernetes",
                 "kavka_top",
                 "confluent_kafka",
+                "cryptography",
                 "rich",
                 "textual",
             ],
@@ -157,6 +160,7 @@ main()
                 "kavka_audit_run",
                 "kavka_top",
                 "confluent_kafka",
+                "cryptography",
                 "kopf",
                 "rich",
                 "textual",

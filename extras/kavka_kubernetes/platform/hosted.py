@@ -10,7 +10,7 @@ that dies in between is followed by one that goes on with the same ids; and a vo
 that is not in the list, joins as an observer, and never votes as the controller that it was.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from typing import Any
 
 from kavka_kubernetes.platform.analytics import AnalyticsOf
 from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge
+from kavka_kubernetes.platform.certified import Certified
 from kavka_kubernetes.platform.disruption import Budgets
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_kubernetes.platform.podless import Podless
@@ -93,6 +94,7 @@ class Hosted:
     _audit_key: AuditKey = field(init=False)
     _analytics: AnalyticsOf = field(init=False)
     _resizing: Resizing = field(init=False)
+    _certified: Certified = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
@@ -101,6 +103,7 @@ class Hosted:
         self._audit_key = AuditKey(self.api, self.bridge, self.clock)
         self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
         self._resizing = Resizing(self.api, self.bridge)
+        self._certified = Certified(self.key, self.api, self.bridge, self.clock, self._put)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -114,14 +117,15 @@ class Hosted:
         self._layouts = sight.layouts
         seen = sight.seen()
         marks = seeing.stamp(known, seen)
+        running = [number for number, node in seen.items() if node.state == "Running"]
         problems = (
             faults(self._layouts.values(), known, self.image, sees_machines=self.sees_machines)
             or self._rehearsal.refusals(self._changing(seen))
             or self._provide(cluster)
+            or self._certified.problems(cluster, self._layouts, known, running)
         )
         if problems:
             return View(seen=seen, pools=sight.pools, refusal="; ".join(problems), stamp=marks)
-        running = [number for number, node in seen.items() if node.state == "Running"]
         return View(
             wanted=sight.wanted(),
             seen=seen,
@@ -130,17 +134,19 @@ class Hosted:
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
             outside=exposing.begins(cluster, self._layouts.values(), known),
             metrics=seeing.metrics_pages(cluster, known, running),
-            bootstrap=",".join(self._layouts[number].bootstrap for number in running if self._is_broker(number)),
+            bootstrap=",".join(self._addresses(running)),
             pools=sight.pools,
             stamp=marks,
             asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
-            analytics=self._analytics.keep(cluster, self._beginning()),
+            analytics=self._analytics.keep(cluster, ",".join(self._addresses(self._layouts)[:BEGINNINGS_MAX])),
+            security=self._certified.security,
+            certificates=self._certified.seen,
         )
 
-    def _beginning(self) -> str:
-        """Addresses of brokers at which a client inside begins, whether they run or not."""
-        brokers = [layout.bootstrap for _, layout in sorted(self._layouts.items()) if layout.node.is_broker]
-        return ",".join(brokers[:BEGINNINGS_MAX])
+    def _addresses(self, numbers: Iterable[int]) -> list[str]:
+        """Addresses of the brokers among these nodes."""
+        found = (self._layouts[number] for number in sorted(numbers) if number in self._layouts)
+        return [layout.bootstrap for layout in found if layout.node.is_broker]
 
     def _sight(self, cluster: KafkaCluster) -> Sight:
         """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""
@@ -490,9 +496,5 @@ class Hosted:
         self._list()
 
     def _image(self, layout: Layout) -> str:
-        image = layout.cluster.spec.image or self.image
-        assert image is not None, "a cluster without an image is refused before"
-        return image
-
-    def _is_broker(self, number: int) -> bool:
-        return number in self._layouts and self._layouts[number].node.is_broker
+        assert layout.cluster.spec.image or self.image, "a cluster without an image is refused before"
+        return layout.cluster.spec.image or self.image or ""

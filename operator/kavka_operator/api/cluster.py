@@ -7,7 +7,7 @@ own names; only what the operator itself must know has a field of its own.
 
 from typing import Annotated, ClassVar, Literal
 
-from kavka_operator.api import API_VERSION
+from kavka_operator.api import API_VERSION, security
 from kavka_operator.api.audit import IMAGE_PATTERN, Analytics, Audit, AuditVolume
 from kavka_operator.api.cluster_status import LISTENERS_MAX, KafkaClusterStatus
 from kavka_operator.api.exposure import Exposure
@@ -33,9 +33,7 @@ NODE_NAME_LENGTH_MAX = 46  # of a cluster and a pool: with the id of a node and 
 
 ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\}|\{nodePort\})+$"
 
-PORT_MAX = 65_535
-CONTROLLER_PORT_STEP = 1000
-Port = Annotated[int, Bounds(ge=1, le=PORT_MAX)]
+Port = Annotated[int, Bounds(ge=1, le=security.PORT_MAX)]
 
 OPERATOR_KEYS = (
     "process.roles",
@@ -87,6 +85,7 @@ class Listener(Model):
             ),
             path="advertised",
         ),
+        *security.LISTENER_RULES,
     )
 
     name: str = field(
@@ -110,9 +109,16 @@ class Listener(Model):
         description="HOST:PORT as clients are told it, where that is not what a node binds: behind a proxy, in another"
         " network. {id} stands for the id of the node, {port} for the port that it binds:"
         " kafka-{id}.example.com:{port}, and {nodePort} for that of its Service. Nodes talk to each other on the first"
-        " listener without it and without a service.",
+        " listener without it and without a service, in a secured cluster on NODES.",
     )
-    protocol: Literal["PLAINTEXT"] = field(default="PLAINTEXT", description="How clients talk on it.")
+    protocol: security.Protocol = field(
+        default="PLAINTEXT",
+        description="How clients talk on it: SSL and SASL_SSL are encrypted, SASL_ asks for a login.",
+    )
+    sasl: security.ListenerSasl | None = field(default=None, description="How clients log in, for the protocols SASL_.")
+    tls: security.ListenerTls | None = field(
+        default=None, description="Its certificates, for the protocols SSL and SASL_SSL, where they are not the usual."
+    )
     service: Exposure | None = field(
         default=None,
         description="Services by which clients outside of the Kubernetes reach the listener. Kubernetes only.",
@@ -176,9 +182,11 @@ def _has_role(role: Role) -> "Rule":
 
 
 NOTHING_OF_NODES = (
-    "!has(self.image) && !has(self.audit) && (!has(self.config) || size(self.config) == 0)"
+    "!has(self.tls) && !has(self.authorization) && !has(self.audit)"
+    " && !has(self.image) && (!has(self.config) || size(self.config) == 0)"
     " && size(self.listeners) == 1 && self.listeners[0].name == 'PLAINTEXT' && self.listeners[0].port == 9092"
     " && !has(self.listeners[0].host) && !has(self.listeners[0].advertised) && !has(self.listeners[0].service)"
+    " && self.listeners[0].protocol == 'PLAINTEXT'"
     " && self.metrics.enabled && self.metrics.port == 9644 && self.rollout.approval == 'Auto'"
     " && self.rollout.maxConcurrent == 1 && self.rollout.delaySeconds == 0 && !self.rollout.hold"
     " && (!has(self.rollout.windows) || size(self.rollout.windows) == 0)"
@@ -189,14 +197,14 @@ NOTHING_OF_NODES = (
 def _says_nothing_of_nodes(spec: "KafkaClusterSpec") -> bool:
     """Whether the fields that are about nodes are as they are when nobody writes them."""
     about = (spec.image, spec.audit, spec.config, spec.listeners, spec.metrics, spec.rollout)
-    return about == (None, None, {}, LISTENERS, Metrics(), Rollout())
+    return (*about, spec.tls, spec.authorization) == (None, None, {}, LISTENERS, Metrics(), Rollout(), None, None)
 
 
 def _has_port_for_controllers(spec: "KafkaClusterSpec") -> bool:
     """Whether CONTROLLER is listed, or its port 1000 above the first listener's is free."""
-    port, names = spec.listeners[0].port + CONTROLLER_PORT_STEP, {listener.name for listener in spec.listeners}
+    port, names = spec.listeners[0].port + security.CONTROLLER_PORT_STEP, {listener.name for listener in spec.listeners}
     taken = {listener.port for listener in spec.listeners} | ({spec.metrics.port} if spec.metrics.enabled else set())
-    return "CONTROLLER" in names or (port <= PORT_MAX and port not in taken)
+    return "CONTROLLER" in names or (port <= security.PORT_MAX and port not in taken)
 
 
 def _has_listener_inside(spec: "KafkaClusterSpec") -> bool:
@@ -205,7 +213,7 @@ def _has_listener_inside(spec: "KafkaClusterSpec") -> bool:
         listener.name != "CONTROLLER" and listener.service is None and listener.advertised is None
         for listener in spec.listeners
     )
-    return inside or all(listener.service is None for listener in spec.listeners)
+    return inside or spec.is_secured or all(listener.service is None for listener in spec.listeners)
 
 
 def _sizes(spec: "KafkaClusterSpec") -> dict[tuple[str, str], int]:
@@ -303,7 +311,8 @@ class KafkaClusterSpec(Model):
             path="listeners",
         ),
         Rule(
-            cel="!self.listeners.exists(one, has(one.service)) || self.listeners.exists(one, one.name != 'CONTROLLER'"
+            cel=f"{security.secured('self')} || !self.listeners.exists(one, has(one.service))"
+            " || self.listeners.exists(one, one.name != 'CONTROLLER'"
             " && !has(one.service) && !has(one.advertised))",
             message="nodes have no listener among themselves beside those with a service; add one such as"
             " {name: INSIDE, port: 9092}",
@@ -316,8 +325,10 @@ class KafkaClusterSpec(Model):
             holds=lambda spec: spec.audit is None or AUDIT_KEY_FILE not in spec.config,
             path="config",
         ),
+        *security.SPEC_RULES,
     )
     transitions: ClassVar[tuple[Transition, ...]] = (
+        security.STAYS_SECURED,
         Transition(
             cel="has(self.external) == has(oldSelf.external)",
             message="a cluster stays external, or with nodes of its own; make another KafkaCluster",
@@ -376,8 +387,16 @@ class KafkaClusterSpec(Model):
         min_length=1,
         max_length=LISTENERS_MAX,
         description="Where clients connect. CONTROLLER, which controllers use among themselves, has a port 1000 above"
-        " the first listener's unless it is listed too.",
+        " the first listener's unless it is listed too; NODES, which those of a secured cluster use, one 2000 above.",
         schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    tls: security.ClusterTls | None = field(
+        default=None,
+        description="The certificates of nodes, which they have wherever a listener asks for TLS or a login, or there"
+        " is authorization; {} gives them also where clients talk without.",
+    )
+    authorization: security.Authorization | None = field(
+        default=None, description="Who may do what, by ACLs. Left out: whoever is let in may do everything."
     )
     config: KafkaConfig = field(
         default_factory=dict,
@@ -408,6 +427,16 @@ class KafkaClusterSpec(Model):
     def analytics(self) -> Analytics | None:
         """The runs that answer from the trail; None where there are none."""
         return self.audit.analytics if self.audit is not None else None
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether nodes show each other certificates, on listeners of their own."""
+        return security.is_secured(self)
+
+    @property
+    def asks_who(self) -> bool:
+        """Whether a listener asks who a client is."""
+        return security.asks_who(self)
 
 
 class ClusterMetadata(Metadata):

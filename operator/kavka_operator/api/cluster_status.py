@@ -6,6 +6,7 @@ from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.model import Model, field
 from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, VOLUMES_MAX, Role
 from kavka_operator.api.resource import NAME_LENGTH_MAX, Moment, Status
+from kavka_operator.api.security import Protocol
 from kavka_operator.api.shapes import Bounds
 
 BROKERS_MAX = POOLS_MAX * NODE_IDS_PER_POOL
@@ -97,6 +98,16 @@ class ListenerStatus(Model):
     bootstrap_servers: str = field(
         max_length=LISTENER_LENGTH_MAX, description="Where they begin: HOST:PORT, the brokers' or one."
     )
+    protocol: Protocol | None = field(default=None, description="How they talk there. Left out: PLAINTEXT.")
+
+
+class CertificatesStatus(Model):
+    """The ends of the certificates of a secured cluster."""
+
+    authority_end_time: Moment = field(description="When the authority that signs ends; another follows before.")
+    first_end_time: Moment | None = field(
+        default=None, description="When the first of the certificates that it has signed ends; another follows before."
+    )
 
 
 class KafkaClusterStatus(Status):
@@ -108,8 +119,12 @@ class KafkaClusterStatus(Status):
     listeners: tuple[ListenerStatus, ...] = field(
         default=(),
         max_length=LISTENERS_MAX,
-        description="Where clients outside begin, by the listeners that have a service.",
+        description="Where clients outside begin, by the listeners that have a service; of a secured cluster where all"
+        " clients begin.",
         schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    certificates: CertificatesStatus | None = field(
+        default=None, description="The certificates of a secured cluster, which are renewed without a restart."
     )
     cluster_id: str | None = field(default=None, max_length=64, description="Kafka's id of the cluster.")
     active_controller: int | None = field(default=None, ge=0, description="The node that decides.")

@@ -15,6 +15,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.complaints import nearest, shown
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
+from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import Topic
@@ -261,7 +262,7 @@ def _settings(declared: list[Declared]) -> Iterator[Fault]:
     for entry in declared:
         match entry.resource:
             case KafkaCluster(spec=spec):
-                found = broker_faults(spec.config)
+                found = broker_faults(spec.config, protocols_of(spec), is_secured=spec.is_secured)
             case Topic(spec=spec):
                 found = topic_faults(spec.config)
             case _:

@@ -4,7 +4,8 @@ A server takes an unknown name silently, so that a typing error in `retention.ms
 not: the name must be known, or the nearest known one is proposed.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
@@ -16,6 +17,12 @@ DEFAULTS_OF_TOPICS = frozenset(
     definition.synonym for definition in TOPIC_KEYS.values() if definition.synonym in BROKER_KEYS
 )
 OPEN_PREFIXES = ("listener.name.",)
+OF_SECURITY = re.compile(
+    r"listener\.name\.(nodes|controller)\..*|(listener\.name\.[^.]+\.)?(ssl\.(keystore|truststore)\..*"
+    r"|ssl\.client\.auth|ssl\.key\.password|sasl\.enabled\.mechanisms)|listener\.name\.[^.]+\.[^.]+\.sasl\..*"
+    r"|authorizer\.class\.name|super\.users|allow\.everyone\.if\.no\.acl\.found"
+)
+"""Settings of a secured cluster that follow from its other fields."""
 
 
 def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -23,10 +30,15 @@ def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     return _faults(config, TOPIC_KEYS, "topic")
 
 
-def broker_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Faults in the settings of a cluster, as (name, words)."""
+def broker_faults(
+    config: Mapping[str, str], protocols: Iterable[str] = ("PLAINTEXT",), *, is_secured: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Faults in the settings of a cluster, as (name, words). `protocols` are those that its listeners speak."""
     yield from _faults(config, BROKER_KEYS, "broker")
-    yield from _empty_promises(config)
+    yield from _empty_promises(config, protocols)
+    for name in config:
+        if is_secured and OF_SECURITY.fullmatch(name.lower()):
+            yield name, "follows from spec.listeners, spec.tls and spec.authorization; take it out"
 
 
 def dynamic(name: str) -> bool:
@@ -44,14 +56,14 @@ def same_value(name: str, first: str, second: str) -> bool:
         return False
 
 
-def _empty_promises(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _empty_promises(config: Mapping[str, str], protocols: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Settings with which a broker of this version does not start, because it would not do what they promise."""
     for name, value in config.items():
         if (problem := empty_promise(name, value, config)) is not None:
             yield name, problem
             continue
         try:
-            check_secured({name: value}, ["PLAINTEXT"])  # what listeners of resources speak
+            check_secured({name: value}, protocols)
         except ConfigError as error:
             yield name, error.problem
 

@@ -19,14 +19,14 @@ from kavka_operator.api.files import BadResourcesError, written
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.stored import UnreadableError, part, resource_from
 from kavka_operator.cli.applying import declared_by_cluster
-from kavka_operator.cli.asking import address_of
+from kavka_operator.cli.asking import way_in
 from kavka_operator.cli.comparing import field_changes
 from kavka_operator.cli.foreseeing import Foreseen, Supposed, foretold, supposed
 from kavka_operator.cli.places import KubernetesPlace, LocalPlace, Whereabouts, place_of
 from kavka_operator.cli.planned import Planned, as_json, as_text, exit_code
 from kavka_operator.cli.targets import reached, resources_of
 from kavka_operator.cli.words import CommandError, complain, is_running, say
-from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.kubernetes.asking import KubernetesError
 from kavka_operator.platform.kubernetes.foreseeing import foreseen
@@ -81,7 +81,7 @@ def _told_locally(layout: Layout, changed: Mapping[Key, Document]) -> tuple[dict
         return {}, ""
     if not is_running(layout):
         return {}, "the cluster does not run; what follows from this shows once it does (`kavka up`)"
-    with _asked(address_of(layout), OPEN) as (client, sizes):
+    with _asked(*way_in(layout)) as (client, sizes):
         return foretold(supposed(layout, changed), client, sizes), ""
 
 

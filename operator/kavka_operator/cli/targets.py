@@ -12,7 +12,7 @@ from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.stored import UnreadableError, part, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
-from kavka_operator.cli.asking import address_of
+from kavka_operator.cli.asking import way_in
 from kavka_operator.cli.places import KubernetesPlace, Whereabouts, place_of
 from kavka_operator.cli.steering import cluster_document
 from kavka_operator.cli.stored import Document
@@ -20,9 +20,11 @@ from kavka_operator.cli.words import CommandError, state_directory, the_cluster
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.platform.external import SecretError, security_of
 from kavka_operator.platform.kubernetes.asking import KubernetesError
+from kavka_operator.platform.kubernetes.names import bootstrap_service, place_secret
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.security import among_nodes
 from kavka_operator.reconcile.quotas import declared
 
 
@@ -103,10 +105,10 @@ def resources_of(place: KubernetesPlace, cluster: KafkaCluster) -> list[AnyResou
 def reached(place: KubernetesPlace, cluster: KafkaCluster) -> tuple[str, Security]:
     """Bootstrap addresses of a cluster, and what its brokers ask of clients. Raises CommandError."""
     external = cluster.spec.external
-    if external is None:
-        if not cluster.status.bootstrap_servers:
-            raise CommandError(f'KafkaCluster "{cluster.name}" has no address yet; see `kavka describe kvc`')
-        return cluster.status.bootstrap_servers, OPEN
+    if external is None and not cluster.status.bootstrap_servers:
+        raise CommandError(f'KafkaCluster "{cluster.name}" has no address yet; see `kavka describe kvc`')
+    if external is None and not cluster.spec.is_secured:
+        return cluster.status.bootstrap_servers or "", OPEN
 
     def secret(name: str) -> dict[str, str]:
         """The texts of a Secret. Raises SecretError."""
@@ -117,9 +119,15 @@ def reached(place: KubernetesPlace, cluster: KafkaCluster) -> tuple[str, Securit
             raise SecretError(f'the Secret "{name}" cannot be read: {error}') from error
 
     try:
-        return external.bootstrap_servers, security_of(external, secret)
+        if external is not None:
+            return external.bootstrap_servers, security_of(external, secret)
+        own = secret(place_secret(cluster.name, "operator"))
     except SecretError as error:
         raise CommandError(str(error)) from error
+    at = f"{bootstrap_service(cluster.name)}.{cluster.metadata.namespace}.svc:{among_nodes(cluster).port}"
+    return at, Security(
+        is_tls=True, is_own=True, authority=own.get("ca.crt"), certificate=own.get("tls.crt"), key=own.get("tls.key")
+    )
 
 
 def urls_of(metrics: str) -> tuple[str, ...]:
@@ -134,8 +142,9 @@ def urls_of(metrics: str) -> tuple[str, ...]:
 
 def _local(layout: Layout) -> Target:
     resources = Store(layout).all()
+    bootstrap, security = way_in(layout)
     owners, claimed = _owners(resources), _claimed(resources)
-    return Target(layout.cluster, address_of(layout), _pages(layout), owners, claimed, users=_users(resources))
+    return Target(layout.cluster, bootstrap, _pages(layout), owners, claimed, security, users=_users(resources))
 
 
 def _users(resources: Sequence[AnyResource]) -> frozenset[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 class Security:
     """Whether a client speaks TLS, and how it says who it is. Certificates and keys are PEM texts.
 
-    Without an `authority` those of the machine are trusted. Secrets are left out of what is printed.
+    Without an `authority` those of the machine are trusted. `is_own` of a cluster whose certificates we draw ourselves.
+    Secrets are left out of what is printed.
     """
 
     is_tls: bool = False
@@ -17,6 +18,7 @@ class Security:
     mechanism: str | None = None
     username: str | None = None
     password: str | None = field(default=None, repr=False)
+    is_own: bool = False
 
     @property
     def protocol(self) -> str:

@@ -204,6 +204,7 @@ class SeenCluster:
     is_forming: bool = False  # not all of its brokers have joined yet, ever
     is_external: bool = False  # not run by us: which of Kafka's settings act there is not known
     access: SeenAccess | None = None  # only asked for where there are users
+    knows_users: bool = False  # a listener asks clients who they are
 
     @property
     def brokers_to_be(self) -> int:

@@ -113,14 +113,14 @@ def _options(security: Security) -> dict[str, Any]:
     """The library's options for certificates and passwords. Raises BarredError for an invalid certificate."""
     options: dict[str, Any] = {"security_protocol": security.protocol}
     if security.is_tls:
-        options["ssl_context"] = _context(security)
+        options["ssl_context"] = context_of(security)
     if security.mechanism is not None:
         options["sasl_mechanism"] = security.mechanism
         options["sasl_plain_username"], options["sasl_plain_password"] = security.username, security.password
     return options
 
 
-def _context(security: Security) -> ssl.SSLContext:
+def context_of(security: Security) -> ssl.SSLContext:
     """The TLS context with the trusted and own certificates. Raises BarredError."""
     try:
         context = ssl.create_default_context(cadata=security.authority)
@@ -147,6 +147,9 @@ def _in_words(bootstrap_servers: str, security: Security, error: BaseException) 
         words = f"Kafka refuses user {security.username!r} by {security.mechanism}; put the right username and password"
         return BarredError("NotAuthenticated", f"spec.external.sasl: {words} into the Secret: {error}")
     if _is_final(refusal := _ssl_error(error)) and refusal is not None:
+        if security.is_own:
+            words = f"a node does not take our certificate, or we do not take its own: {refusal}"
+            return AdminError(f"{words}; it takes over what is written for it within a minute", retriable=True)
         return BarredError("NotTrusted", f"spec.external.tls: {_of_tls(refusal)}: {refusal}")
     hint = ""
     if isinstance(error, kafka.errors.InvalidReceiveError):

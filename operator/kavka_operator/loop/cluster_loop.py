@@ -283,6 +283,7 @@ class ClusterLoop:
             pools=after.pools,
             outside=after.outside,
             analytics=after.analytics,
+            certificates=after.certificates,
         )
 
     def _regard(
@@ -298,16 +299,15 @@ class ClusterLoop:
 
     def _doubt(self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult) -> None:
         """Say of topics and quotas that nothing is known of them, where their cluster may not be asked or is silent."""
-        may_ask, is_external = view.lacking is None and result.barred is None, cluster.spec.external is not None
-        if words := self._silence.words(cluster, result, may_ask=may_ask):
+        known = {"is_external": cluster.spec.external is not None, "knows_users": cluster.spec.asks_who}
+        if words := self._silence.words(cluster, result, may_ask=view.lacking is None and result.barred is None):
             for resource in resources:
                 if not isinstance(resource, Managed):
                     continue
                 if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
                     continue
-                said = doubts(resource, words)
-                self._set_status(resource, with_words(resource, said, self.now(), is_external=is_external))
+                self._set_status(resource, with_words(resource, doubts(resource, words), self.now(), **known))
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""

@@ -81,6 +81,7 @@ def converge(
     claimed: Collection[str] = (),
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
+    knows_users: bool = False,
     cluster_id: str | None = None,
     passwords: Passwords | None = None,
     protected: frozenset[str] = frozenset(),
@@ -90,9 +91,9 @@ def converge(
     `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
     joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
     the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
-    `is_external` is true of a cluster that others run. Raises BarredError where the cluster is not the one that
-    has `cluster_id`; nothing is done there. `passwords` are those of users, and
-    `protected` the users that no resource may touch. `passwords` are where users have theirs.
+    `is_external` is true of a cluster that others run, `knows_users` of one that asks clients who they are. Raises
+    BarredError where the cluster is not the one that has `cluster_id`; nothing is done there. `passwords` are where
+    users have theirs, and `protected` the users that no resource may touch.
     """
     everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
@@ -106,7 +107,7 @@ def converge(
     def look(known: Mapping[str, tuple[SeenUsage, ...]]) -> SeenCluster:
         found = _recognised(admin.look(names), cluster_id)
         found = replace(found, brokers_expected=brokers_expected, is_forming=is_forming, is_external=is_external)
-        return people.look(replace(found, usage=known), managed.values())
+        return people.look(replace(found, knows_users=knows_users, usage=known), managed.values())
 
     for _ in range(ROUNDS_MAX):
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
@@ -176,8 +177,7 @@ def _tell_refused(
         if resource.metadata.deletion_timestamp is not None:
             outcome.released.append(key_of(resource))
         else:
-            is_external = outcome.cluster.is_external
-            outcome.statuses[key_of(resource)] = with_words(resource, words, now, is_external=is_external)
+            outcome.statuses[key_of(resource)] = _with_words(resource, words, now, outcome.cluster)
 
 
 @dataclass(slots=True)
@@ -472,9 +472,15 @@ def _outcome(
             )
         if key not in outcome.statuses:
             words = guard.failures[key]
-            outcome.statuses[key] = with_words(resource, words, guard.now, is_external=seen.is_external)
+            outcome.statuses[key] = _with_words(resource, words, guard.now, seen)
     guard.forgive(resources)
     return outcome
+
+
+def _with_words(
+    resource: Topic | ClientQuota | KafkaUser, words: Sequence[Word], now: datetime, seen: SeenCluster
+) -> Status:
+    return with_words(resource, words, now, is_external=seen.is_external, knows_users=seen.knows_users)
 
 
 def _status(

@@ -169,6 +169,7 @@ class Looker:
             claimed=question.claimed,
             refused=refusals(question.cluster, question.resources),
             is_external=question.is_external,
+            knows_users=question.cluster.spec.asks_who,
             cluster_id=question.cluster_id,
             passwords=self.passwords,
             protected=protected_users(question.cluster),

@@ -13,6 +13,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.plan import NodeAction
 from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
 from kavka_operator.reconcile.status import Status
@@ -36,7 +37,7 @@ class View:
     changes with the state of any node: what was decided before is then out of date. `pools` are the first ids of pools,
     where the platform keeps them itself. `asked` are the nodes whose machine is to be emptied. `security` is what
     brokers ask of clients; `lacking` says what is missing for it, so that nobody is asked. `analytics` is how the runs
-    stand that ask the audit trail.
+    stand that ask the audit trail; `certificates` are those of a secured cluster.
     """
 
     wanted: Sequence[WantedNode] = ()
@@ -54,6 +55,7 @@ class View:
     security: Security = OPEN
     lacking: str | None = None
     analytics: AnalyticsStatus | None = None
+    certificates: SeenCertificates | None = None
 
     @property
     def brokers_expected(self) -> int:

@@ -5,6 +5,7 @@ Secrets are read again every few seconds, so that a changed password is used soo
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.external import External
@@ -60,7 +61,7 @@ class ExternalPlatform:
 
 def security_of(external: External, read_secret: ReadSecret) -> Security:
     """Security that the brokers ask for, out of the Secrets that are named. Raises SecretError: it names the field."""
-    found: dict[str, str] = {}
+    found: dict[str, Any] = {}
     if external.tls is not None and external.tls.ca_secret is not None:
         secret = external.tls.ca_secret
         found |= _texts("tls.caSecret", secret.name, {"authority": secret.key}, read_secret)

@@ -12,7 +12,6 @@ from kavka_operator.api.pools import NodePool
 from kavka_operator.api.settings import dynamic
 from kavka_operator.domain.node_ids import first_ids
 
-CONTROLLER = "CONTROLLER"
 REPLICAS_MAX = 3
 
 

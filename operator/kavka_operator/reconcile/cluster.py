@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults, dynamic
 from kavka_operator.domain.plan import (
     AlterBrokers,
@@ -50,7 +51,8 @@ def reconcile(
 
     `volumes` are the log directories of each node, as far as the platform knows them.
     """
-    faults = [f"spec.config.{name}: {words}" for name, words in broker_faults(wanted.spec.config)]
+    found = broker_faults(wanted.spec.config, protocols_of(wanted.spec), is_secured=wanted.spec.is_secured)
+    faults = [f"spec.config.{name}: {words}" for name, words in found]
     zones = unknown_zones(wanted.spec.rollout.windows)
     faults += [f'spec.rollout.windows: there is no time zone "{zone}"; write one as Europe/Berlin' for zone in zones]
     if faults:

@@ -15,6 +15,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import (
     BOOTSTRAP_LENGTH_MAX,
     LISTENER_LENGTH_MAX,
+    CertificatesStatus,
     KafkaClusterStatus,
     LastRolloutStatus,
     ListenerStatus,
@@ -23,10 +24,12 @@ from kavka_operator.api.cluster_status import (
 )
 from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
+from kavka_operator.api.security import PLAINTEXT
 from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
 from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
+from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
@@ -47,7 +50,7 @@ from kavka_operator.reconcile.users import limits_of
 Status = KafkaClusterStatus | TopicStatus | ClientQuotaStatus | KafkaUserStatus
 
 ANONYMOUS = "ANONYMOUS"
-"""The user of every client, as listeners do not authenticate."""
+"""The user of every client that no listener asks who it is."""
 
 
 def topic_status(
@@ -117,9 +120,18 @@ def _stalls(word: Word) -> bool:
     return (word.type, word.status) == ("Stalled", "True")
 
 
-def with_words(resource: AnyResource, words: Sequence[Word], now: datetime, *, is_external: bool = False) -> Status:
-    """The status as it was, with other conditions; `is_external` where others run its cluster."""
-    return resource.status.replaced(_common(resource, words, now, is_external=is_external))
+def with_words(
+    resource: AnyResource,
+    words: Sequence[Word],
+    now: datetime,
+    *,
+    is_external: bool = False,
+    knows_users: bool = False,
+) -> Status:
+    """The status as it was, with other conditions; `is_external` where others run its cluster, `knows_users` where
+    clients are asked who they are.
+    """
+    return resource.status.replaced(_common(resource, words, now, is_external=is_external, knows_users=knows_users))
 
 
 def unreadable_status(unread: Unreadable, now: datetime) -> dict[str, Any]:
@@ -141,8 +153,8 @@ def quota_status(
     entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
     winners = shadowed_by(entity, near)
     words = [*words, *_shadow_words(near.limits.get(entity, {}), winners)]
-    words += [] if seen.is_external else internal_words(entity, near.limits)
-    common = _common(quota, words, now, is_external=seen.is_external)
+    words += [] if seen.is_external else internal_words(entity, near.limits, knows_users=seen.knows_users)
+    common = _common(quota, words, now, is_external=seen.is_external, knows_users=seen.knows_users)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))
     target = {**target_values(quota, seen.brokers_to_be, now), **parts(quota, seen)}
@@ -216,6 +228,7 @@ def cluster_status(
     pools: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
     analytics: AnalyticsStatus | None = None,
+    certificates: SeenCertificates | None = None,
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
 
@@ -231,12 +244,14 @@ def cluster_status(
     lines += _lines_of_gone(cluster, {*seen_nodes, *(node.id for node in nodes)}, survey) if nodes else ()
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     return KafkaClusterStatus(
-        **_common(cluster, [*plan.words, _available(plan.words, seen, survey), *filling.words(lines)], now),
-        bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
-        listeners=tuple(
-            ListenerStatus(name=name, bootstrap_servers=_beginning(at.split(","), LISTENER_LENGTH_MAX))
-            for name, at in (outside or {}).items()
+        **_common(
+            cluster,
+            [*plan.words, _available(plan.words, seen, survey), *filling.words(lines), *_renewal_words(certificates)],
+            now,
         ),
+        bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
+        listeners=_listener_lines(cluster, outside or {}),
+        certificates=_certificates(certificates),
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
         active_controller=survey.quorum.leader if survey else None,
         brokers=sum("broker" in line.roles for line in lines),
@@ -250,6 +265,30 @@ def cluster_status(
         analytics=analytics,
         unmanaged_quotas=unmanaged[:100],
     )
+
+
+def _listener_lines(cluster: KafkaCluster, outside: Mapping[str, str]) -> tuple[ListenerStatus, ...]:
+    """The addresses by listener, with the protocol of those that are not PLAINTEXT."""
+    spoken = {listener.name: listener.protocol for listener in cluster.spec.listeners}
+    return tuple(
+        ListenerStatus(
+            name=name,
+            bootstrap_servers=_beginning(at.split(","), LISTENER_LENGTH_MAX),
+            protocol=spoken[name] if spoken.get(name, PLAINTEXT) != PLAINTEXT else None,
+        )
+        for name, at in outside.items()
+    )
+
+
+def _certificates(seen: SeenCertificates | None) -> CertificatesStatus | None:
+    if seen is None:
+        return None
+    return CertificatesStatus(authority_end_time=seen.authority_ends, first_end_time=seen.certificates_end)
+
+
+def _renewal_words(seen: SeenCertificates | None) -> tuple[Word, ...]:
+    """The condition while the authority of a secured cluster is renewed."""
+    return () if seen is None else seen.words
 
 
 def _lines_of_gone(cluster: KafkaCluster, here: Collection[int], survey: Survey | None) -> tuple[NodeStatus, ...]:
@@ -345,7 +384,12 @@ def _node_line(
 
 
 def _common(
-    resource: AnyResource, words: Sequence[Word], now: datetime, *, is_external: bool = False
+    resource: AnyResource,
+    words: Sequence[Word],
+    now: datetime,
+    *,
+    is_external: bool = False,
+    knows_users: bool = False,
 ) -> dict[str, Any]:
     generation = resource.metadata.generation
     if not isinstance(resource, KafkaCluster):
@@ -353,7 +397,10 @@ def _common(
     return {
         "observed_generation": generation,
         "conditions": dated(
-            [*words, *([] if is_external else _unserved_words(resource))], resource.status.conditions, generation, now
+            [*words, *([] if is_external else _unserved_words(resource, knows_users=knows_users))],
+            resource.status.conditions,
+            generation,
+            now,
         ),
     }
 
@@ -363,10 +410,10 @@ def _with_correction(word: Word, words: str) -> Word:
     return replace(word, message=word.message + words) if (word.type, word.status) == ("Ready", "True") else word
 
 
-def _unserved_words(resource: AnyResource) -> list[Word]:
+def _unserved_words(resource: AnyResource, *, knows_users: bool) -> list[Word]:
     """The condition of settings that Kafka knows and that nothing in this version reads."""
     if isinstance(resource, ClientQuota):
-        return _user_words(resource)
+        return [] if knows_users else _user_words(resource)
     if isinstance(resource, KafkaUser):
         return []
     is_cluster = isinstance(resource, KafkaCluster)
@@ -378,11 +425,11 @@ def _unserved_words(resource: AnyResource) -> list[Word]:
 
 
 def _user_words(quota: ClientQuota) -> list[Word]:
-    """The condition of a quota of a user that no client can be, as there is no authentication."""
+    """The condition of a quota of a user that no client can be, as no listener asks for one."""
     user = quota.spec.entity.user
     if user is None or user.name in {None, ANONYMOUS}:
         return []
-    words = f'no client meets it: this version asks nobody who they are, so that every client is user "{ANONYMOUS}"'
+    words = f'no client meets it: no listener of the cluster asks who a client is, so that each is user "{ANONYMOUS}"'
     return [Word("NotServed", "True", "NobodyIsThisUser", words)]
 
 

@@ -9,7 +9,8 @@ from tests.operator.local.support import Kavka, wait_until
 
 def read_all(kavka: Kavka, topic: str, partitions: int) -> list[bytes]:
     """Every value of a topic, from its start to the end that it has now."""
-    consumer = Consumer({"bootstrap.servers": kavka.bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    settings = {"bootstrap.servers": kavka.bootstrap, "group.id": "reader", "enable.auto.commit": False}
+    consumer = Consumer({**settings, **kavka.access})
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         wanted = sum(consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=20)[1] for n in range(partitions))
@@ -37,9 +38,8 @@ class Writer(threading.Thread):
         self.acknowledged: list[bytes] = []
         self.halt = threading.Event()
         self._topic = topic
-        self._producer = Producer(
-            {"bootstrap.servers": kavka.bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 1}
-        )
+        settings = {"bootstrap.servers": kavka.bootstrap, "acks": "all", "enable.idempotence": True, "linger.ms": 1}
+        self._producer = Producer({**settings, **kavka.access})
 
     def run(self) -> None:
         number = 0

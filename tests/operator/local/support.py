@@ -48,6 +48,7 @@ class Kavka:
         self.directory = directory
         self.port, self.controller_port, self.metrics_port = free_ports(3)
         self.bootstrap = f"127.0.0.1:{self.port}"
+        self.access: dict[str, str | int | float | bool] = {}  # what librdkafka needs to be let in
         self.started: list[subprocess.Popen[str]] = []
 
     @property

@@ -38,6 +38,8 @@ class FakeApi:
         self.last: int | None = None
         self.resizes = True
         self.refuse: ApiError | None = None
+        self.secrets: dict[str, dict[str, str]] = {}
+        self.unreadable: ApiError | None = None
         self._numbers = count(1)
 
     async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
@@ -45,7 +47,14 @@ class FakeApi:
         return deepcopy([one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()])
 
     async def find(self, kind: str, namespace: str, name: str) -> Document | None:
+        if kind == "Secret" and self.unreadable is not None:
+            raise self.unreadable
         return deepcopy(self.objects.get((kind, name)))
+
+    async def secret(self, namespace: str, name: str) -> dict[str, str]:
+        if name not in self.secrets:
+            raise ApiError("not found", GONE)
+        return dict(self.secrets[name])
 
     async def put(self, manifest: Document) -> Document:
         key = (manifest["kind"], manifest["metadata"]["name"])

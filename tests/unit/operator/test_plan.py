@@ -10,7 +10,7 @@ import pytest
 
 from kavka_operator.cli import planning
 from kavka_operator.cli.comparing import field_changes
-from kavka_operator.domain.access import Security
+from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.platform.kubernetes.rehearsing import LAST_APPLIED, applier_of, merge_patch
 from kavka_operator.reconcile.forecast import Sizes
 from tests.unit.operator.fakes import FakeKafka
@@ -36,7 +36,7 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
 
     monkeypatch.setattr(planning, "_asked", asked)
     monkeypatch.setattr(planning, "is_running", lambda layout: True)
-    monkeypatch.setattr(planning, "address_of", lambda layout: "127.0.0.1:9092")
+    monkeypatch.setattr(planning, "way_in", lambda layout: ("127.0.0.1:9092", OPEN))
     return answering
 
 

@@ -28,8 +28,11 @@ from kavka_operator.platform.kubernetes.names import (
 from kavka_operator.platform.kubernetes.seeing import Known, settings_of
 from kavka_operator.platform.kubernetes.settings import HOST_IP, Layout, Outside, advertised_in, exposed, told
 from kavka_operator.platform.nodes import Node
+from kavka_operator.platform.security import client_listeners
 
 NODE_PORT_FIELD = "{nodePort}"
+DOMAIN = "cluster.local"
+"""The usual domain of a Kubernetes, by which some clients spell out a name."""
 
 
 def services(cluster: KafkaCluster, nodes: Iterable[Node]) -> Iterator[Document]:
@@ -90,8 +93,13 @@ def missing(layout: Layout) -> list[str]:
 
 
 def begins(cluster: KafkaCluster, layouts: Iterable[Layout], known: Known) -> dict[str, str]:
-    """Bootstrap addresses outside, by listener: at the load balancer, or at brokers that have a machine."""
-    found = {}
+    """Bootstrap addresses outside, by listener: at the load balancer, or at brokers that have a machine.
+
+    Of a secured cluster those inside are told too, as its listeners do not all speak the same.
+    """
+    inside = client_listeners(cluster) if cluster.spec.is_secured else []
+    at = f"{bootstrap_service(cluster.metadata.name)}.{cluster.metadata.namespace}.svc"
+    found = {listener.name: f"{at}:{listener.port}" for listener in inside if listener.service is None}
     for listener in exposed(cluster):
         document = known.shared.get(("Service", _name(bootstrap_service(cluster.metadata.name), listener)), {})
         balanced = _place(listener, document) if _type(listener) == "LoadBalancer" else None
@@ -99,6 +107,22 @@ def begins(cluster: KafkaCluster, layouts: Iterable[Layout], known: Known) -> di
         if places := [str(balanced)] if balanced is not None else brokers:
             found[listener.name] = ",".join(places)
     return found
+
+
+def hosts(layout: Layout, known: Known) -> frozenset[str]:
+    """The hosts at which a node is reached: by other nodes, by clients inside, and by clients outside."""
+    cluster = layout.cluster
+    begin = bootstrap_service(layout.name)
+    inside = [layout.host, f"{begin}.{cluster.metadata.namespace}.svc"]
+    machine = str(part(known.pods.get(layout.node.id, {}), "status").get("hostIP") or "")
+    outer = [told(layout, listener).rpartition(":")[0].strip("[]") for listener in layout.clients]
+    for listener in exposed(cluster) if layout.node.is_broker else ():
+        document = known.shared.get(("Service", _name(begin, listener)), {})
+        balanced = _place(listener, document) if _type(listener) == "LoadBalancer" else None
+        outer += [balanced.host.strip("[]")] if balanced is not None else []
+    met = {machine if host == HOST_IP else host for host in outer}
+    names = {*inside, *(f"{host}.{DOMAIN}" for host in inside), begin, f"{begin}.{cluster.metadata.namespace}"}
+    return frozenset({*names, *met} - {""})
 
 
 def _begins_at(layout: Layout, listener: Listener, known: Known) -> str:

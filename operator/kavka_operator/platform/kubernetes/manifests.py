@@ -4,6 +4,7 @@ All but volumes are owned by the KafkaCluster and go with it. Volumes stay, and 
 same resource applied again finds its cluster on them.
 """
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,8 +37,9 @@ from kavka_operator.platform.kubernetes.names import (
     selector_of,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.settings import Layout, client_listeners, controller_port
+from kavka_operator.platform.kubernetes.settings import Layout, controller_port
 from kavka_operator.platform.nodes import Node
+from kavka_operator.platform.security import among_nodes, client_listeners
 
 HISTORY = 1
 """Former templates that a StatefulSet keeps: nobody goes back by them."""
@@ -122,17 +124,17 @@ def formed(initial: str) -> dict[str, str]:
 
 def shared(cluster: KafkaCluster) -> list[Document]:
     """Documents that a cluster has once: host names of its nodes, a bootstrap address, a guard of its controllers."""
-    name, ports = cluster.metadata.name, [listener.port for listener in client_listeners(cluster)]
+    name, served = cluster.metadata.name, _ports_of_brokers(cluster)
     host_names = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": {CLUSTER: name},
-        "ports": [_port("kafka", ports[0]), _port("controller", controller_port(cluster))],
+        "ports": [*served, _port("controller", controller_port(cluster))],
     }
     bootstrap = {
         "type": "ClusterIP",
         "selector": {CLUSTER: name, f"{ROLE}broker": YES},
-        "ports": [_port("kafka", ports[0])],
+        "ports": served,
     }
     return [
         service(cluster, nodes_service(name), host_names),
@@ -141,9 +143,30 @@ def shared(cluster: KafkaCluster) -> list[Document]:
     ]
 
 
+def _ports_of_brokers(cluster: KafkaCluster) -> list[Document]:
+    """The ports at which brokers are begun with: the first, and of a secured cluster each, as they differ in kind."""
+    first, *others = client_listeners(cluster)
+    if not cluster.spec.is_secured:
+        return [_port("kafka", first.port)]
+    more = [_port(f"kafka-{listener.port}", listener.port) for listener in others]
+    return [_port("kafka", first.port), *more, _port("nodes", among_nodes(cluster).port)]
+
+
+def secret(cluster: KafkaCluster, name: str, texts: Mapping[str, str], labels: Mapping[str, str]) -> Document:
+    """A Secret of a cluster."""
+    metadata = {**owned(cluster, name), "labels": {**labels_of(cluster.metadata.name), **labels}}
+    data = {key: b64encode(text.encode()).decode() for key, text in sorted(texts.items())}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
+
+
 def network_policy(cluster: KafkaCluster) -> Document:
-    """Clients and scrapers may come from anywhere; to the controllers' port only nodes of the cluster."""
+    """Clients and scrapers may come from anywhere; to the controllers' port only nodes of the cluster.
+
+    The port of nodes in a secured cluster is open too: the operator comes by it, from wherever it is, and a certificate
+    is asked for there.
+    """
     ports = [listener.port for listener in client_listeners(cluster)]
+    ports += [among_nodes(cluster).port] if cluster.spec.is_secured else []
     ports += [cluster.spec.metrics.port] if cluster.spec.metrics.enabled else []
     name = cluster.metadata.name
     inside = [{"podSelector": {"matchLabels": {CLUSTER: name}}}]

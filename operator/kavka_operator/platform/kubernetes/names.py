@@ -96,6 +96,16 @@ def audit_key_name(cluster: str) -> str:
     return f"{cluster}-audit-key"
 
 
+def certificates_secret(stateful_set: str) -> str:
+    """The name of the Secret with the certificates of a node."""
+    return f"{stateful_set}-certificates"
+
+
+def place_secret(cluster: str, place: str) -> str:
+    """The name of the Secret with the authority of a cluster, with who is trusted (`ca`), or the operator's own."""
+    return f"{cluster}-{place}"
+
+
 def host_of(cluster: str, namespace: str, node: Node) -> str:
     """The host name of a node, as it is known in all namespaces."""
     return f"{pod_name(node_name(cluster, node))}.{nodes_service(cluster)}.{namespace}.svc"

@@ -45,9 +45,24 @@ def _hashed(layout: Layout, started_with: Collection[str], resources: Mapping[st
         "pod": of_pod(layout),
         "services": of_services(layout),
         "audit": spec.is_audited,
+        "security": _of_security(layout),
     }
     told = {name: value for name, value in asks.items() if value}
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _of_security(layout: Layout) -> dict[str, Any]:
+    """Security that the resource asks for; empty for a cluster that is not secured."""
+    spec = layout.cluster.spec
+    if not spec.is_secured:
+        return {}
+    asked = {listener.name: (listener.sasl, listener.tls) for listener in spec.listeners}
+    told = {
+        name: [part.to_dict() if part is not None else None for part in parts]
+        for name, parts in asked.items()
+        if parts != (None, None)
+    }
+    return {"listeners": told, "authorization": spec.authorization.to_dict() if spec.authorization else None}
 
 
 def is_as_asked(layout: Layout, started: Mapping[str, Any]) -> bool:

@@ -12,13 +12,16 @@ from hashlib import sha256
 from typing import Any
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, KafkaCluster, Listener
+from kavka_operator.api.cluster import KafkaCluster, Listener
+from kavka_operator.api.security import CONTROLLER, CONTROLLER_PORT_STEP
 from kavka_operator.platform.kubernetes.amounts import KINDS, plain
 from kavka_operator.platform.kubernetes.names import AUDIT_KEY, host_of
-from kavka_operator.platform.nodes import CONTROLLER, Node, audit_properties, common_properties
+from kavka_operator.platform.nodes import Node, audit_properties, common_properties
+from kavka_operator.platform.security import among_nodes, client_listeners, protocols, secured_properties
 
 DATA = "/var/lib/kavka"
 AUDIT_DIRECTORY = "/etc/kavka-audit"
+CERTIFICATES = "/etc/kavka-certificates"
 ADVERTISED = "advertised.listeners"
 RENDERED = (
     ADVERTISED,
@@ -80,27 +83,21 @@ class Layout:
         return client_listeners(self.cluster) if self.node.is_broker else []
 
     @property
+    def served(self) -> list[Listener]:
+        """The listeners of a broker: those for clients, and that of nodes in a secured cluster."""
+        own = [among_nodes(self.cluster)] if self.cluster.spec.is_secured and self.node.is_broker else []
+        return [*self.clients, *own]
+
+    @property
     def address(self) -> str:
         """The address at which clients reach the node, or controllers each other."""
-        inside = [listener for listener in self.clients if listener.service is None]
+        inside = [listener for listener in self.clients if listener.service is None] or self.clients
         return told(self, inside[0]) if inside else f"{self.host}:{controller_port(self.cluster)}"
 
     @property
     def bootstrap(self) -> str:
         """The address at which the operator asks the node: the listener that nodes use among themselves."""
         return f"{self.host}:{among_nodes(self.cluster).port}"
-
-
-def client_listeners(cluster: KafkaCluster) -> list[Listener]:
-    """The listeners that are not the controllers'."""
-    return [listener for listener in cluster.spec.listeners if listener.name != CONTROLLER]
-
-
-def among_nodes(cluster: KafkaCluster) -> Listener:
-    """The listener on which brokers talk to each other: the first that leads nowhere else."""
-    clients = client_listeners(cluster)
-    inside = (listener for listener in clients if listener.advertised is None and listener.service is None)
-    return next(inside, clients[0])
 
 
 def exposed(cluster: KafkaCluster) -> list[Listener]:
@@ -125,7 +122,7 @@ def told(layout: Layout, listener: Listener) -> str:
 
 def advertised(layout: Layout) -> list[str]:
     """Addresses of a node's listeners, as clients and the other controllers are told them."""
-    urls = [f"{listener.name}://{told(layout, listener)}" for listener in layout.clients]
+    urls = [f"{listener.name}://{told(layout, listener)}" for listener in layout.served]
     port = controller_port(layout.cluster)
     return [*urls, *([f"{CONTROLLER}://{layout.host}:{port}"] if layout.node.is_controller else [])]
 
@@ -140,7 +137,6 @@ def advertised_in(settings: str) -> dict[str, Outside]:
 def asked(layout: Layout) -> dict[str, str]:
     """The settings of a node that follow from the resource, by Kafka's names."""
     cluster, node = layout.cluster, layout.node
-    protocols = {listener.name: listener.protocol for listener in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
     return {
         "process.roles": ",".join(sorted(node.roles)),
         "node.id": str(node.id),
@@ -151,17 +147,20 @@ def asked(layout: Layout) -> dict[str, str]:
             if node.is_broker or cluster.spec.is_audited
             else {}
         ),
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols(cluster).items()
+        ),
         "controller.listener.names": CONTROLLER,
         **audit_properties(cluster, f"{AUDIT_DIRECTORY}/{AUDIT_KEY}"),
         **common_properties(cluster, layout.nodes),
+        **secured_properties(cluster, CERTIFICATES),
     }
 
 
 def properties(layout: Layout) -> str:
     """The text of server.properties."""
     cluster = layout.cluster
-    listeners = [(listener.name, listener.port) for listener in layout.clients]
+    listeners = [(listener.name, listener.port) for listener in layout.served]
     if layout.node.is_controller:
         listeners.append((CONTROLLER, controller_port(cluster)))
     namespace = cluster.metadata.namespace
@@ -207,6 +206,7 @@ def _hashed(layout: Layout, resources: Mapping[str, Any]) -> str:
     ports = [controller_port(layout.cluster), spec.metrics.port if spec.metrics.enabled else 0]
     told_of = [(listener.name, listener.port, listener.advertised) for listener in layout.clients]
     asks: list[Any] = [asked(layout), ports, told_of, sorted(layout.volumes), spec.image, resources]
+    asks += [among_nodes(layout.cluster).port] if spec.is_secured else []
     asks += [outside] if (outside := of_services(layout)) else []
     asks += [asked_of_pod] if (asked_of_pod := of_pod(layout)) else []  # so that without any the hash stays as it was
     return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.security import CONTROLLER
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes import resizing, seeing
@@ -26,7 +27,7 @@ from kavka_operator.platform.kubernetes.settings import (
 )
 from kavka_operator.platform.kubernetes.template import overrides
 from kavka_operator.platform.kubernetes.zones import Machine, racked
-from kavka_operator.platform.nodes import CONTROLLER, nodes_of
+from kavka_operator.platform.nodes import nodes_of
 
 
 @dataclass(frozen=True, slots=True)

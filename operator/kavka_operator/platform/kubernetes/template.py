@@ -18,13 +18,16 @@ from kavka_operator.platform.kubernetes.names import (
     SETTINGS,
     Document,
     audit_key_name,
+    certificates_secret,
     claim_name,
     node_labels,
+    node_name,
 )
 from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import (
     ADVERTISED,
     AUDIT_DIRECTORY,
+    CERTIFICATES,
     HOST_IP,
     Layout,
     advertised,
@@ -47,7 +50,9 @@ FORMATTED_BEFORE = "KAVKA_FORMATTED_BEFORE"
 """An option would end a container whose image is older than it."""
 FORMAT, BROKER = "format", "broker"
 SETTINGS_VOLUME, SCRATCH_VOLUME, KEY_VOLUME = "kavka-settings", "kavka-tmp", "kavka-audit-key"
-KEY_MODE = 0o440
+CERTIFICATES_VOLUME = "kavka-certificates"
+SECRET_MODE = 0o440
+"""Read by the broker's user alone, by its group; Kubernetes has given the files to root."""
 HOST_IP_ENTRY = {"name": HOST_IP[2:-1], "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}
 RIGHTS = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
 
@@ -147,9 +152,12 @@ def _apart(cluster: str) -> Document:
 
 def _container(layout: Layout, image: str) -> Document:
     """Fields that both containers have in common. Both ask for the same, as a namespace may demand that each asks."""
-    mounts = [{"name": name, "mountPath": directory(name)} for name in layout.volumes]
+    mounts: list[Document] = [{"name": name, "mountPath": directory(name)} for name in layout.volumes]
     mounts += [{"name": SETTINGS_VOLUME, "mountPath": CONFIG_DIRECTORY}, {"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
     mounts += [{"name": KEY_VOLUME, "mountPath": AUDIT_DIRECTORY}] if layout.cluster.spec.is_audited else []
+    if layout.cluster.spec.is_secured:
+        # A whole directory: Kubernetes brings what has changed in it to a pod that runs, and a single file it does not.
+        mounts.append({"name": CERTIFICATES_VOLUME, "mountPath": CERTIFICATES, "readOnly": True})
     return {
         "image": image,
         "resources": layout.node.pool.resources,
@@ -161,7 +169,7 @@ def _container(layout: Layout, image: str) -> Document:
 
 def _broker(layout: Layout, image: str) -> Document:
     metrics = layout.cluster.spec.metrics
-    ports = [(_port_name(listener.name), listener.port) for listener in layout.clients]
+    ports = [(_port_name(listener.name), listener.port) for listener in layout.served]
     ports += [("controller", controller_port(layout.cluster))] if layout.node.is_controller else []
     ports += [("metrics", metrics.port)] if metrics.enabled else []
     return {
@@ -210,14 +218,17 @@ def _volumes(layout: Layout) -> list[Document]:
     settings = {"items": [{"path": "server.properties", "fieldRef": field}]}
     key = {
         "secretName": audit_key_name(layout.name),
-        "defaultMode": KEY_MODE,
+        "defaultMode": SECRET_MODE,
         "items": [{"key": AUDIT_KEY, "path": AUDIT_KEY}],
     }
+    secret = {"secretName": certificates_secret(node_name(layout.name, layout.node)), "defaultMode": SECRET_MODE}
+    certificates: list[Document] = [{"name": CERTIFICATES_VOLUME, "secret": secret}]
     return [
         *claims,
         {"name": SETTINGS_VOLUME, "downwardAPI": settings},
         {"name": SCRATCH_VOLUME, "emptyDir": {}},
         *([{"name": KEY_VOLUME, "secret": key}] if layout.cluster.spec.is_audited else []),
+        *(certificates if layout.cluster.spec.is_secured else []),
     ]
 
 

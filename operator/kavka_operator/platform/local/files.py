@@ -17,6 +17,15 @@ def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
     draft.replace(path)
 
 
+def write_secret(path: Path, text: str) -> None:
+    """Replace a file in one step, as one that this user alone can read."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)
+
+
 def read_text(path: Path) -> str | None:
     """The text of a file, or None where there is none."""
     try:

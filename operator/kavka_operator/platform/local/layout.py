@@ -9,6 +9,7 @@ STATE/NAMESPACE/CLUSTER/
     resources/        what is wanted, a file a resource
     status/           what was last seen of each
     config/           server.properties of each node
+    certificates/     of a secured cluster: ca.crt for clients; authority/, operator/ and node-0/... with keys
     data/node-0/...   log directories, one a volume
     logs/node-0.log   what the node says
 """
@@ -77,6 +78,20 @@ class Layout:
     def properties(self, node: int) -> Path:
         """The settings that a node is started with."""
         return self.root / "config" / f"node-{node}.properties"
+
+    @property
+    def certificates(self) -> Path:
+        """The directory with the certificates of a secured cluster."""
+        return self.root / "certificates"
+
+    def certificates_of(self, node: int) -> Path:
+        """The directory with the certificates of a node."""
+        return self.certificates / f"node-{node}"
+
+    @property
+    def certificates_of_operator(self) -> Path:
+        """The directory with the certificate by which the operator, and the command, are known."""
+        return self.certificates / "operator"
 
     def data(self, node: int) -> Path:
         """The directory of a node's volumes."""

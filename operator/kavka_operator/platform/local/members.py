@@ -15,13 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kavka_broker.core.config.properties import parse_properties
-from kavka_operator.api.cluster import CONTROLLER_PORT_STEP, PORT_MAX, KafkaCluster, Listener
+from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.api.pools import NODE_IDS_PER_POOL
+from kavka_operator.api.security import CONTROLLER, CONTROLLER_PORT_STEP, NODES, PORT_MAX
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.folder import SUFFIX, Folder
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.nodes import CONTROLLER, Node, nodes_of
+from kavka_operator.platform.nodes import Node, nodes_of
+from kavka_operator.platform.security import among_nodes
 
 META_PROPERTIES = "meta.properties"
 HOST = "127.0.0.1"  # the address of listeners that name none
@@ -143,6 +145,8 @@ def listeners_of(cluster: KafkaCluster, node: Node, offset: int) -> list[Listene
     controller = declared.get(CONTROLLER) or clients[0].replaced(
         {"name": CONTROLLER, "port": clients[0].port + CONTROLLER_PORT_STEP, "advertised": None}
     )
+    if cluster.spec.is_secured and NODES not in declared:
+        clients.append(among_nodes(cluster))
     wanted = (clients if node.is_broker else []) + ([controller] if node.is_controller else [])
     return [listener.replaced({"port": listener.port + offset, "host": listener.host or HOST}) for listener in wanted]
 

@@ -6,7 +6,9 @@ written by hand because this is the only message that is needed before there is 
 
 import errno
 import socket
+import ssl
 import struct
+from contextlib import ExitStack
 
 API_VERSIONS = 18
 CORRELATION = 0x6B61766B
@@ -15,11 +17,16 @@ RESPONSE_BYTES_MAX = 64 * 1024
 TIMEOUT_SECONDS = 1.0
 
 
-def answers(host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
-    """Whether a broker answers at an address."""
+def answers(
+    host: str, port: int, timeout_seconds: float = TIMEOUT_SECONDS, context: ssl.SSLContext | None = None
+) -> bool:
+    """Whether a broker answers at an address, by TLS where a context is given."""
     try:
-        with socket.create_connection((host, port), timeout_seconds) as connection:
+        with ExitStack() as stack:
+            connection = stack.enter_context(socket.create_connection((host, port), timeout_seconds))
             connection.settimeout(timeout_seconds)
+            if context is not None:
+                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
             connection.sendall(REQUEST)
             (size,) = struct.unpack(">i", _exactly(connection, 4))
             if not 6 <= size <= RESPONSE_BYTES_MAX:

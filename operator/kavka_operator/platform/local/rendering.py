@@ -6,13 +6,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_operator.api.cluster import PORT_MAX, KafkaCluster, Listener
+from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.api.pools import NodePool
+from kavka_operator.api.security import CONTROLLER, NODES, OF_NODES, PORT_MAX
 from kavka_operator.domain.seen import WantedNode
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members, listeners_of, ports_of
-from kavka_operator.platform.nodes import CONTROLLER, Node, audit_properties, common_properties, nodes_of
+from kavka_operator.platform.nodes import Node, audit_properties, common_properties, nodes_of
+from kavka_operator.platform.security import protocols, secured_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,19 @@ class LocalNode:
     properties: str
     metrics: str | None
     advertised: tuple[str, ...] = ()  # what clients are told, a listener each
+
+    @property
+    def is_secured(self) -> bool:
+        """Whether it answers at its address only by TLS."""
+        return "ssl.keystore.location" in parse_properties(self.properties)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The hosts at which it is reached."""
+        settings = parse_properties(self.properties)
+        urls = (settings.get("listeners", "") + "," + settings.get("advertised.listeners", "")).split(",")
+        found = {url.rpartition("://")[2].rpartition(":")[0].strip("[]") for url in urls}
+        return frozenset(found - {"", "0.0.0.0", "::"})
 
     @property
     def id(self) -> int:
@@ -57,7 +72,8 @@ def former_node(layout: Layout, number: int) -> LocalNode | None:
     roles = tuple(settings["process.roles"].split(","))
     volumes = [{"name": Path(path).name} for path in settings["log.dirs"].split(",")]
     pool = NodePool.decode({"name": "former", "roles": roles, "storage": {"volumes": volumes}})
-    host, _, port = listeners[0]
+    names = [url.partition("://")[0] for url in settings["listeners"].split(",")]
+    host, _, port = listeners[names.index(NODES) if NODES in names and "ssl.keystore.location" in settings else 0]
     metrics = settings.get("kavka.admin.listener")
     ports = [int(port) for _, _, port in listeners] + ([int(metrics.rpartition(":")[2])] if metrics else [])
     rack = settings.get("broker.rack")
@@ -76,34 +92,39 @@ def _local(
 ) -> LocalNode:
     offset = members.offsets[node.id]
     listeners = listeners_of(cluster, node, offset)
-    clients = [listener for listener in listeners if listener.name != CONTROLLER]
-    advertised = [_advertised(listener, node) for listener in clients]
-    first = next((listener for listener in clients if not listener.advertised), listeners[0])
+    served = [listener for listener in listeners if listener.name != CONTROLLER]
+    advertised = [_advertised(listener, node) for listener in served]
+    outer = next((listener for listener in served if not listener.advertised), listeners[0])
+    first = next((listener for listener in served if cluster.spec.is_secured and listener.name == NODES), outer)
+    metrics = f"{outer.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
     of_spec = [listener for listener in cluster.spec.listeners if listener.name != CONTROLLER]
     # A controller alone asks brokers only to keep its audit trail.
-    among = first if clients else next((listener for listener in of_spec if not listener.advertised), of_spec[0])
-    protocols = {listener.name: listener.protocol for listener in cluster.spec.listeners} | {CONTROLLER: "PLAINTEXT"}
-    metrics = f"{first.host}:{cluster.spec.metrics.port + offset}" if cluster.spec.metrics.enabled else None
+    among = first if served else next((listener for listener in of_spec if not listener.advertised), of_spec[0])
+    inside = NODES if cluster.spec.is_secured else among.name
     properties = {
         "process.roles": ",".join(sorted(node.roles)),
         "node.id": str(node.id),
         **({"broker.rack": node.rack} if node.rack else {}),
         "listeners": ",".join(map(_url, listeners)),
-        **({"advertised.listeners": ",".join(map(_url, advertised))} if clients else {}),
-        **({"inter.broker.listener.name": among.name} if clients or cluster.spec.is_audited else {}),
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+        **({"advertised.listeners": ",".join(map(_url, advertised))} if served else {}),
+        **({"inter.broker.listener.name": inside} if served or cluster.spec.is_audited else {}),
+        "listener.security.protocol.map": ",".join(
+            f"{name}:{protocol}" for name, protocol in protocols(cluster).items()
+        ),
         "controller.listener.names": CONTROLLER,
         "controller.quorum.voters": voters,
         **_directories(layout, node, members.metadata_volume(node.id)),
         **({"kavka.admin.listener": metrics} if metrics else {}),
         **audit_properties(cluster, str(layout.audit_key)),
         **common_properties(cluster, nodes),
+        **secured_properties(cluster, str(layout.certificates_of(node.id))),
     }
     ports = ports_of(cluster, node, offset)
-    told = tuple(f"{listener.host}:{listener.port}" for listener in advertised)
-    assert first.host is not None, "filled in for every listener of a node"
+    own = OF_NODES if cluster.spec.is_secured else ()
+    told = tuple(f"{listener.host}:{listener.port}" for listener in advertised if listener.name not in own)
+    assert outer.host is not None, "filled in for every listener of a node"
     address = f"{first.host}:{first.port}"
-    return LocalNode(node, first.host, ports, address, format_properties(properties), metrics, told)
+    return LocalNode(node, outer.host, ports, address, format_properties(properties), metrics, told)
 
 
 def _advertised(listener: Listener, node: Node) -> Listener:

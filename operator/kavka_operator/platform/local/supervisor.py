@@ -13,22 +13,30 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.access import OPEN
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
-from kavka_operator.platform.local import members, probe, processes, volumes
+from kavka_operator.platform.local import certificates, members, probe, processes, volumes
+from kavka_operator.platform.local.access import CertificatesError
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
 from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
 from kavka_operator.platform.local.secrets import keep_audit_key
 from kavka_operator.platform.local.signals import Signals
+from kavka_operator.platform.security import client_listeners
 from kavka_operator.reconcile.volumes import forgotten, refusal
+
+if TYPE_CHECKING:
+    from kavka_operator.platform.certificates.keeping import Kept
 
 STOP_SECONDS_MAX = 30.0
 START_SECONDS_MAX = 60.0
@@ -81,18 +89,36 @@ class Supervisor:
         """The nodes as they are wanted and seen now."""
         if problem := unsupported(cluster, self.layout, members.read(self.layout)):
             return View(seen=self.seen(), refusal=problem, stamp=self.moves)
+        wanted = self.wanted(cluster)
+        try:
+            kept = self._certified(cluster)
+        except CertificatesError as error:
+            return View(seen=self.seen(), refusal=f"{cluster.identity}: {error}", stamp=self.moves)
         return View(
-            wanted=self.wanted(cluster),
+            wanted=wanted,
             seen=self.seen(),
             volumes=self.volumes(),
             leaving=self.leaving(),
             places=self.places(),
+            outside=self.begins(cluster),
             metrics=self.metrics_addresses(),
             bootstrap=",".join(self.addresses()),
             pools=members.read(self.layout).pools,
             stamp=self.moves,
             analytics=NOT_HERE if cluster.spec.analytics is not None else None,
+            security=kept.security if kept is not None else OPEN,
+            certificates=kept.seen if kept is not None else None,
         )
+
+    def _certified(self, cluster: KafkaCluster) -> "Kept | None":
+        """Keep the certificates of a secured cluster in force; None for another. Raises CertificatesError."""
+        if not cluster.spec.is_secured:
+            return None
+        known = {number: running.node for number, running in self._nodes.items()} | self._wanted
+        names = {number: {*certificates.LOCAL_NAMES, *node.hosts} for number, node in known.items()}
+        nodes = [running.node for running in self._nodes.values() if running.state == "Running"]
+        running = [(host, int(port)) for host, _, port in (node.address.rpartition(":") for node in nodes)]
+        return certificates.keep(cluster, self.layout, names, running, datetime.now(UTC))
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants. `perform` starts them as they were told here."""
@@ -134,6 +160,16 @@ class Supervisor:
         """Address and directory of each node that is wanted, or runs all the same."""
         nodes = {number: running.node for number, running in self._nodes.items()} | self._wanted
         return {number: (node.told, str(self.layout.data(number))) for number, node in nodes.items()}
+
+    def begins(self, cluster: KafkaCluster) -> Mapping[str, str]:
+        """The addresses of each listener for clients, of a secured cluster: they do not all speak the same."""
+        if not cluster.spec.is_secured:
+            return {}
+        told = [node.advertised for node in self._wanted.values() if node.node.is_broker]
+        listeners = client_listeners(cluster)
+        return {
+            listener.name: ",".join(addresses[place] for addresses in told) for place, listener in enumerate(listeners)
+        }
 
     def addresses(self) -> list[str]:
         """The addresses of running brokers."""
@@ -339,7 +375,8 @@ class Supervisor:
 
     def _wait_for_answer(self, running: Running, process: subprocess.Popen[bytes], now: float) -> None:
         host, _, port = running.node.address.rpartition(":")
-        if probe.answers(host, int(port)):
+        context = certificates.context(self.layout) if running.node.is_secured else None
+        if probe.answers(host, int(port), context=context):
             running.state, running.has_answered = "Running", True
             self.tell(f"node {running.node.id} answers on {running.node.address} (pid {process.pid})")
         elif now - running.started > START_SECONDS_MAX:
