@@ -32,8 +32,10 @@ class Outbox:
         self._gathered: list[Buffer] | None = None
         self.waiting_bytes = 0
         self.sent_bytes = 0
-        transport.set_write_buffer_limits(high=0)
         has_plain_socket = transport.get_extra_info("sslcontext") is None
+        # `resume_writing` is to come only where something was held back. asyncio's TLS pauses from the limit on, also
+        # with nothing: at 0 every second write would resume within itself, and one of a large answer nest.
+        transport.set_write_buffer_limits(high=0 if has_plain_socket else 1, low=0)
         socket = transport.get_extra_info("socket") if has_plain_socket else None
         self._descriptor: int | None = socket.fileno() if socket is not None else None
 
@@ -114,9 +116,22 @@ class Outbox:
     def _hand_over(self) -> None:
         """Give the transport chunks until it holds one back; it calls `resume_writing` when that is gone."""
         while self._pieces and not self._transport.is_closing():
-            chunk = self._pieces[0][:CHUNK_BYTES_MAX]
+            chunk = self._first_chunk()
             self._drop_sent(len(chunk))
             self.sent_bytes += len(chunk)
             self._transport.write(chunk)
             if self._transport.get_write_buffer_size():
                 return
+
+    def _first_chunk(self) -> Buffer:
+        """Return the next bytes. Small pieces are joined: over TLS each would be a record of its own, and a call."""
+        first = self._pieces[0]
+        if len(first) >= CHUNK_BYTES_MAX or len(self._pieces) == 1:
+            return first[:CHUNK_BYTES_MAX]
+        parts, left = list[memoryview](), CHUNK_BYTES_MAX
+        for piece in self._pieces:
+            parts.append(piece[:left])
+            left -= len(parts[-1])
+            if not left:
+                break
+        return b"".join(parts)

@@ -2,10 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from kavka_broker.net import outbox as module
-from kavka_broker.net.outbox import GATHERED_BYTES_MAX, PIECES_MAX, Outbox
+from kavka_broker.net.outbox import CHUNK_BYTES_MAX, GATHERED_BYTES_MAX, PIECES_MAX, Outbox
+from tests.support.secured import certificates
 
 Scenario = Callable[[Outbox, socket.socket], Awaitable[None]]
 
@@ -30,6 +33,91 @@ def arrived(theirs: socket.socket) -> bytes:
         return theirs.recv(1 << 20)
     except BlockingIOError:
         return b""
+
+
+class Encrypting(asyncio.Transport):
+    """A transport that has no plain socket, and what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__({"sslcontext": object()})
+        self.written: list[bytes] = []
+        self.is_full = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        del high, low
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return int(self.is_full)
+
+    def write(self, data: object) -> None:
+        self.written.append(bytes(data))  # type: ignore[call-overload]
+
+
+def test_over_tls_small_pieces_leave_in_one_record_and_large_ones_in_chunks() -> None:
+    transport = Encrypting()
+    outbox = Outbox(transport)
+    outbox.send([b"size", b"header", b"body"])
+    assert transport.written == [b"sizeheaderbody"]
+    transport.written.clear()
+    large = bytes(range(256)) * 1024
+    outbox.send([b"head", large, b"tail"])
+    assert b"".join(transport.written) == b"head" + large + b"tail"
+    assert [len(part) for part in transport.written] == [CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 8]
+    assert (outbox.waiting_bytes, outbox.sent_bytes) == (0, 14 + 8 + len(large))
+
+
+def test_over_tls_the_rest_waits_for_the_transport() -> None:
+    transport = Encrypting()
+    outbox = Outbox(transport)
+    transport.is_full = True
+    outbox.send([b"a" * CHUNK_BYTES_MAX, b"b", b"c"])
+    assert [len(part) for part in transport.written] == [CHUNK_BYTES_MAX]
+    assert outbox.waiting_bytes == 2
+    transport.is_full = False
+    outbox.resume()
+    assert transport.written[1:] == [b"bc"]
+
+
+class Counting(asyncio.Protocol):
+    """Counts how often it is told to pause and to resume."""
+
+    told = 0
+
+    def pause_writing(self) -> None:
+        self.told += 1
+
+    def resume_writing(self) -> None:
+        self.told += 1
+
+
+def test_over_tls_nothing_is_resumed_that_was_not_held_back(tmp_path: Path) -> None:
+    """Every second write called the connection within itself; in a large answer the calls nested."""
+    keys = certificates(tmp_path / "keys").directory
+    served, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=keys / "ca.crt")
+    served.load_cert_chain(keys / "broker.pem")
+
+    async def run() -> None:
+        ours, theirs = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        client = asyncio.open_connection(sock=theirs, ssl=trusting, server_hostname="localhost")
+        server = loop.connect_accepted_socket(Counting, ours, ssl=served)
+        (transport, counting), (reader, writer) = await asyncio.gather(server, client)
+        try:
+            outbox = Outbox(transport)
+            for _ in range(10):
+                outbox.send([b"a", b"b"])
+            assert await reader.readexactly(20) == b"ab" * 10
+            assert counting.told == 0
+            outbox.send([bytes(64 * 1024 * 1024)])
+            assert (counting.told, outbox.waiting_bytes > 0) == (1, True), "it is full, and says so once"
+        finally:
+            transport.abort()
+            writer.transport.abort()
+
+    asyncio.run(run())
 
 
 def test_what_is_sent_leaves_at_once() -> None:
