@@ -4,6 +4,7 @@ python -m bench                       the quick run, about three minutes: librdk
 python -m bench --full                every client and size, about 25 minutes
 python -m bench --section latency     one section (process, produce, consume, latency, flush); may be repeated
 python -m bench --section flush       topics that are synced before each answer; in no other run
+python -m bench --section tls         TLS and logins by SCRAM; in no other run
 
 What the machine takes for the least that a broker does comes first. The result is printed, and written as JSON and
 Markdown to bench/results/.
@@ -19,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import floors, load, machine, memory, processes, report, sections, synced
+from bench import floors, load, machine, memory, processes, report, sections, secured, synced
 from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka
 from bench.measure import Measure
 from bench.sections import Plan
@@ -40,7 +41,7 @@ FULL: Final = replace(
     QUICK, records=4_000_000, operations=20_000, warm_up_seconds=60.0, clients=(load.RDKAFKA, load.JAVA), crash=True
 )
 USUAL: Final = ("process", "produce", "consume", "latency")
-SECTIONS: Final = (*USUAL, synced.SECTION)
+SECTIONS: Final = (*USUAL, synced.SECTION, secured.SECTION)
 RESULTS: Final = Path(__file__).parent / "results"
 PRODUCTS: Final = {"kavka": KAVKA, "kafka": KAFKA}
 # The warm-up teaches a JIT compiler; an interpreter has nothing to learn, and one round fills its caches.
@@ -65,7 +66,9 @@ class Run:
         """Every wanted section, the process first: idle means idle only before there is load."""
         if "process" in wanted:
             sections.process(products, directory / "process", plan, self.record)
-        under_load = [section for section in wanted if section != "process"]
+        if secured.SECTION in wanted:
+            secured.take(products, directory, plan, self.record)
+        under_load = [section for section in wanted if section not in ("process", secured.SECTION)]
         if under_load:
             self._take_loaded(products, under_load, plan, directory)
 

@@ -130,11 +130,15 @@ class Broker:
 
     def format(self) -> None:
         """Write the configuration and prepare the log directory."""
+        self.prepare()
+        processes.run(self.product.format(self.directory))
+
+    def prepare(self) -> None:
+        """Write the configuration."""
         self.directory.mkdir(parents=True)
         ports = processes.free_port(), processes.free_port()
         (self.directory / "server.properties").write_text(server_properties(self.directory, self.port, *ports))
         (self.directory / "log4j2.properties").write_text(LOG4J.format(directory=self.directory))
-        processes.run(self.product.format(self.directory))
 
     def start(self) -> float:
         """Start the process; the seconds until it answered its first request, ApiVersions."""

@@ -45,6 +45,7 @@ class Load:
     partitions: int
     records: int
     acks: str = "-"
+    settings: tuple[str, ...] = ()  # of librdkafka
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def rdkafka_produce_command(bootstrap: str, topic: str, load: Load) -> list[str]
     acks = "-1" if load.acks == "all" else load.acks
     where = ["-p", "0"] if load.partitions == 1 else []
     amount = ["-s", str(load.size_bytes), "-c", str(load.records), "-a", acks]
-    settings = [part for setting in RDKAFKA_SETTINGS for part in ("-X", setting)]
+    settings = [part for setting in (*RDKAFKA_SETTINGS, *load.settings) for part in ("-X", setting)]
     return [str(rdkafka.program()), "-P", "-t", topic, "-b", bootstrap, *amount, *settings, *where]
 
 
@@ -88,7 +89,8 @@ def rdkafka_consume_command(bootstrap: str, topic: str, load: Load) -> list[str]
         how = ["-C", "-p", "0", "-o", "beginning"]
     else:
         how = ["-G", f"bench-{time.time_ns()}", "-X", "auto.offset.reset=earliest"]
-    return [str(rdkafka.program()), *how, "-t", topic, "-b", bootstrap, "-c", str(load.records)]
+    settings = [part for setting in load.settings for part in ("-X", setting)]
+    return [str(rdkafka.program()), *how, "-t", topic, "-b", bootstrap, "-c", str(load.records), *settings]
 
 
 def _java_tool(name: str) -> list[str]:

@@ -63,6 +63,7 @@ LAYOUTS = (
     Layout("Three brokers, three replicas, acks=all", "replicated", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Three brokers: failures and many partitions", "cluster", (COST,)),
     Layout("A sync before each answer (flush.messages=1), acks=all", "flush", (REQUESTS, SHARE, P50, P99)),
+    Layout("TLS and logins, 1 partition, acks=all, rdkafka", "tls", (RATE, THROUGHPUT, CPU_PER_GB)),
     Layout("Quotas, default window: the rate reached", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
     Layout("Quotas, default window: how it comes", "quotas", (BURST, STALL, SPREAD)),
     Layout("Connections that are held by a quota", "crowd", (HELD, IDLE_CORES, HELD_CORES)),

@@ -1,6 +1,6 @@
 import pytest
 
-from bench import load
+from bench import load, rdkafka
 from bench.load import Outcome
 from bench.processes import ClientError
 
@@ -46,6 +46,13 @@ def test_java_consumed_is_the_rate_without_the_join() -> None:
     assert load.parse_java_consumed(JAVA_CONSUMED, 600_000) == Outcome(600_000, 700_116.6)
     with pytest.raises(ClientError, match="600000 of 600001 consumed"):
         load.parse_java_consumed(JAVA_CONSUMED, 600_001)
+
+
+def test_settings_of_librdkafka_reach_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rdkafka, "program", lambda: "rdkafka_performance")
+    what = load.Load(load.RDKAFKA, 100, 1, 10, "all", ("security.protocol=ssl",))
+    for command in (load.rdkafka_produce_command("b", "t", what), load.rdkafka_consume_command("b", "t", what)):
+        assert command[command.index("security.protocol=ssl") - 1] == "-X"
 
 
 @pytest.mark.parametrize(
