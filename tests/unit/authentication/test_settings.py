@@ -126,9 +126,10 @@ TOKENS: dict[str, str | None] = {
                 "listener.name.clients.sasl.oauthbearer.jwks.endpoint.url": "http://never",
                 "sasl.oauthbearer.clock.skew.seconds": "5",
                 "sasl.oauthbearer.sub.claim.name": " email",
+                f"{OWN}sasl.oauthbearer.scope.claim.name": "scp",
                 "sasl.oauthbearer.jwks.endpoint.refresh.ms": "7",
             },
-            TokenSettings("file:///keys", "https://other", ("kafka", "mail"), 5, "email", 7),
+            TokenSettings("file:///keys", "https://other", ("kafka", "mail"), 5, "email", "scp", 7),
         ),
         (
             {

@@ -13,8 +13,9 @@ from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login, Proof
 from kavka_broker.core.authentication.oauthbearer import MESSAGE_BYTES_MAX, PAIRS_MAX, REFUSAL, Exchange
 from kavka_broker.core.authentication.sasl import SaslSettings
-from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, decode, parse_keys
+from kavka_broker.core.authentication.signing_keys import CurveKey, KeySetError, RsaKey, decode, parse_keys
 from kavka_broker.core.authentication.tokens import (
+    CURVE_KEYS_TRIED_MAX,
     KEYS_TRIED_MAX,
     TOKEN_BYTES_MAX,
     Named,
@@ -61,6 +62,12 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
     return Issuer(tmp_path_factory.mktemp("stranger"))
 
 
+@pytest.fixture(scope="module")
+def of_curve(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    """An issuer with a key of P-256."""
+    return Issuer(tmp_path_factory.mktemp("curve"), "curve", is_curve=True)
+
+
 def judge(issuer: Issuer, settings: TokenSettings = EXPECTED) -> TokenJudge:
     return TokenJudge(settings, parse_keys(issuer.key_set()))
 
@@ -73,6 +80,7 @@ def test_the_signature_of_the_rfc_is_right_and_each_of_its_bytes_counts() -> Non
     (key,) = parse_keys(json.dumps({"keys": [{"kty": "RSA", "n": MODULUS, "e": "AQAB"}]}).encode())
     signature = decode(SIGNATURE)
     assert signature is not None
+    assert isinstance(key, RsaKey)
     assert key.has_signed("RS256", COVERED, signature)
     assert not key.has_signed("RS384", COVERED, signature)
     assert not key.has_signed("RS256", COVERED + b" ", signature)
@@ -85,7 +93,7 @@ def test_the_signature_of_the_rfc_is_right_and_each_of_its_bytes_counts() -> Non
     )
 
 
-@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512"])
+@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
 @pytest.mark.parametrize("key_id", ["first", None])
 def test_a_token_names_its_user_until_it_expires(issuer: Issuer, algorithm: str, key_id: str | None) -> None:
     token = issuer.token(CLAIMS, algorithm, kid=key_id)
@@ -213,7 +221,7 @@ def test_what_is_no_set_of_keys(text: bytes) -> None:
 def test_keys_that_cannot_be_used_are_left_out(issuer: Issuer, tmp_path: Any) -> None:
     weak = Issuer(tmp_path, "weak", bits=1024).key
     key = issuer.key
-    others = [{**key, "use": "enc"}, {**key, "alg": "PS256"}, {**key, "e": "AQ"}, {**key, "kid": 1}, {**key, "n": "!"}]
+    others = [{**key, "use": "enc"}, {**key, "alg": "ES256"}, {**key, "e": "AQ"}, {**key, "kid": 1}, {**key, "n": "!"}]
     (left,) = parse_keys(json.dumps({"keys": [weak, *others, key]}).encode())
     assert left.key_id == "first"
 
@@ -284,19 +292,82 @@ def test_a_message_of_a_stranger_is_read_up_to_a_bound(issuer: Issuer, message: 
         Exchange(judge(issuer), NOW_MS).take(message)
 
 
-def test_a_token_is_held_against_so_many_keys(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "kind", "most"), [("RS256", RsaKey, KEYS_TRIED_MAX), ("ES256", CurveKey, CURVE_KEYS_TRIED_MAX)]
+)
+def test_a_token_is_held_against_so_many_keys(
+    issuer: Issuer, of_curve: Issuer, monkeypatch: pytest.MonkeyPatch, algorithm: str, kind: type[Any], most: int
+) -> None:
     tried: list[str] = []
 
-    def has_signed(key: SigningKey, *_: object) -> bool:
+    def has_signed(key: Any, *_: object) -> bool:
         tried.append(key.key_id)
         return False
 
-    monkeypatch.setattr(SigningKey, "has_signed", has_signed)
-    (key, *_) = judge(issuer).keys
-    many = TokenJudge(EXPECTED, tuple(replace(key, key_id=str(number)) for number in range(50)))
+    monkeypatch.setattr(kind, "has_signed", has_signed)
+    keys = [*judge(issuer).keys, *judge(of_curve).keys]
+    many = TokenJudge(EXPECTED, tuple(replace(key, key_id=str(number)) for number in range(50) for key in keys))
     with pytest.raises(TokenError, match="signature is wrong"):
-        many.judge(".".join(map(encoded, (b'{"alg":"RS256"}', b"{}", b"x"))), NOW_MS)
-    assert tried == list(map(str, range(KEYS_TRIED_MAX)))
+        many.judge(".".join(map(encoded, (f'{{"alg":"{algorithm}"}}'.encode(), b"{}", b"x"))), NOW_MS)
+    assert tried == list(map(str, range(most)))
+
+
+def test_a_key_signs_by_the_algorithms_of_its_kind_and_by_its_own_alone(issuer: Issuer, of_curve: Issuer) -> None:
+    both = TokenJudge(EXPECTED, parse_keys(issuer.key_set(of_curve)))
+    right = of_curve.token(CLAIMS, "ES256")
+    assert both.judge(right, NOW_MS).user == "alice"
+    assert both.judge(of_curve.token(CLAIMS, "ES256", kid=None), NOW_MS).user == "alice"
+    one = json.dumps({"keys": [{**issuer.key, "alg": "PS256"}]}).encode()
+    assert TokenJudge(EXPECTED, parse_keys(one)).judge(issuer.token(CLAIMS, "PS256"), NOW_MS).user == "alice"
+    for token in (
+        issuer.token(CLAIMS, "RS256", kid="curve"),
+        issuer.token(CLAIMS, "RS256", alg="PS256"),
+        issuer.token(CLAIMS, "PS256", alg="RS256"),
+        of_curve.token({**CLAIMS, "sub": "root"}, "ES256").rpartition(".")[0] + "." + right.rpartition(".")[2],
+    ):
+        with pytest.raises(TokenError, match="its signature is wrong"):
+            both.judge(token, NOW_MS)
+    with pytest.raises(TokenError, match="its signature is wrong"):
+        TokenJudge(EXPECTED, parse_keys(one)).judge(issuer.token(CLAIMS), NOW_MS)
+
+
+@pytest.mark.parametrize("salt", ["0", "20", "max"])
+def test_a_salt_of_another_length_than_the_hash_is_none_of_tokens(issuer: Issuer, salt: str) -> None:
+    """RFC 7518, 3.5."""
+    with pytest.raises(TokenError, match="its signature is wrong"):
+        judge(issuer).judge(issuer.token(CLAIMS, "PS256", salt=salt), NOW_MS)
+
+
+def test_each_byte_of_a_signature_by_pss_counts(issuer: Issuer) -> None:
+    (key,) = judge(issuer).keys
+    covered, _, text = issuer.token(CLAIMS, "PS256").rpartition(".")
+    signature = decode(text)
+    assert signature is not None
+    assert key.has_signed("PS256", covered.encode(), signature)
+    for place in range(len(signature)):
+        changed = signature[:place] + bytes([signature[place] ^ 1]) + signature[place + 1 :]
+        assert not key.has_signed("PS256", covered.encode(), changed)
+    assert not key.has_signed("PS384", covered.encode(), signature)
+
+
+@pytest.mark.parametrize("bits", [2049, 2055, 2056])
+def test_sizes_of_keys_that_are_no_whole_bytes(tmp_path: Any, bits: int) -> None:
+    odd = Issuer(tmp_path, bits=bits)
+    for algorithm in ("RS256", "PS256", "PS512"):
+        assert judge(odd).judge(odd.token(CLAIMS, algorithm), NOW_MS).user == "alice"
+
+
+@pytest.mark.parametrize("scope", [None, "read", "read write", ["read", "write"], [], 7, {"a": 1}])
+def test_scopes_are_passed_over(issuer: Issuer, scope: object) -> None:
+    assert judge(issuer).judge(issuer.token({**CLAIMS, "scope": scope}), NOW_MS).user == "alice"
+
+
+@pytest.mark.parametrize("scope", ["", " ", [""], ["read", "read"], ["read", " read"], [7], [None]])
+def test_scopes_that_are_none(issuer: Issuer, scope: object) -> None:
+    with pytest.raises(TokenError, match="its scope has an empty scope, or one twice"):
+        judge(issuer).judge(issuer.token({**CLAIMS, "scope": scope}), NOW_MS)
+    other = replace(EXPECTED, scope_claim="scp")
+    assert judge(issuer, other).judge(issuer.token({**CLAIMS, "scope": scope}), NOW_MS).user == "alice"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ SKEW: Final = "sasl.oauthbearer.clock.skew.seconds"
 AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
 ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 USER_CLAIM: Final = "sasl.oauthbearer.sub.claim.name"
+SCOPE_CLAIM: Final = "sasl.oauthbearer.scope.claim.name"
 TIMES: Final = (
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
@@ -29,7 +30,7 @@ VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerVali
 #: The same under its name of before Kafka 4.
 FORMER_VALIDATOR: Final = VALIDATOR.replace("oauthbearer.", "oauthbearer.secured.")
 #: Keys that may stand behind `listener.name.X.oauthbearer.`.
-OF_TOKENS: Final = frozenset({HANDLER.removeprefix("."), URL, SKEW, AUDIENCE, ISSUER, USER_CLAIM, *TIMES})
+OF_TOKENS: Final = frozenset({HANDLER.removeprefix("."), URL, SKEW, AUDIENCE, ISSUER, USER_CLAIM, SCOPE_CLAIM, *TIMES})
 SCHEMES: Final = ("file", "http", "https")
 
 
@@ -50,12 +51,13 @@ def tokens_of(config: BrokerConfig, own: str, given: Mapping[str, str]) -> Token
     url, where = value(URL) or "", _closest(URL, own, given) or URL
     if urlsplit(url).scheme not in SCHEMES:
         raise ConfigError(where, f'"{url}" has no scheme of {", ".join(SCHEMES)}; write where the keys of tokens are')
-    skew, user_claim = value(SKEW), value(USER_CLAIM).strip()
+    skew, (user_claim, scope_claim) = value(SKEW), (value(name).strip() for name in (USER_CLAIM, SCOPE_CLAIM))
     refresh_ms, retry_ms, retry_ms_max = map(value, TIMES)
-    if skew < 0 or min(refresh_ms, retry_ms, retry_ms_max) <= 0 or not user_claim:
+    if skew < 0 or min(refresh_ms, retry_ms, retry_ms_max) <= 0 or not (user_claim and scope_claim):
         raise ConfigError(where, "the keys beside it have a time that is too short, or an empty claim; mend them")
     audiences = tuple(value(AUDIENCE))
-    return TokenSettings(url, value(ISSUER) or "", audiences, skew, user_claim, refresh_ms, retry_ms, retry_ms_max)
+    claims = (user_claim, scope_claim)
+    return TokenSettings(url, value(ISSUER) or "", audiences, skew, *claims, refresh_ms, retry_ms, retry_ms_max)
 
 
 def _closest(name: str, own: str, given: Mapping[str, str]) -> str | None:

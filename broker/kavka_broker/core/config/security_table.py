@@ -102,7 +102,7 @@ SECURITY_KEYS: Final = by_name(
             MEDIUM,
         ),
         Definition("sasl.oauthbearer.scope", STRING, None, MEDIUM),
-        Definition("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW),
+        Definition("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, served=True),
         Definition("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, served=True),
         Definition("sasl.oauthbearer.token.endpoint.url", STRING, None, MEDIUM),
         Definition("sasl.server.callback.handler.class", CLASS, None, MEDIUM),

@@ -25,6 +25,7 @@ SECURED: Final = (
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
     "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.scope.claim.name",
     "sasl.oauthbearer.sub.claim.name",
     "ssl.client.auth",
     "ssl.enabled.protocols",
