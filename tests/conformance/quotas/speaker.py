@@ -20,6 +20,10 @@ from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRe
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
+from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kavka_broker.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
+from kavka_broker.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
 from kavka_broker.protocol.records.record import build_batch
 from tests.support.wire import Connection
 
@@ -43,6 +47,12 @@ class Speaker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def log_in(self, user: str, password: str) -> None:
+        """Log in by PLAIN."""
+        self.ask(SaslHandshakeRequest("PLAIN"), SaslHandshakeResponse, 1)
+        proof = SaslAuthenticateRequest(f"\0{user}\0{password}".encode())
+        assert self.ask(proof, SaslAuthenticateResponse, 2).error_code == 0
 
     def send(self, request: Message, version: int) -> None:
         """Send a request, and do not wait for its answer."""

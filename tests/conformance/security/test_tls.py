@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
+from kavka_broker.net.acceptor import HANDSHAKES_MAX
 from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, MODULE, PASSWORDS, jaas
 from tests.conformance.security.test_scram import MECHANISMS, PASSWORD, USER, give
 from tests.conformance.security.test_scram import MODULE as SCRAM_MODULE
@@ -160,6 +162,24 @@ def test_who_shows_a_certificate_of_another_authority_is_not_let_in(secured: Sec
         admin.list_topics(timeout=3.0)
 
 
+def test_who_shows_a_certificate_that_has_expired_is_not_let_in(secured: Secured) -> None:
+    """Signed by the right authority, for a time that ended yesterday."""
+    directory = secured.keys.directory
+    line = "openssl x509 -req -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days -1 -out expired.crt"
+    subprocess.run(line.split(), cwd=directory, check=True, capture_output=True)
+    assert is_let_in(secured, "client.crt")
+    assert not is_let_in(secured, "expired.crt")
+
+
+def is_let_in(secured: Secured, certificate: str) -> bool:
+    """Whether a client with this certificate is served where one is required."""
+    shown = {**secured.certificate, "ssl.certificate.location": str(secured.keys.directory / certificate)}
+    try:
+        return bool(AdminClient(secured.of_librdkafka("MUTUAL", **shown)).list_topics(timeout=3.0).brokers)
+    except KafkaException:
+        return False
+
+
 @pytest.mark.parametrize(
     ("version", "is_let_in"),
     [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True), (ssl.TLSVersion.TLSv1_3, True)],
@@ -183,6 +203,19 @@ def test_handshakes_that_stall_and_bytes_that_are_none_hinder_nobody(secured: Se
         for number in range(STALLED):
             stalled = stack.enter_context(closing(socket.create_connection(address, ANSWER_SECONDS_MAX)))
             stalled.sendall(b"\x16\x03\x01" if number % 2 else b"GET / HTTP/1.1\r\n\r\n")
+        admin = AdminClient(secured.of_librdkafka("TLS"))
+        assert admin.list_topics(timeout=ANSWER_SECONDS_MAX).brokers
+
+
+@pytest.mark.skipif(is_apache_kafka(), reason="the bound is our own")
+def test_of_a_flood_of_handshakes_the_oldest_are_given_up_and_a_client_is_served(secured: Secured) -> None:
+    address = ("localhost", secured.ports["TLS"])
+    with ExitStack() as stack:
+        flood = [
+            stack.enter_context(closing(socket.create_connection(address, ANSWER_SECONDS_MAX)))
+            for _ in range(HANDSHAKES_MAX + STALLED)
+        ]
+        assert flood[0].recv(1) == b"", "the oldest is given up"
         admin = AdminClient(secured.of_librdkafka("TLS"))
         assert admin.list_topics(timeout=ANSWER_SECONDS_MAX).brokers
 
