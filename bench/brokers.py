@@ -130,10 +130,10 @@ class Broker:
 
     def format(self) -> None:
         """Write the configuration and prepare the log directory."""
-        self.prepare()
+        self.write_configuration()
         processes.run(self.product.format(self.directory))
 
-    def prepare(self) -> None:
+    def write_configuration(self) -> None:
         """Write the configuration."""
         self.directory.mkdir(parents=True)
         ports = processes.free_port(), processes.free_port()

@@ -52,7 +52,7 @@ class SecuredBroker(Broker):
 
     def format(self) -> None:
         """Write the configuration and prepare the log directory, with the user in it."""
-        self.prepare()
+        self.write_configuration()
         path = self.directory / "server.properties"
         lines = [line for line in path.read_text().splitlines() if "listener" not in line]
         given = dict(line.split("=", 1) for line in lines)

@@ -6,7 +6,8 @@
 | PasswordsAreKept | after healing a node takes another password than the one that may be the last, or none |
 | RulesAreKept | after healing a node lets a user do what no rule that may be the last lets it do, or refuses it |
 
-`renewals` has the rules of logins that hold for a while only, which those of some seeds do, the nodes' own among them.
+`renewals` has the rules of logins that hold for a while only, which those of some seeds do, the nodes' own among them;
+`bearers` has those of delegation tokens.
 Brokers and controllers speak SASL to each other, with an authorizer, so every vote and every fetch of a follower is one
 of a user. What was not answered may have happened, also later: it may be the last word.
 """
@@ -32,6 +33,8 @@ from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter,
 from kavka_broker.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from tests.sim import bearers
+from tests.sim.bearers import Bearer
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.events import LOGIN_ENDED
 from tests.sim.node import CONTROLLER, INTERNAL, INTERNAL_PORT
@@ -181,6 +184,7 @@ class Logins(Workload):
             f"listener.name.{INTERNAL.lower()}.plain.sasl.jaas.config": NODES,
             f"listener.name.{CONTROLLER.lower()}.plain.sasl.jaas.config": NODES,
             "connections.max.reauth.ms": str(random.choice(LIFETIMES_MS)),
+            **bearers.SETTINGS,
             "authorizer.class.name": STANDARD,
             "super.users": "User:node;User:ANONYMOUS",  # whom the clients of the other workloads are
         }
@@ -194,17 +198,21 @@ class Logins(Workload):
         self._visitor.owner = self._owner
         self._renewer = self.as_client(Renewer, "renewer")
         self._renewer.password_of = lambda: self._owner.password.answered
+        self._bearer = self.as_client(Bearer, "bearer")
+        clocks = {node.host: node.clock for node in self.simulation.nodes}
+        self._bearer.clock_of = lambda host: int(clocks[host].now_ms())
         self._ended = 0
         self.simulation.events.listeners["connection.closed"].append(self._closed)
-        for guesser in (self._visitor, self._renewer):
+        for guesser in (self._visitor, self._renewer, self._bearer):
             self.simulation.events.strangers.add(self.simulation.network.address_of(guesser.process.host))
-        return [self._owner, self._visitor, self._renewer]
+        return [self._owner, self._visitor, self._renewer, self._bearer]
 
     def _closed(self, _: str, fields: Mapping[str, Any]) -> None:
         self._ended += str(fields["reason"]).startswith(LOGIN_ENDED)
 
     def stop(self) -> None:
         self._owner.is_stopping = self._visitor.is_stopping = self._renewer.is_stopping = True
+        self._bearer.is_stopping = True
 
     def missing(self) -> list[str]:
         return [] if self._owner.is_done else ["the owner's last alterations are not answered"]
@@ -214,10 +222,16 @@ class Logins(Workload):
         self.reached(logins=self._visitor.let_in, logins_refused=self._visitor.refused)
         self.reached(passwords=len(self._owner.password.superseded))
         self.reached(logins_renewed=self._renewer.renewed, logins_ended=self._ended)
-        return [*self._visitor.wrongly, *self._renewer.wrongly, *found]
+        self.reached(tokens_shown=self._bearer.let_in, tokens_refused=self._bearer.refused)
+        self.reached(tokens_removed=self._bearer.removed)
+        return [*self._visitor.wrongly, *self._renewer.wrongly, *self._bearer.wrongly, *found]
 
     async def _of_node(self, host: str) -> list[str]:
         """What one node takes that it should not, or refuses."""
+        of_tokens: list[str] = await self.running(self._bearer, self._bearer.judge(host))
+        return of_tokens or await self._of_passwords(host)
+
+    async def _of_passwords(self, host: str) -> list[str]:
         passwords, rule = self._owner.password, self._owner.rule
         seen = {word: await self._sees(host, word) for word in passwords.possible if word}
         taken = [word for word, sees in seen.items() if sees is not None]

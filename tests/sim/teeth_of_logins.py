@@ -3,6 +3,8 @@
 from kavka_broker.core.authentication.scram import Exchange
 from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.metadata.image.credentials import Credentials
+from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
+from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 from tests.sim.teething import Patch, tooth
 
@@ -33,3 +35,25 @@ def passwords_that_never_change(patch: Patch) -> None:
        connections_max_reauth_ms="1500")  # fmt: skip
 def logins_that_never_end(patch: Patch) -> None:
     patch.setattr(Session, "holds", lambda *_: True)
+
+
+@tooth("a delegation token lets in behind its end", "kill isolate", 5, workloads="logins", hectic=True)
+def tokens_that_never_end(patch: Patch) -> None:
+    patch.setattr(DelegationToken, "is_over", lambda *_: False)
+
+
+@tooth("a delegation token that was removed stays in the image", "kill isolate", 5, workloads="logins", hectic=True)
+def tokens_that_are_never_removed(patch: Patch) -> None:
+    replay = DelegationTokens.replay
+
+    def keeping(self: DelegationTokens, record: object) -> None:
+        if isinstance(record, DelegationTokenRecord):
+            replay(self, record)
+
+    patch.setattr(DelegationTokens, "replay", keeping)
+
+
+@tooth("a snapshot leaves out delegation tokens", "kill", 8, workloads="logins", hectic=True,
+       metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
+def snapshots_without_tokens(patch: Patch) -> None:
+    patch.setattr(DelegationTokens, "records", lambda _: iter(()))

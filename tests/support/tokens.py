@@ -48,7 +48,7 @@ class Issuer:
         return json.dumps({"keys": [issuer.key for issuer in (self, *others)]}).encode()
 
     def token(self, claims: Mapping[str, Any], algorithm: str = "RS256", *, salt: str = "digest", **header: Any) -> str:
-        """A signed token; `salt` is the length of that of PSS. `header` adds to its header, or takes out what is None."""
+        """A signed token; `salt` is the length of that of PSS. `header` adds to its header, or takes out a None."""
         named = {"alg": algorithm, "typ": "JWT", "kid": self.key_id, **header}
         head = {name: value for name, value in named.items() if value is not None}
         covered = ".".join(encoded(json.dumps(part).encode()) for part in (head, dict(claims)))

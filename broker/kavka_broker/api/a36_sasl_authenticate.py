@@ -4,6 +4,8 @@
 - A token that proves nothing: SASL_AUTHENTICATION_FAILED after `connection.failed.authentication.delay.ms`, so that
   guessing takes a while, and the connection closes.
 - SCRAM takes two tokens, and answers each. What is kept of passwords is that of this broker's image.
+- With `tokenauth=true` a login by SCRAM is one by a delegation token (KIP-48): the client is the token's owner, and the
+  login ends with the token.
 - A token of OAUTHBEARER that names nobody is answered as if it was taken, with an error inside; the next one fails.
 - From then on the client is User:NAME; quotas and the fairness of the loop know it by that name.
 - Where a login does not hold for good, the answer to its last token says for how many milliseconds it does (KIP-368).
@@ -14,10 +16,12 @@ Versions: flexible from 2; session_lifetime_ms from 1.
 from asyncio import Future, get_running_loop
 from base64 import urlsafe_b64encode
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import BOTH, Postponed, api
+from kavka_broker.core.authentication.scram import TokenLogin
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
@@ -43,6 +47,7 @@ def sasl_authenticate(
             lambda: nonce(broker.random_bytes),
             client.version,
             broker.clock.now_ms(),
+            partial(token_login, broker),
         )
     except BrokerError as error:
         reason = peer.login.refusal or error.message
@@ -55,11 +60,17 @@ def sasl_authenticate(
     if proof.user is None:
         return SaslAuthenticateResponse(auth_bytes=proof.answer)
     session = peer.login.session_of(proof.user, broker.clock.monotonic_ms(), broker.clock.now_ms())
-    peer.know(proof.user, session)
+    peer.know(proof.user, session, is_by_token=proof.is_by_token)
     if broker.audit is not None:
         broker.audit.logged_in(proof.user, client.address, client.listener)
     lifetime_ms = 0 if session is None else session.lifetime_ms
     return SaslAuthenticateResponse(auth_bytes=proof.answer, session_lifetime_ms=lifetime_ms)
+
+
+def token_login(broker: Broker, token_id: str, mechanism: int) -> TokenLogin | None:
+    """Return how a client logs in by a delegation token now; None where that lets nobody in."""
+    token, secrets = broker.metadata.tokens.of(token_id), broker.token_secrets
+    return None if secrets is None else secrets.login_by(token, mechanism, broker.clock.now_ms())
 
 
 def nonce(random_bytes: Callable[[int], bytes]) -> str:

@@ -31,7 +31,8 @@ async def envelope(request: EnvelopeRequest, broker: Broker, client: Client) -> 
         peer = Connected(decode_address(request.client_host_address), client.listener)
         peer.is_enveloped = True
         try:
-            peer.user = decode_principal(request.request_principal or b"").name
+            principal = decode_principal(request.request_principal or b"")
+            peer.user, peer.is_by_token = principal.name, principal.token_authenticated
         except ProtocolViolation:
             return EnvelopeResponse(None, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
         answer, data, has_decided = await broker.serve_enveloped(frame, peer)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kavka_broker.core.audit.happenings import Window
     from kavka_broker.core.audit.journal import Journal
     from kavka_broker.core.audit.use import UseWindow
+    from kavka_broker.core.authentication.delegation import TokenSecrets
     from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authentication.session import Session
     from kavka_broker.core.authorization.authorizer import Authorizer
@@ -61,6 +62,7 @@ class Connected:
     __slots__ = (
         "address",
         "flow",
+        "is_by_token",
         "is_enveloped",
         "listener",
         "login",
@@ -79,6 +81,7 @@ class Connected:
         self.listener = listener
         self.is_enveloped = False  # a broker passes its requests on, and tells the audit trail of them
         self.user = "ANONYMOUS"
+        self.is_by_token = False  # it has logged in by a delegation token
         self.login: Login | None = None  # while the client has yet to say who it is
         self.session: Session | None = None  # how long it holds what it has said; None: as long as the connection
         self.on_login: Callable[[], None] | None = None  # called when a login is over, and when one begins again
@@ -86,9 +89,10 @@ class Connected:
         self.flow: Flow | None = None  # with which it takes its turns on the loop
         self.on_lost: list[Callable[[], None]] = []  # called once, when the connection has ended
 
-    def know(self, user: str, session: Session | None) -> None:
+    def know(self, user: str, session: Session | None, *, is_by_token: bool = False) -> None:
         """Note that the client has proved to be this user."""
         self.user, self.login, self.session = user, None, session
+        self.is_by_token = is_by_token
         if self.on_login is not None:
             self.on_login()
         if session is None:
@@ -153,6 +157,7 @@ class Broker:
     is_refusing: bool = False  # data and changes that the trail has no room for, see `refusing`
     refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("produce", "fetch", "change"), 0))
     under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict)  # changes that are decided and told
+    token_secrets: TokenSecrets | None = None  # of delegation tokens; None: there are none
     random_bytes: Callable[[int], bytes] = token_bytes
     leading: Leading | None = None
     serving: Serving | None = None
@@ -281,6 +286,11 @@ class Client:
     def principal(self) -> str:
         """The principal as access rules name it, with its type."""
         return f"User:{self.user}"
+
+    @property
+    def is_by_token(self) -> bool:
+        """Whether the client has logged in by a delegation token."""
+        return self.peer is not None and self.peer.is_by_token
 
     def throttle(self, throttle_time_ms: int, held: Holding) -> None:
         """Have the connection muted for `throttle_time_ms`, unless another quota wants it muted for longer."""

@@ -25,7 +25,9 @@ async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes
     """The active controller's answer to the client's frame, with header. Raises BrokerError, and Unreachable where no
     controller answers in time.
     """
-    envelope = EnvelopeRequest(frame, encode_principal(client.user), encode_address(client.address))
+    envelope = EnvelopeRequest(
+        frame, encode_principal(client.user, is_by_token=client.is_by_token), encode_address(client.address)
+    )
     answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
     if answer.error_code != ErrorCode.NONE:
         raise BrokerError(ErrorCode(answer.error_code))
@@ -44,9 +46,9 @@ async def ask_elsewhere(request: Message, response: type[R], broker: Broker, cli
     return answer
 
 
-def encode_principal(user: str) -> bytes:
+def encode_principal(user: str, *, is_by_token: bool = False) -> bytes:
     """Encode a principal as Kafka's DefaultKafkaPrincipalBuilder does: a version and the message."""
-    data = DefaultPrincipalData("User", user)
+    data = DefaultPrincipalData("User", user, is_by_token)
     return _VERSION.pack(PRINCIPAL_VERSION) + encode(data, PRINCIPAL_VERSION)
 
 

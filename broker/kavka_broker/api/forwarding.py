@@ -65,6 +65,8 @@ class Forwarded:
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have the active controller decide a request; returns its answer. Raises BrokerError and ProtocolViolation."""
     request = await read_any(frame, body, api, broker, client)
+    if api.refuses is not None and (refusal := api.refuses(request, broker, client)) is not None:
+        return refusal
 
     async def decide(broker: "Broker") -> "Forwarded | Answer":
         return await _decided(frame, request, api, broker, client)

@@ -53,6 +53,8 @@ class Postponed:
 
 
 Handler = Callable[..., Answer | Awaitable[Answer]]
+#: Gives the answer of a broker that does not pass a request on, or None.
+Refuses = Callable[[Any, Any, Any], Message | None]
 H = TypeVar("H", bound=Callable[..., Any])
 Role = Literal["broker", "controller"]
 
@@ -77,6 +79,7 @@ class Api:
     forwarded: bool = False
     each: tuple[Each, ...] = ()
     bytes_max: int = LARGE_BYTES_MAX
+    refuses: Refuses | None = None
 
     @property
     def is_counting(self) -> bool:
@@ -107,6 +110,7 @@ def api(
     forwarded: bool = False,
     each: tuple[Each, ...] = (),
     bytes_max: int = LARGE_BYTES_MAX,
+    refuses: Refuses | None = None,
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
@@ -118,7 +122,8 @@ def api(
 
     `each`: where the elements of a request are, so that a request with many is handled in parts; where versions have
     different places, the first with elements counts. `bytes_max`: the largest request without records; a forwarded
-    request may have at most `FORWARDED_BYTES_MAX`.
+    request may have at most `FORWARDED_BYTES_MAX`. `refuses`: what a broker says of a forwarded request by what it
+    alone knows, as how its client is connected.
     """
 
     def register(handle: H) -> H:
@@ -143,6 +148,7 @@ def api(
             forwarded,
             each,
             min(bytes_max, FORWARDED_BYTES_MAX) if forwarded else bytes_max,
+            refuses,
         )
         return handle
 

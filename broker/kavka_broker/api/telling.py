@@ -12,9 +12,20 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kavka_broker.api.delegation_tokens import find, known
 from kavka_broker.api.refusing import Refusing, is_let_in, refusal
 from kavka_broker.api.steps import paid
-from kavka_broker.core.audit.changes import ACLS_DELETED, CHANGES, ELECTED, OF_CONFIGS, Before, Change, is_only_asked
+from kavka_broker.core.audit.changes import (
+    ACLS_DELETED,
+    CHANGES,
+    ELECTED,
+    EXPIRY,
+    OF_CONFIGS,
+    OF_TOKENS,
+    Before,
+    Change,
+    is_only_asked,
+)
 from kavka_broker.core.metadata.image.configs import Resource
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.errors import ErrorCode
@@ -69,6 +80,8 @@ async def changed(
     journal = broker.journal
     if api.key not in CHANGES or is_only_asked(request) or (journal is None and not broker.is_refusing):
         return await decide(broker)
+    if api.key in OF_TOKENS:
+        await find(request.hmac, broker)  # type: ignore[attr-defined]  # from then on it is known
     room = room_for(request, api, broker, client)
     if is_let_in(request, api, broker, client):
         if journal is None:
@@ -121,7 +134,12 @@ def room_for(request: Any, api: "Api", broker: "Broker", client: "Client") -> in
 
 
 def before(request: Message, api: "Api", broker: "Broker") -> Before:
-    """The overrides of the resources that a request will alter, as they are now; each is replaced, never changed."""
+    """The overrides of the resources that a request will alter, as they are now; each is replaced, never changed. Of
+    a delegation token, its id and its expiry.
+    """
+    if api.key in OF_TOKENS:
+        token = known(request.hmac, broker)  # type: ignore[attr-defined]
+        return {} if token is None else {Resource(0, token.token_id): {EXPIRY: str(token.expires_ms)}}
     if api.key not in OF_CONFIGS:
         return {}
     asked: Sequence[Any] = request.resources  # type: ignore[attr-defined]

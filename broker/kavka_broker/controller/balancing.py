@@ -1,5 +1,5 @@
-"""What the active controller does by itself from time to time: leaders go back to preferred replicas, and lost
-partitions find a leader where their topic would rather lose records than wait.
+"""What the active controller does by itself from time to time: leaders go back to preferred replicas, lost partitions
+find a leader where their topic would rather lose records than wait, and delegation tokens that are over are removed.
 
 - `auto.leader.rebalance.enable`, each `leader.imbalance.check.interval.seconds`. Apache Kafka with KRaft looks at
   no percentage per broker, and neither does Kavka: what is out of balance is put right, a thousand leaders at a
@@ -7,17 +7,19 @@ partitions find a leader where their topic would rather lose records than wait.
 - `unclean.leader.election.enable` (of a topic, of all brokers, or of the file), each
   `unclean.leader.election.interval.ms`. A broker that comes back looks for such partitions at once; this is for an
   allowance that is given later.
+- `delegation.token.secret.key`, each `delegation.token.expiry.check.interval.ms`.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
 
 from kavka_broker.controller.sessions import Decider
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.delegation_tokens import SWEPT_MAX, sweep
 from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, balance, rescue
-from kavka_broker.core.metadata.decide.policy import Policy, policy_of
+from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
@@ -28,7 +30,17 @@ log = get("controller")
 #: The pause after a round that had more changes than one decision may hold.
 GO_ON_MS: Final = 1000
 
-Work = Callable[[Metadata, Policy], Decision[int]]
+Work = Callable[[Metadata, int], Decision[int]]
+
+
+class Round(NamedTuple):
+    """Work that is done again and again; its answer is how much was changed, of which one decision has `most`."""
+
+    name: str
+    interval_ms: int
+    work: Work
+    most: int
+    tell: Callable[[str, int], None]  # of what was changed
 
 
 class Balancing:
@@ -38,12 +50,21 @@ class Balancing:
         self._controller = controller
         self._policy = policy_of(config)
         self._timers = timers
-        self._rounds: list[tuple[str, int, Work]] = [("rescue", config["unclean.leader.election.interval.ms"], rescue)]
-        if config["auto.leader.rebalance.enable"]:
-            interval_ms = config["leader.imbalance.check.interval.seconds"] * 1000
-            self._rounds.append(("balance", interval_ms, balance))
+        self._rounds = list(self._chosen(config))
         self._waiting: dict[str, Timer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def _chosen(self, config: BrokerConfig) -> Iterator[Round]:
+        """The rounds that the configuration asks for."""
+        policy = self._policy
+        interval_ms = config["unclean.leader.election.interval.ms"]
+        yield Round("rescue", interval_ms, lambda image, _: rescue(image, policy), ELECTIONS_MAX, _moved)
+        if config["auto.leader.rebalance.enable"]:
+            interval_ms = config["leader.imbalance.check.interval.seconds"] * 1000
+            yield Round("balance", interval_ms, lambda image, _: balance(image, policy), ELECTIONS_MAX, _moved)
+        if config["delegation.token.secret.key"] is not None:
+            interval_ms = config["delegation.token.expiry.check.interval.ms"]
+            yield Round("sweep", interval_ms, lambda image, now_ms: sweep(image.tokens, now_ms), SWEPT_MAX, _removed)
 
     def start(self) -> None:
         """Follow the controller from term to term."""
@@ -63,27 +84,35 @@ class Balancing:
 
     def _begin(self) -> None:
         self.stop()
-        for name, interval_ms, work in self._rounds:
-            self._wait(name, interval_ms, interval_ms, work)
+        for chosen in self._rounds:
+            self._wait(chosen, chosen.interval_ms)
 
-    def _wait(self, name: str, delay_ms: int, interval_ms: int, work: Work) -> None:
-        self._waiting[name] = self._timers.after(delay_ms, self._go, name, interval_ms, work)
+    def _wait(self, chosen: Round, delay_ms: int) -> None:
+        self._waiting[chosen.name] = self._timers.after(delay_ms, self._go, chosen)
 
-    def _go(self, name: str, interval_ms: int, work: Work) -> None:
+    def _go(self, chosen: Round) -> None:
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._round(name, interval_ms, work), name=f"leaders.{name}")
-        self._tasks[name] = task
+        task = loop.create_task(self._round(chosen), name=f"round.{chosen.name}")
+        self._tasks[chosen.name] = task
         task.add_done_callback(_raise_failure)
 
-    async def _round(self, name: str, interval_ms: int, work: Work) -> None:
-        moved = 0
+    async def _round(self, chosen: Round) -> None:
+        changed = 0
         try:
-            moved = await self._controller.submit(lambda metadata, _: work(metadata, self._policy))
+            changed = await self._controller.submit(chosen.work)
         except BrokerError as error:
-            log.warning("leaders.not_moved", work=name, reason=error.message or error.code.name)
-        if moved:
-            log.info("leaders.moved", work=name, partitions=moved)
-        self._wait(name, min(interval_ms, GO_ON_MS) if moved >= ELECTIONS_MAX else interval_ms, interval_ms, work)
+            log.warning("round.failed", work=chosen.name, reason=error.message or error.code.name)
+        if changed:
+            chosen.tell(chosen.name, changed)
+        self._wait(chosen, min(chosen.interval_ms, GO_ON_MS) if changed >= chosen.most else chosen.interval_ms)
+
+
+def _moved(work: str, count: int) -> None:
+    log.info("leaders.moved", work=work, partitions=count)
+
+
+def _removed(work: str, count: int) -> None:
+    log.info("delegation_tokens.removed", work=work, tokens=count)
 
 
 def _raise_failure(task: "asyncio.Task[None]") -> None:

@@ -18,7 +18,7 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 
 #: The image's attributes. Their contents are replaced in place, since subscribers hold references to them.
-PARTS = ("brokers", "topics", "configs", "quotas", "acls", "credentials", "features", "producer_ids", "kept")
+PARTS = ("brokers", "topics", "configs", "quotas", "acls", "credentials", "features", "producer_ids", "tokens")
 
 
 def image_of(records: Iterator[Message], offset: int) -> Metadata:

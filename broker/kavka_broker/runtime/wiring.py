@@ -22,6 +22,7 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
@@ -131,6 +132,7 @@ class Wiring:
             peers=self._peers.brokers,
             quotas=self._quotas(),
             authorizer=self.authorizer,
+            token_secrets=token_secrets_of(config),
             random_bytes=self._world.random_bytes,
             leading=self._leading() if "controller" in config.roles else None,
         )
@@ -323,6 +325,12 @@ class Wiring:
             config["controller.quota.window.num"], config["controller.quota.window.size.seconds"] * 1000
         )
         return ClientQuotas(window, calls=calls, controller_window=of_controllers)
+
+
+def token_secrets_of(config: BrokerConfig) -> TokenSecrets | None:
+    """The secrets of delegation tokens; None where the configuration has no key for them."""
+    key = config["delegation.token.secret.key"]
+    return TokenSecrets(key.value) if key is not None and key.value else None
 
 
 def times_of(config: BrokerConfig) -> Times:

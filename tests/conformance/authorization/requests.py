@@ -134,6 +134,10 @@ def of_administrators(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         "describe credentials": (of("describe_user_scram_credentials", users=[{"name": "u"}]), 0),
         "alter credentials": (of("alter_user_scram_credentials", deletions=[], upsertions=[
             {"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s", "salted_password": b"p"}]), 0),
+        "create token": (of("create_delegation_token", owner_principal_type="User", owner_principal_name="a"), 3),
+        "renew token": (of("renew_delegation_token", hmac=b"h"), 2),
+        "expire token": (of("expire_delegation_token", hmac=b"h"), 2),
+        "describe tokens": (of("describe_delegation_token", owners=None), 3),
         "describe quorum": (of("describe_quorum", topics=[
             {"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]), 1),
         "update features": (of("update_features", timeout_ms=1000, feature_updates=[

@@ -28,7 +28,7 @@ LET_IN, REFUSED, CLOSED = "let in", "refused", "closed"
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """Authorization servers: two that both brokers trust, by a key of RSA and one of P-256, and one that neither does."""
+    """Authorization servers: two that both brokers trust, with keys of RSA and P-256, and one that neither does."""
 
     rsa: Issuer
     curve: Issuer

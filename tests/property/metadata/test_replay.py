@@ -9,6 +9,7 @@ from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide import acls, credentials
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
+from kavka_broker.core.metadata.decide.delegation_tokens import Lifetimes, NewToken, create, expire, renew, sweep
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
 from kavka_broker.core.metadata.decide.producer_ids import allocate
 from kavka_broker.core.metadata.decide.quotas import Alteration, alter
@@ -65,6 +66,8 @@ RESOURCES = st.one_of(
 )
 
 RULES = st.builds(Rule, st.sampled_from([2, 4]), NAMES, st.sampled_from([3, 4]), *map(st.just, ("User:a", "*", 3, 3)))
+
+LIFETIMES = Lifetimes(max_ms=10, renewal_ms=4)
 
 
 class LiveRun(RuleBasedStateMachine):
@@ -161,6 +164,29 @@ class LiveRun(RuleBasedStateMachine):
     def passwords_are_taken_away(self, user: str, mechanism: int) -> None:
         self._decide(credentials.alter(self.live.credentials, [ScramCredentialDeletion(user, mechanism)], []))
 
+    @rule(user=NAMES, renewers=st.lists(NAMES, max_size=2), lifetime_ms=st.integers(-1, 5))
+    def token_is_made(self, user: str, renewers: list[str], lifetime_ms: int) -> None:
+        wanted = NewToken(
+            f"{self._next()}", f"User:{user}", "User:a", [f"User:{each}" for each in renewers], lifetime_ms
+        )
+        self._decide(create(self.live.tokens, wanted, LIFETIMES, self.numbers))
+
+    @rule(user=NAMES, period_ms=st.integers(-1, 3), is_end=st.booleans())
+    def first_token_is_renewed_or_ended(self, user: str, period_ms: int, is_end: bool) -> None:
+        token_id, tokens = next(iter(self.live.tokens.by_id), None), self.live.tokens
+        try:
+            if is_end:
+                self._decide(expire(tokens, token_id, f"User:{user}", period_ms, self.numbers))
+            else:
+                self._decide(renew(tokens, token_id, f"User:{user}", period_ms, LIFETIMES, self.numbers))
+        except BrokerError:
+            return
+
+    @rule()
+    def tokens_are_swept(self) -> None:
+        self._decide(sweep(self.live.tokens, self.numbers))
+        assert not any(token.is_over(self.numbers) for token in self.live.tokens.by_id.values())
+
     @rule()
     def image_is_copied(self) -> None:
         """The copy follows from here on, and what it was made of goes on by itself."""
@@ -207,6 +233,7 @@ class LiveRun(RuleBasedStateMachine):
         assert restored.topics == self.live.topics
         assert restored.configs == self.live.configs
         assert restored.quotas == self.live.quotas
+        assert restored.tokens == self.live.tokens
 
 
 TestLiveRun = LiveRun.TestCase

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.audit.changes import CHANGES, HIDDEN, Before, Change, is_hidden
+from kavka_broker.core.audit.changes import CHANGES, EXPIRY, HIDDEN, Before, Change, is_hidden
 from kavka_broker.core.audit.happenings import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
@@ -45,8 +45,14 @@ from kavka_broker.protocol.messages import (
     update_features_request,
 )
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
+from kavka_broker.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
+from kavka_broker.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
+from kavka_broker.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kavka_broker.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
+from kavka_broker.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
@@ -230,6 +236,21 @@ CASES: dict[int, tuple[tuple[Any, Any], list[Change]]] = {
             Change("ALTER", "user", "alice", "scram mechanism 1"),
         ],
     ),
+    38: (
+        (
+            CreateDelegationTokenRequest(),
+            CreateDelegationTokenResponse(0, "User", "alice", "User", "bob", 1, 2, 3, "id", b"secret"),
+        ),
+        [Change("CREATE", "delegation_token", "id", "owner", "User:alice")],
+    ),
+    39: (
+        (RenewDelegationTokenRequest(b"secret", 5), RenewDelegationTokenResponse(0, 1234)),
+        [Change("ALTER", "delegation_token", "id", EXPIRY, "1234", "1000")],
+    ),
+    40: (
+        (ExpireDelegationTokenRequest(b"secret", -1), ExpireDelegationTokenResponse(0, 1234)),
+        [Change("DELETE", "delegation_token", "id")],
+    ),
     57: (
         (
             update_features_request.UpdateFeaturesRequest(
@@ -264,6 +285,8 @@ CASES: dict[int, tuple[tuple[Any, Any], list[Change]]] = {
     ),
 }
 WAS: dict[int, Before] = {
+    39: {Resource(0, "id"): {EXPIRY: "1000"}},
+    40: {Resource(0, "id"): {EXPIRY: "1000"}},
     44: {Resource(TOPIC, "t"): {"retention.ms": "1"}},
     33: {Resource(TOPIC, "t"): {"retention.ms": "1", "segment.bytes": "2000000"}},
 }
@@ -273,6 +296,13 @@ WAS: dict[int, Before] = {
 def test_what_was_granted_is_told_by_its_resource(key: int) -> None:
     (request, response), changes = CASES[key]
     assert list(CHANGES[key](request, response, WAS.get(key, {}))) == changes
+
+
+def test_a_token_that_is_not_known_here_is_told_without_its_secret() -> None:
+    (ended, of_end), (renewed, of_renewal) = CASES[40][0], CASES[39][0]
+    assert list(CHANGES[40](ended, of_end, {})) == [Change("DELETE", "delegation_token", "(unknown)")]
+    altered = Change("ALTER", "delegation_token", "(unknown)", EXPIRY, "1234")
+    assert list(CHANGES[39](renewed, of_renewal, {})) == [altered]
 
 
 def test_every_api_that_is_told_has_an_example() -> None:
@@ -290,6 +320,9 @@ def test_every_api_that_is_told_has_an_example() -> None:
         (47, forgotten(16)),
         (49, quota(42, ("producer_byte_rate", 1.0, False))),
         (51, user(91)),
+        (38, (CreateDelegationTokenRequest(), CreateDelegationTokenResponse(61, "User", "alice"))),
+        (39, (RenewDelegationTokenRequest(b"secret", 5), RenewDelegationTokenResponse(62))),
+        (40, (ExpireDelegationTokenRequest(b"secret", -1), ExpireDelegationTokenResponse(64, -1))),
         (64, (UnregisterBrokerRequest(7), UnregisterBrokerResponse(0, 41))),
         (80, (add_raft_voter_request.AddRaftVoterRequest(None, 0, 8), AddRaftVoterResponse(0, 41))),
     ],

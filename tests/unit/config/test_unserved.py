@@ -27,7 +27,6 @@ TOPIC, BROKER = 2, 4
         ("create.topic.policy.class.name", "com.example.Policy"),
         ("alter.config.policy.class.name", "com.example.Policy"),
         ("config.providers", "file"),
-        ("delegation.token.secret.key", "sesame"),
         ("remote.log.storage.system.enable", "true"),
         ("ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
         ("sasl.jaas.config", "secret"),

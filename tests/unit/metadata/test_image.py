@@ -287,6 +287,6 @@ def test_an_image_begins_before_every_offset_and_a_copy_stands_where_it_was_made
 def test_a_token_is_kept_until_it_is_removed() -> None:
     metadata, token = Metadata(), DelegationTokenRecord(owner="User:a", requester="User:a", token_id="t")
     metadata.replay(token)
-    assert list(metadata.kept.records()) == [token]
+    assert list(metadata.tokens.records()) == [token]
     metadata.replay(RemoveDelegationTokenRecord("t"))
-    assert list(metadata.kept.records()) == []
+    assert list(metadata.tokens.records()) == []

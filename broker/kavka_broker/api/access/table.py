@@ -7,7 +7,7 @@ the client has a principal. An API that is not in this table cannot be served wi
 from collections.abc import Mapping
 from typing import Final
 
-from kavka_broker.api.access import clusters, configs, groups, records, topics
+from kavka_broker.api.access import clusters, configs, groups, records, tokens, topics
 from kavka_broker.api.access.gates import Gate, OnCluster, guarded
 from kavka_broker.api.registry import Api
 from kavka_broker.core.authorization.authorizer import Authorizer
@@ -49,6 +49,10 @@ GATES: Final[Mapping[int, Gate | None]] = {
     35: _DESCRIBE,  # DescribeLogDirs
     36: None,  # SaslAuthenticate
     37: topics.CREATE_PARTITIONS,
+    38: tokens.create,
+    39: None,  # RenewDelegationToken: by its owner and its renewers
+    40: None,  # ExpireDelegationToken: likewise
+    41: tokens.describe,
     42: groups.DELETE_GROUPS,
     43: OnCluster(Operation.ALTER, clusters.no_elections),
     44: configs.INCREMENTAL_ALTER_CONFIGS,

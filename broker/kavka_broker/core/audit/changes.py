@@ -17,6 +17,8 @@ from kavka_broker.core.metadata.image.configs import Resource
 from kavka_broker.core.metadata.image.configs import ResourceType as Configured
 
 HIDDEN: Final = "(hidden)"
+UNKNOWN: Final = "(unknown)"
+EXPIRY: Final = "expiry.timestamp.ms"
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 #: Signs of the operations that add to a list, or take away from it.
 SIGNS: Final = {APPEND: "+", SUBTRACT: "-"}
@@ -258,6 +260,26 @@ def is_only_asked(request: Any) -> bool:
     return bool(getattr(request, "validate_only", False))
 
 
+def token_made(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the delegation token that CreateDelegationToken has made; nothing of its secret."""
+    if not response.error_code:
+        owner = f"{response.principal_type}:{response.principal_name}"
+        yield Change("CREATE", "delegation_token", response.token_id, "owner", owner)
+
+
+def token_changed(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the delegation token whose expiry RenewDelegationToken or ExpireDelegationToken has moved, or that it has
+    removed. A request names it by its secret alone: its id is what was there before.
+    """
+    if not response.error_code:
+        token_id, was = next(((resource.name, kept) for resource, kept in before.items()), (UNKNOWN, {}))
+        if getattr(request, "expiry_time_period_ms", 0) < 0:
+            yield Change("DELETE", "delegation_token", token_id)
+        else:
+            expires_ms = str(response.expiry_timestamp_ms)
+            yield Change("ALTER", "delegation_token", token_id, EXPIRY, expires_ms, was.get(EXPIRY))
+
+
 ACLS_DELETED: Final = 31
 ELECTED: Final = 43
 #: By API key: how its changes are read.
@@ -272,6 +294,9 @@ CHANGES: Final[Mapping[int, Read]] = {
     37: topics_grown,
     42: groups_deleted,
     ELECTED: leaders_elected,
+    38: token_made,
+    39: token_changed,
+    40: token_changed,
     44: configs_altered,
     45: replicas_moved,
     47: offsets_deleted,
@@ -284,3 +309,5 @@ CHANGES: Final[Mapping[int, Read]] = {
 }
 #: APIs that change overrides, and are asked for what was there before.
 OF_CONFIGS: Final = (33, 44)
+#: APIs that name a delegation token by its secret.
+OF_TOKENS: Final = (39, 40)

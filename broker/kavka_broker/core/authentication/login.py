@@ -53,6 +53,7 @@ class Proof(NamedTuple):
 
     answer: bytes
     user: str | None
+    is_by_token: bool = False  # by a delegation token
 
 
 class Login:
@@ -109,18 +110,24 @@ class Login:
         return self._exchange.reason if isinstance(self._exchange, oauthbearer.Exchange) else ""
 
     def authenticate(
-        self, token: bytes, find: scram.Find, draw: Callable[[], str], version: int = 0, now_ms: int = 0
+        self,
+        token: bytes,
+        find: scram.Find,
+        draw: Callable[[], str],
+        version: int = 0,
+        now_ms: int = 0,
+        find_token: scram.FindToken = scram.no_tokens,
     ) -> Proof:
         """What a token proves. Raises SASL_AUTHENTICATION_FAILED, after which the connection is closed.
 
-        `find` gives what is kept of a user's password for SCRAM, `draw` a nonce; `version` is that of the request
-        around the token, 0 for a bare one; `now_ms` is the time since 1970.
+        `find` gives what is kept of a user's password for SCRAM, `find_token` of a delegation token, `draw` a nonce;
+        `version` is that of the request around the token, 0 for a bare one; `now_ms` is the time since 1970.
         """
         stage, self._stage = self._stage, Stage.FAILED
         self._is_told = self._is_told or version > 0
         try:
             self._check_mechanism(stage)
-            proof = self._prove(token, find, draw, now_ms)
+            proof = self._prove(token, find, find_token, draw, now_ms)
             self._check_user(proof.user)
         except BrokerError as error:
             self._count_failure()
@@ -139,7 +146,7 @@ class Login:
         token has begun ends with it at the latest.
         """
         lifetime_ms, former = self.settings.session_ms_max.get(self._mechanism, 0), self._former
-        if isinstance(self._exchange, oauthbearer.Exchange) and self._exchange.expires_ms is not None:
+        if self._exchange is not None and self._exchange.expires_ms is not None:
             rest_ms = max(0, self._exchange.expires_ms - now_ms)
             lifetime_ms = min(lifetime_ms, rest_ms) if lifetime_ms > 0 else rest_ms
         elif lifetime_ms <= 0:
@@ -181,7 +188,9 @@ class Login:
         else:
             self._counts.renewed += 1
 
-    def _prove(self, token: bytes, find: scram.Find, draw: Callable[[], str], now_ms: int) -> Proof:
+    def _prove(
+        self, token: bytes, find: scram.Find, find_token: scram.FindToken, draw: Callable[[], str], now_ms: int
+    ) -> Proof:
         """What a token proves by the mechanism that was chosen. Raises SASL_AUTHENTICATION_FAILED."""
         if self._mechanism == PLAIN:
             return Proof(b"", plain_user(token, self.settings.plain_users))
@@ -189,8 +198,9 @@ class Login:
             assert self.settings.tokens is not None, "a listener that serves tokens has somebody who judges them"
             self._exchange = oauthbearer.Exchange(self.settings.tokens, now_ms)
         elif self._exchange is None:
-            self._exchange = scram.Exchange(scram.MECHANISMS[self._mechanism], find, draw())
-        return Proof(*self._exchange.take(token))
+            self._exchange = scram.Exchange(scram.MECHANISMS[self._mechanism], find, draw(), find_token)
+        answer, user = self._exchange.take(token)
+        return Proof(answer, user, isinstance(self._exchange, scram.Exchange) and self._exchange.is_by_token)
 
 
 def plain_user(token: bytes, users: Mapping[str, str]) -> str:

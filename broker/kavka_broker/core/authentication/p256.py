@@ -1,7 +1,8 @@
-"""ECDSA on the curve P-256 (FIPS 186-5, SP 800-186): whether a signature of a digest was made with a key's private half.
+"""ECDSA on the curve P-256 (FIPS 186-5, SP 800-186): whether the private half of a key has signed a digest.
 
-Only public values come in, so that time may tell what it likes. Points are (X, Y, Z) with x = X/Z^2 and y = Y/Z^3, which
-saves the division; Z = 0 is the point at infinity. Two scalars are worked off together, two bits of each at a time.
+Only public values come in, so that time may tell what it likes. Points are (X, Y, Z) with x = X/Z^2 and y = Y/Z^3,
+which saves the division; Z = 0 is the point at infinity. Two scalars are worked off together, two bits of each at a
+time.
 """
 
 from typing import Final, NamedTuple
@@ -51,7 +52,7 @@ def has_signed(key: Point, digest: bytes, signature: bytes) -> bool:
 def _sum_of_products(first: int, of_first: Point, second: int, of_second: Point) -> Jacobian:
     """Return first * of_first + second * of_second."""
     left, right = (_multiples((*point, 1)) for point in (of_first, of_second))
-    table = [_added(one, other) for one in left for other in right]
+    table = [_added(first_part, second_part) for first_part in left for second_part in right]
     total = INFINITY
     for shift in range(256 - WINDOW_BITS, -1, -WINDOW_BITS):
         total = _doubled(_doubled(total))
@@ -77,17 +78,17 @@ def _doubled(point: Jacobian) -> Jacobian:
     return new, (m * (s - new) - 8 * square * square) % P, 2 * y * z % P
 
 
-def _added(one: Jacobian, other: Jacobian) -> Jacobian:
-    x1, y1, z1 = one
-    x2, y2, z2 = other
+def _added(augend: Jacobian, addend: Jacobian) -> Jacobian:
+    x1, y1, z1 = augend
+    x2, y2, z2 = addend
     if not z1 or not z2:
-        return other if not z1 else one
+        return addend if not z1 else augend
     square1, square2 = z1 * z1 % P, z2 * z2 % P
     u1, u2 = x1 * square2 % P, x2 * square1 % P
     s1, s2 = y1 * z2 * square2 % P, y2 * z1 * square1 % P
     h, r = (u2 - u1) % P, (s2 - s1) % P
     if not h:
-        return _doubled(one) if not r else INFINITY
+        return _doubled(augend) if not r else INFINITY
     h_square = h * h % P
     h_cube, v = h * h_square % P, u1 * h_square % P
     new = (r * r - h_cube - 2 * v) % P

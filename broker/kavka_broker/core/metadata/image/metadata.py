@@ -14,8 +14,8 @@ from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.credentials import Credentials
+from kavka_broker.core.metadata.image.delegation_tokens import DelegationTokens
 from kavka_broker.core.metadata.image.features import Features
-from kavka_broker.core.metadata.image.kept import KINDS, Kept
 from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.metadata.image.quotas import Quotas
 from kavka_broker.core.metadata.image.steps import PartitionRun, Step
@@ -33,6 +33,7 @@ from kavka_broker.protocol.messages.metadata.broker_registration_change_record i
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
+from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.end_transaction_record import EndTransactionRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
@@ -45,6 +46,7 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import R
 from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
     RemoveAccessControlEntryRecord,
 )
+from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.remove_user_scram_credential_record import (
     RemoveUserScramCredentialRecord,
@@ -66,7 +68,7 @@ ABOUT_BROKERS: Final = (
 )
 ABOUT_TOPICS: Final = (TopicRecord, PartitionRecord, PartitionChangeRecord, ClearElrRecord)
 WITHOUT_EFFECT: Final = (NoOpRecord, ZkMigrationStateRecord, LeaderChangeMessage, VotersRecord)
-ALIKE: Final = (*ABOUT_BROKERS, *ABOUT_TOPICS, *KINDS, *WITHOUT_EFFECT)
+ALIKE: Final = (*ABOUT_BROKERS, *ABOUT_TOPICS, *WITHOUT_EFFECT)
 assert len(set(ALIKE)) == len(ALIKE), "a kind of record is replayed in two places"
 
 
@@ -80,9 +82,9 @@ class Metadata:
         self.quotas = Quotas()
         self.acls = Acls()
         self.credentials = Credentials()
+        self.tokens = DelegationTokens()
         self.features = Features()
         self.producer_ids = ProducerIds()
-        self.kept = Kept()
         self.offset = -1
         self.transaction: list[Message] | None = None
         self._replays = self._dispatch()
@@ -91,7 +93,6 @@ class Metadata:
         return {
             **dict.fromkeys(ABOUT_BROKERS, self.brokers.replay),
             **dict.fromkeys(ABOUT_TOPICS, self.topics.replay),
-            **dict.fromkeys(KINDS, self.kept.replay),
             **dict.fromkeys(WITHOUT_EFFECT, _nothing),
             RemoveTopicRecord: self._remove_topic,
             ConfigRecord: self.configs.replay,
@@ -100,6 +101,8 @@ class Metadata:
             RemoveAccessControlEntryRecord: self.acls.replay,
             UserScramCredentialRecord: self.credentials.replay,
             RemoveUserScramCredentialRecord: self.credentials.replay,
+            DelegationTokenRecord: self.tokens.replay,
+            RemoveDelegationTokenRecord: self.tokens.replay,
             FeatureLevelRecord: self._replay_feature,
             KRaftVersionRecord: self._replay_feature,
             ProducerIdsRecord: self.producer_ids.replay,
@@ -174,8 +177,8 @@ class Metadata:
         copy = Metadata()
         copy.brokers, copy.topics, copy.configs = self.brokers.copy(), self.topics.copy(), self.configs.copy()
         copy.quotas, copy.acls, copy.features = self.quotas.copy(), self.acls.copy(), self.features.copy()
-        copy.producer_ids, copy.kept = self.producer_ids.copy(), self.kept.copy()
-        copy.credentials = self.credentials.copy()
+        copy.producer_ids = self.producer_ids.copy()
+        copy.credentials, copy.tokens = self.credentials.copy(), self.tokens.copy()
         copy.offset = self.offset
         copy.transaction = None if self.transaction is None else [*self.transaction]
         copy._replays = copy._dispatch()
@@ -190,8 +193,8 @@ class Metadata:
         yield from self.quotas.records()
         yield from self.acls.records()
         yield from self.credentials.records()
+        yield from self.tokens.records()
         yield from self.producer_ids.records()
-        yield from self.kept.records()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Metadata) and list(self.records()) == list(other.records())
