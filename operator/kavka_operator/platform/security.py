@@ -1,8 +1,8 @@
 """The listeners of a cluster and what they ask, as settings of its nodes; the same wherever nodes run. Pure.
 
 In a secured cluster brokers talk to each other on NODES and with controllers on CONTROLLER. Both take only certificates
-that the cluster's authority has signed, and it signs for nodes and the operator alone. Their subjects hold a sign that
-no name of a KafkaUser has, so that no login can take the name of one.
+that the cluster's authority has signed, and it signs for nodes and the operator alone. A KafkaUser or a ClientQuota
+that names one of their two users is refused, so that no login is given their rights.
 """
 
 from collections.abc import Mapping
