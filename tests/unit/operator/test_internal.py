@@ -5,6 +5,7 @@ import pytest
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import INTERNAL_USERS
 from kavka_operator.api.shapes import InvalidError
+from kavka_operator.platform.security import NODE_SUBJECT, OPERATOR_SUBJECT, ORGANIZATION
 from kavka_operator.quota.shadows import Limits
 from kavka_operator.reconcile.internal import internal_words
 from tests.unit.operator.fakes import quota
@@ -50,6 +51,10 @@ def test_where_clients_log_in_the_operator_has_a_name_of_its_own() -> None:
     anonymous = Entity("ANONYMOUS", None)
     assert internal_words(anonymous, {anonymous: RATE}, knows_users=True) == []
     assert internal_words(Entity(DEFAULT, None), {Entity(DEFAULT, None): RATE}, knows_users=True)
+
+
+def test_they_are_the_users_of_the_certificates() -> None:
+    assert [f"CN={name},O={ORGANIZATION}" for name in (NODE_SUBJECT, OPERATOR_SUBJECT)] == [*INTERNAL_USERS]
 
 
 @pytest.mark.parametrize("user", INTERNAL_USERS)
