@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
-from kavka_audit.lake.columns import ENTRIES, SNAPSHOT
+from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.asking import Settings, ask, questions
 from tools.pages import write_or_check
@@ -32,10 +32,24 @@ The records of the audit topic, each once. `kind` is `event`, `loss`, `head` or 
 `missed` for `lost` records that the topic had deleted before they were read. `outcome` is `allowed`, `denied` or
 `delayed`. `resource` of a delay is the entity with the quota.
 """
+COUNTS_WORDS = """\
+## counts/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet
+
+What clients tell of their records, and what stands in the topics: [what is compared](../how-to/completeness.md).
+`tier` is `producer` or `consumer` for what is told, `log` for what stands there, `uncounted` for offsets that were not
+looked at, `dead` for a record that is no report, with the `problem`, and `missed` for reports that were deleted before
+they were read. Rows are kept for two weeks.
+"""
+CUTS_WORDS = """\
+## cut.parquet
+
+The last entry of each chain that was deleted from `entries`, as it was too old.
+"""
 SNAPSHOT_WORDS = """\
 ## snapshot/TABLE.parquet
 
-The cluster as it was at the last run.
+The cluster as it was at the last run, with `labels` from its resources and from `--owners`, and what completeness was
+judged with: topics that were `counted`, days that were `stale`, and `verdicts` on the others.
 """
 
 
@@ -46,6 +60,7 @@ def page() -> str:
         with lake.held("none"):
             ask(lake, Settings(0), 1)
         lines = [HEAD, "## tables/NAME.parquet\n", *_answers(lake), ENTRIES_WORDS, *_columns(ENTRIES.items())]
+    lines += [COUNTS_WORDS, *_columns(COUNTS.items()), CUTS_WORDS, *_columns(CUTS.items())]
     lines.append(SNAPSHOT_WORDS)
     for name, columns in SNAPSHOT.items():
         lines += [f"### {name}\n", *_columns(columns.items())]

@@ -1,17 +1,26 @@
 """A run: what is new in the trail goes into the lake, the questions are asked, and the page is written."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kavka_audit.lake.balancing import Books, Progress, balance
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
-from kavka_audit.lake.snapshot import Snapshot, keep
-from kavka_audit.questions.asking import Settings, Table, ask
+from kavka_audit.lake.keeping import keep_lately, merge
+from kavka_audit.lake.snapshot import Rows, Snapshot, keep
+from kavka_audit.lake.verdicts import note, stale, verdicts
+from kavka_audit.questions.asking import Settings, Table, ask, questions
 from kavka_audit.report.answers import answer
+from kavka_audit.report.metrics import metrics
+from kavka_audit.report.openlineage import lineage_events, uses_of
 from kavka_audit.report.page import page
 
+KEEP_DAYS: Final = 400
+"""How long rows are kept, unless said otherwise: a year and what it takes to compare it with the one before."""
+LINEAGE: Final = "lineage.jsonl"
+METRICS: Final = "metrics.prom"
 ROWS_READ: Final = 1_000
 """Rows of each table that the page may draw from; the files have all."""
 
@@ -30,15 +39,43 @@ class Outcome:
 
 
 def refresh(
-    directory: Path, trail: Trail, snapshot: Snapshot, settings: Settings, progress: Callable[[Ingested], None]
+    directory: Path,
+    trail: Trail,
+    snapshot: Snapshot,
+    settings: Settings,
+    progress: Progress,
+    books: Books | None = None,
+    keep_days: int = KEEP_DAYS,
 ) -> Outcome:
     """Take in what is new and answer all questions again. Raises LakeError, and what `trail` raises."""
     lake, so_far = Lake(directory), Ingested()
     with lake.held(snapshot.cluster_id):
-        keep(lake, snapshot)
         for so_far in ingest(lake, trail):
-            progress(so_far)
+            progress(f"{so_far.records:,} records of the trail read")
+        counted = [] if books is None else balance(lake, books, settings.now_ms, progress)
+        keep(lake, replace(snapshot, tables={**snapshot.tables, **_judged(lake, counted, settings.now_ms, keep_days)}))
+        progress(f"asking {len(questions())} questions")
         tables = ask(lake, settings, ROWS_READ)
+        note(lake)
+        keep_lately(lake, settings.now_ms, keep_days)
+        merge(lake)
         place = directory / "report.html"
         lake.put(place, page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold).encode())
+        figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables)
+        lake.put(directory / METRICS, figures.encode())
+        lake.put(directory / LINEAGE, _lineage(lake, snapshot, settings.now_ms).encode())
     return Outcome(so_far, tables, place)
+
+
+def _judged(lake: Lake, counted: Sequence[str], now_ms: int, keep_days: int) -> dict[str, Rows]:
+    """Return what completeness is judged with."""
+    rows = [{"topic": topic} for topic in counted]
+    return {"counted": rows, "stale": stale(lake, now_ms), "verdicts": verdicts(lake, now_ms, keep_days)}
+
+
+def _lineage(lake: Lake, snapshot: Snapshot, now_ms: int) -> str:
+    labels = snapshot.tables.get("labels", ())
+    owners = {
+        str(row["name"]): str(row["value"]) for row in labels if (row["kind"], row["label"]) == ("topic", "owner")
+    }
+    return lineage_events(snapshot.address or snapshot.cluster_id, now_ms, uses_of(lake), owners)

@@ -11,7 +11,7 @@ from kafka.protocol.admin import DescribeAclsRequest
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenPartition
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.client import EARLIEST
+from kavka_operator.kafka.client import EARLIEST, TOPIC_RESOURCE
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.onlooking import Members, Onlooker
 from kavka_operator.kafka.topic_ids import text_of
@@ -29,6 +29,7 @@ class Accounted:
     topic_id: str  # of the audit topic
     tables: Mapping[str, Rows]
     quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     untold: list[str] = field(default_factory=list)
 
 
@@ -50,8 +51,14 @@ class Accountant(Onlooker):
             "partitions": self._partitions(members.partitions, untold),
             "grants": self._grants(untold),
         }
-        topic_id = text_of(told[TOPIC].topic_id)
-        return Accounted(members.cluster_id, topic_id, tables, self._limits(untold), untold)
+        topic_ids = {name: text_of(topic.topic_id) for name, topic in told.items()}
+        return Accounted(members.cluster_id, topic_ids[TOPIC], tables, self._limits(untold), topic_ids, untold)
+
+    def is_compacted(self, topic: str) -> bool:
+        """Whether records of a topic are deleted one by one. Raises AdminError."""
+        with in_words(f'describe topic "{topic}"'):
+            found = self._configs(TOPIC_RESOURCE, [topic], "cleanup.policy")[topic]
+            return any("compact" in (setting.value or "") for setting in found)
 
     def _limits(self, untold: list[str]) -> Mapping[AnyEntity, Mapping[str, float]]:
         try:

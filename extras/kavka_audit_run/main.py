@@ -2,19 +2,21 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from kavka_audit.lake.directory import Lake, LakeError
-from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings
 from kavka_audit.report.answers import ORDER
-from kavka_audit.run import Outcome, refresh
+from kavka_audit.run import KEEP_DAYS, Outcome, refresh
 from kavka_audit_run.accounting import Accountant
+from kavka_audit_run.books import KeptBooks
 from kavka_audit_run.fitting import recommendations
+from kavka_audit_run.owners import OWNER, labels_of
 from kavka_operator.cli.recommending import How, cluster_name, file_of
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError, complain, say
@@ -22,6 +24,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.trail import AuditTopic
 
 DAYS_MAX = 3_650
+SECONDS_MAX = 86_400
 BILL_MAX = Decimal(10) ** 12
 QUOTAS = "quotas.yaml"
 
@@ -34,10 +37,27 @@ class Wanted:
     unused_days: int = 30
     new_days: int = 7
     bill: str = "0"
+    keep_days: int = KEEP_DAYS
+    owners: Path | None = None
+    by: str = OWNER
+    every_seconds: int | None = None
 
 
-def run_audit(asked: Asked, wanted: Wanted) -> int:
-    """Take in what is new in the trail and print an answer a line; the exit code."""
+def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Take in what is new in the trail and print an answer a line, once or every so often; the exit code."""
+    if wanted.every_seconds is None:
+        return _run(asked, wanted)
+    if not 1 <= wanted.every_seconds <= SECONDS_MAX:
+        return complain(CommandError(f"--every: {wanted.every_seconds} is not from 1 to {SECONDS_MAX}"))
+    while True:
+        code = _run(asked, wanted)
+        try:
+            sleep(wanted.every_seconds)
+        except KeyboardInterrupt:
+            return code
+
+
+def _run(asked: Asked, wanted: Wanted) -> int:
     try:
         outcome, untold, quotas = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError) as error:
@@ -63,18 +83,27 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Pat
     """
     days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
     settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+    keep_days = whole_days("--keep-days", wanted.keep_days)
+    if keep_days < max(days):
+        raise CommandError(
+            f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
+        )
     found = target(asked)
+    labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
-    try:
+    with closing(accountant):
         accounted = accountant.account()
-    finally:
-        accountant.close()
-    trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
-    try:
-        snapshot = Snapshot(accounted.cluster_id, accounted.tables, accounted.untold)
-        outcome = refresh(wanted.directory, trail, snapshot, settings, progress)
-    finally:
-        trail.close()
+        name = asked.cluster or ("" if asked.bootstrap else found.name)
+        snapshot = Snapshot(
+            accounted.cluster_id,
+            {**accounted.tables, "labels": labels},
+            accounted.untold,
+            name,
+            found.bootstrap.partition(",")[0],
+        )
+        trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
+        with closing(trail), closing(KeptBooks(found, accountant, accounted)) as books:
+            outcome = refresh(wanted.directory, trail, snapshot, settings, progress, books, keep_days)
     fits = recommendations(outcome.tables["quota_recommendations"].dicts(), accounted.quotas)
     lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
     return outcome, accounted.untold, put(wanted.directory, "\n".join(lines))
@@ -90,10 +119,10 @@ def put(directory: Path, text: str) -> Path | None:
     return place
 
 
-def progress(so_far: Ingested) -> None:
-    """Show how far reading is, to a person who waits."""
+def progress(words: str) -> None:
+    """Show how far a run is, to a person who waits."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{so_far.records:,} records of the trail read")
+        sys.stderr.write(f"\r\033[K{words}")
         sys.stderr.flush()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kavka_audit.report.metrics import FAMILIES as OF_ANALYTICS
 from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, OVERRIDE, PREFIX
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from kavka_broker.runtime.metric_table import FAMILIES
@@ -20,9 +21,13 @@ from kavka_operator.cli.verifying import FAMILIES as OF_VERIFICATION
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
 MONITORING = ROOT / "examples/monitoring"
-RULES = [*sorted((MONITORING / "rules").glob("*.yaml")), MONITORING / "operator/rules.yaml"]
+OTHERS = ("operator", "analytics")
+RULES = [*sorted((MONITORING / "rules").glob("*.yaml")), *(MONITORING / other / "rules.yaml" for other in OTHERS)]
 OF_OPERATOR = MONITORING / "operator/dashboard.json"
-DASHBOARDS = [*sorted((MONITORING / "dashboards").glob("*.json")), OF_OPERATOR]
+DASHBOARDS = [
+    *sorted((MONITORING / "dashboards").glob("*.json")),
+    *(MONITORING / other / "dashboard.json" for other in OTHERS),
+]
 RUNBOOKS = sorted((ROOT / "docs/runbooks").glob("*.md"))
 METRIC = re.compile(r"(?<![\w:./-])(?:kavka|kafka|process)_[a-z0-9_]+(?![\w:*/.({-]|\*)")
 IN_QUERY = re.compile(r"[a-z_]+:[a-z_]+:\w+|\b(?:kavka|kafka|process)_\w+")
@@ -48,7 +53,7 @@ def known() -> set[str]:
     served = {name for family in families for name in (family.name, *names_of(family))}
     of_process = {sample.name for metric in process_families() for sample in metric.samples}
     of_operator = {name for family in OPERATOR_FAMILIES for name in (family.name, *family.samples)}
-    return served | of_process | of_operator | set(OF_VERIFICATION) | RECORDED | {"up"}
+    return served | of_process | of_operator | set(OF_VERIFICATION) | set(OF_ANALYTICS) | RECORDED | {"up"}
 
 
 def panels(path: Path) -> list[dict[str, Any]]:
@@ -143,7 +148,7 @@ def test_each_query_looks_at_the_chosen_cluster_and_takes_the_rate_of_counters(p
 
 def test_dashboards_have_ids_of_their_own() -> None:
     uids = [json.loads(path.read_text())["uid"] for path in DASHBOARDS]
-    assert len(set(uids)) == len(uids) == 4
+    assert len(set(uids)) == len(uids) == 5
 
 
 def test_grafana_finds_the_source_and_the_dashboards() -> None:

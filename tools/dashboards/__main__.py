@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.dashboards.audit import AUDIT
+from tools.dashboards.analytics import ANALYTICS
 from tools.dashboards.broker import BROKER
 from tools.dashboards.operator import OPERATOR
 from tools.dashboards.panels import Dashboard, dashboard_json
@@ -17,6 +18,7 @@ DASHBOARDS: Final = {
     "dashboards/broker.json": BROKER,
     "dashboards/audit.json": AUDIT,
     "operator/dashboard.json": OPERATOR,
+    "analytics/dashboard.json": ANALYTICS,
 }
 
 

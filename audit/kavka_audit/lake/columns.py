@@ -47,10 +47,50 @@ ENTRIES: Final[Columns] = {
     "config_previous": "VARCHAR",
 }
 
+COUNTS: Final[Columns] = {
+    # producer, consumer: what a client tells. log: what stands in a partition. uncounted: offsets of a partition that
+    # were not looked at. dead: a record that is no report. missed: reports deleted before they were read.
+    "tier": "VARCHAR",
+    "name": "VARCHAR",  # the consumer's group, or the producer's name
+    # A report: the process that wrote it, its number, and the place of this row in it.
+    "instance": "VARCHAR",
+    "sequence": "BIGINT",
+    "place": "INTEGER",
+    "told_ms": "BIGINT",
+    # Records: a run of offsets, or a number of records without.
+    "topic": "VARCHAR",
+    "partition": "INTEGER",
+    "bucket_ms": "BIGINT",  # of the records' timestamps
+    "first_offset": "BIGINT",
+    "last_offset": "BIGINT",
+    "unplaced": "BIGINT",
+    "problem": "VARCHAR",  # why a report is dead
+}
+
+#: Where chains were cut: the last entry of each that was deleted, as it was too old.
+CUTS: Final[Columns] = {"source": "VARCHAR", "sequence": "BIGINT"}
+
 #: The cluster as it was when last asked, by table.
 SNAPSHOT: Final[Mapping[str, Columns]] = {
     "brokers": {"node": "INTEGER"},
+    "counted": {"topic": "VARCHAR"},  # topics whose records the last run counted to the end
     "partitions": {"topic": "VARCHAR", "partition": "INTEGER", "leader": "INTEGER", "records": "BIGINT"},
+    # Whose a topic or a principal is. The cluster has no name: it stands for all that has no such label.
+    "labels": {"kind": "VARCHAR", "name": "VARCHAR", "label": "VARCHAR", "value": "VARCHAR"},
+    # Days whose completeness is judged again, and the verdicts on the others.
+    "stale": {"day_ms": "BIGINT"},
+    "verdicts": {
+        "topic": "VARCHAR",
+        "bucket_ms": "BIGINT",
+        "tier": "VARCHAR",
+        "name": "VARCHAR",
+        "expected": "BIGINT",
+        "missing": "BIGINT",
+        "duplicates": "BIGINT",
+        "late": "BIGINT",
+        "completeness": "DOUBLE",
+        "is_closed": "BOOLEAN",
+    },
     "topics": {"topic": "VARCHAR", "partitions": "INTEGER", "bytes": "BIGINT", "is_internal": "BOOLEAN"},
     "grants": {
         "principal": "VARCHAR",

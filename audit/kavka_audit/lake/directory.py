@@ -2,6 +2,8 @@
 
     lake.json                                              the cluster that it is of
     entries/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet         rows of the records from FIRST to before UNTIL
+    counts/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet          the same of reports, and of topics that they are about
+    cut.parquet                                            where chains were cut, as rows got too old
     snapshot/TABLE.parquet                                 the cluster as it was when last asked
     tables/NAME.parquet                                    the answers, made again each time
 
@@ -13,13 +15,16 @@ at most a file with the suffix `.part`, which the next one removes. One run at a
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 PART: Final = ".part"
 DIGITS: Final = 20
+TABLES: Final = ("entries", "counts")
+Span = tuple[int, int, int]
+"""A partition, the first offset, and the one after the last."""
 
 
 class LakeError(Exception):
@@ -32,6 +37,8 @@ class Lake:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.entries = directory / "entries"
+        self.counts = directory / "counts"
+        self.cuts = directory / "cut.parquet"
         self.snapshot = directory / "snapshot"
         self.tables = directory / "tables"
 
@@ -39,7 +46,7 @@ class Lake:
     def held(self, cluster_id: str) -> Iterator[None]:
         """Hold the directory for a run over this cluster. Raises LakeError."""
         try:
-            for directory in (self.entries, self.snapshot, self.tables):
+            for directory in (self.entries, self.counts, self.snapshot, self.tables):
                 directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / "lock").open("w")
         except OSError as problem:
@@ -50,9 +57,18 @@ class Lake:
             except BlockingIOError:
                 raise LakeError(f"another run holds {self.directory}; wait for its end") from None
             self._claim(cluster_id)
-            for left in self.directory.rglob(f"*{PART}"):
-                left.unlink()
+            self._tidy()
             yield
+
+    def _tidy(self) -> None:
+        """Delete what a run that died has left: files half written, and those that were merged into another."""
+        for left in self.directory.rglob(f"*{PART}"):
+            left.unlink()
+        for table in TABLES:
+            whole = set(self.files(table))
+            for file in (self.directory / table).glob("*/*.parquet"):
+                if str(file) not in whole:
+                    file.unlink()
 
     def _claim(self, cluster_id: str) -> None:
         """Take the directory for this cluster. Raises LakeError where it is another's."""
@@ -85,21 +101,43 @@ class Lake:
         finally:
             os.close(directory)
 
-    def place(self, topic_id: str, partition: int, first: int, until: int) -> Path:
+    def place(self, topic_id: str, partition: int, first: int, until: int, table: str = "entries") -> Path:
         """Return where the rows of these records go."""
         assert first < until, (first, until)
-        directory = self.entries / topic_id
+        directory = self.directory / table / topic_id
         directory.mkdir(exist_ok=True)
         return directory / f"{partition}-{first:0{DIGITS}}-{until:0{DIGITS}}.parquet"
 
-    def next_offsets(self, topic_id: str) -> dict[int, int]:
+    def next_offsets(self, topic_id: str, table: str = "entries") -> dict[int, int]:
         """Return where reading goes on, by partition; 0 where nothing was read."""
         found: dict[int, int] = {}
-        for file in (self.entries / topic_id).glob("*.parquet"):
-            partition, _, until = (int(text) for text in file.stem.split("-"))
+        for file in (self.directory / table / topic_id).glob("*.parquet"):
+            partition, _, until = span_of(file)
             found[partition] = max(found.get(partition, 0), until)
         return found
 
-    def files(self) -> list[str]:
-        """Return the files with entries."""
-        return sorted(str(file) for file in self.entries.glob("*/*.parquet"))
+    def files(self, table: str = "entries") -> list[str]:
+        """Return the files of a table, without those that were merged into another."""
+        found = sorted((self.directory / table).glob("*/*.parquet"), key=_widest_first)
+        return sorted(str(file) for file in _uncovered(found))
+
+
+def span_of(file: Path) -> Span:
+    """Return the partition of a file, its first offset and the one after its last."""
+    partition, first, until = (int(text) for text in file.stem.split("-"))
+    return partition, first, until
+
+
+def _widest_first(file: Path) -> tuple[str, int, int, int]:
+    partition, first, until = span_of(file)
+    return file.parent.name, partition, first, -until
+
+
+def _uncovered(files: Iterable[Path]) -> Iterator[Path]:
+    covered: tuple[object, int] = (None, 0)
+    for file in files:
+        partition, _, until = span_of(file)
+        place = file.parent.name, partition
+        if place != covered[0] or until > covered[1]:
+            covered = place, until
+            yield file

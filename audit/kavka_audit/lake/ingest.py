@@ -1,11 +1,12 @@
 """The trail into the lake: each record once, in files of a bounded size."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from kavka_audit.lake.columns import ENTRIES
+from kavka_audit.lake.columns import COUNTS, ENTRIES, Columns
 from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.reported import missed_reports, rows_of_report
 from kavka_audit.lake.rows import Found, Row, missed, row_of
 from kavka_audit.lake.writing import write
 
@@ -17,8 +18,21 @@ Range = tuple[int, int, int]
 """A partition, its first offset and the one after its last."""
 
 
+class Intake(NamedTuple):
+    """What the records of a topic become."""
+
+    name: str
+    columns: Columns
+    rows: Callable[[Found], Sequence[Row]]
+    missed: Callable[[int, int, int], Row]
+
+
+EVENTS: Final = Intake("entries", ENTRIES, lambda record: (row_of(record),), missed)
+REPORTS: Final = Intake("counts", COUNTS, rows_of_report, missed_reports)
+
+
 class Trail(Protocol):
-    """The audit topic of a cluster, as it is now."""
+    """A topic of the audit, as it is now."""
 
     @property
     def topic_id(self) -> str:
@@ -41,30 +55,34 @@ class Ingested:
     files: list[str] = field(default_factory=list)
 
 
-def ingest(lake: Lake, trail: Trail) -> Iterator[Ingested]:
+def ingest(lake: Lake, trail: Trail, intake: Intake = EVENTS) -> Iterator[Ingested]:
     """Take in what is new; gives what has been taken in after each file."""
-    so_far, next_offsets = Ingested(), lake.next_offsets(trail.topic_id)
+    so_far, next_offsets = Ingested(), lake.next_offsets(trail.topic_id, intake.name)
     for partition, begin, end in trail.ranges():
         first = next_offsets.get(partition, 0)
         rows: list[Row] = []
         if first < begin:
             so_far.missed += begin - first
-            rows.append(missed(partition, first, begin))
+            rows.append(intake.missed(partition, first, begin))
         start = max(first, begin)
         for record in trail.read(partition, start, end):
-            rows.append(row_of(record))
+            rows += _counted(intake.rows(record), so_far)
             if len(rows) >= ROWS_MAX:
-                yield _written(lake, trail, (partition, first, record.offset + 1), rows, so_far)
+                yield _written(lake, intake, trail, (partition, first, record.offset + 1), rows, so_far)
                 first, rows = record.offset + 1, []
         if first < end:
             # Also without a row: the offsets up to the end were looked at.
-            yield _written(lake, trail, (partition, first, end), rows, so_far)
+            yield _written(lake, intake, trail, (partition, first, end), rows, so_far)
 
 
-def _written(lake: Lake, trail: Trail, span: tuple[int, int, int], rows: list[Row], so_far: Ingested) -> Ingested:
-    place = lake.place(trail.topic_id, *span)
-    write(lake, place, rows, ENTRIES)
-    so_far.records += sum(row["kind"] != "missed" for row in rows)
-    so_far.dead += sum(row["kind"] == "dead" for row in rows)
+def _counted(rows: Sequence[Row], so_far: Ingested) -> Sequence[Row]:
+    so_far.records += 1
+    so_far.dead += any("problem" in row for row in rows)
+    return rows
+
+
+def _written(lake: Lake, intake: Intake, trail: Trail, span: Range, rows: list[Row], so_far: Ingested) -> Ingested:
+    place = lake.place(trail.topic_id, *span, intake.name)
+    write(lake, place, rows, intake.columns)
     so_far.files.append(str(place))
     return so_far

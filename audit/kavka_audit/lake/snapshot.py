@@ -13,12 +13,14 @@ Rows = Sequence[Mapping[str, object]]
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cluster at one moment. `tables` are rows by the names of `SNAPSHOT`; `untold` is what it did not tell, with the
-    reason.
+    reason. `name` is what people call the cluster, `address` where it is, HOST:PORT.
     """
 
     cluster_id: str
     tables: Mapping[str, Rows]
     untold: Sequence[str] = field(default_factory=tuple)
+    name: str = ""
+    address: str = ""
 
 
 def keep(lake: Lake, snapshot: Snapshot) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import duckdb
 
-from kavka_audit.lake.columns import ENTRIES, SNAPSHOT, Columns
+from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.directory import PART, Lake
 
 MEMORY: Final = "1GB"
@@ -70,6 +70,9 @@ def ask(lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         _see(connection, lake, settings)
         for question in questions():
             found[question.name] = _answer(connection, lake, question, rows_max)
+            # A question may ask of the answers to those before it.
+            place = str(lake.tables / f"{question.name}.parquet")
+            connection.read_parquet(place).create_view(question.name)
     return found
 
 
@@ -77,6 +80,8 @@ def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings) 
     """Make what the questions read. A column that a file does not have reads as NULL."""
     _view(connection, "entries", ENTRIES, lake.files())
     connection.execute("CREATE VIEW events AS SELECT * FROM entries WHERE kind = 'event'")
+    _view(connection, "counts", COUNTS, lake.files("counts"))
+    _view(connection, "cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])
     for name, columns in SNAPSHOT.items():
         file = lake.snapshot / f"{name}.parquet"
         _view(connection, name, columns, [str(file)] if file.exists() else [])

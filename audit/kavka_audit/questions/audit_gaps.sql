@@ -1,7 +1,8 @@
 -- What does the trail not tell?
 -- missing: entries of a chain that are not there. unended: a chain that stops without its end although its broker began
 -- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
--- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail.
+-- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
+-- counts that are not there. What was deleted from the lake, as it was old, is no gap.
 WITH chained AS (
     -- A batch that was written twice shows the same sequence twice.
     SELECT DISTINCT node, source, sequence FROM entries WHERE sequence IS NOT NULL
@@ -16,9 +17,14 @@ WITH chained AS (
         max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended,
         row_number() OVER (PARTITION BY node ORDER BY max(written_ms) DESC, source DESC) AS place
     FROM entries WHERE source IS NOT NULL GROUP BY node, source
+), told AS (
+    SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
+    FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
 )
-SELECT 'missing' AS gap, source AS place, sum(sequence - coalesce(before, -1) - 1) AS entries
-FROM stepped WHERE sequence - coalesce(before, -1) > 1 GROUP BY source
+SELECT 'missing' AS gap, source AS place, sum(steps) AS entries FROM (
+    SELECT stepped.source, stepped.sequence - coalesce(stepped.before, cuts.sequence, -1) - 1 AS steps
+    FROM stepped LEFT JOIN cuts ON cuts.source = stepped.source
+) AS measured WHERE steps > 0 GROUP BY source
 UNION ALL
 SELECT 'unended', source, 0 FROM latest WHERE place > 1 AND is_ended = 0
 UNION ALL
@@ -31,4 +37,12 @@ UNION ALL
 SELECT 'silent', concat('broker ', CAST(brokers.node AS VARCHAR(12))), 0
 FROM brokers LEFT JOIN entries ON entries.node = brokers.node
 WHERE entries.node IS NULL
+UNION ALL
+SELECT 'untold', concat(tier, ' ', name, ' ', instance), absent FROM told WHERE absent > 0
+UNION ALL
+SELECT 'missed', concat('counts, partition ', CAST(partition AS VARCHAR(12))), sum(last_offset - first_offset + 1)
+FROM counts WHERE tier = 'missed' GROUP BY partition
+UNION ALL
+SELECT 'dead', concat('counts, partition ', CAST(partition AS VARCHAR(12))), count(*)
+FROM counts WHERE tier = 'dead' GROUP BY partition
 ORDER BY gap, place

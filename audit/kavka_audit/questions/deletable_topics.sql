@@ -1,6 +1,6 @@
 -- Which topics can be deleted?
 -- Topics that nobody has written to or read from for `unused_days`, as far as every broker has kept a trail for as long.
--- last_principal: of the last use that the trail tells, NULL where it tells none.
+-- last_principal: of the last use that the trail tells, NULL where it tells none. owner: the label `owner` of the topic.
 WITH watched AS (
     SELECT max(first_ms) AS since_ms, count(first_ms) = count(*) AS is_whole
     FROM (
@@ -17,11 +17,13 @@ WITH watched AS (
         max_by(principal, end_ms) AS last_principal
     FROM events WHERE bytes IS NOT NULL GROUP BY resource
 )
-SELECT topics.topic, topics.partitions, topics.bytes, used.last_write_ms, used.last_read_ms, used.last_principal
+SELECT topics.topic, topics.partitions, topics.bytes, used.last_write_ms, used.last_read_ms, used.last_principal,
+    labels.value AS owner
 FROM topics
 CROSS JOIN watched
 CROSS JOIN settings
 LEFT JOIN used ON used.topic = topics.topic
+LEFT JOIN labels ON labels.kind = 'topic' AND labels.name = topics.topic AND labels.label = 'owner'
 WHERE NOT topics.is_internal
     AND watched.is_whole
     AND watched.since_ms <= settings.now_ms - settings.unused_days * 86400000

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kavka_audit.questions.asking import Table
-from kavka_audit.report.words import percent, seconds, sized
+from kavka_audit.report.words import moment, percent, seconds, sized, tier
 
 Row = Mapping[str, Any]
 
@@ -19,11 +19,20 @@ def answer(table: Table) -> str:
 
 def _topics(first: Row, table: Table) -> str:
     held = f", {sized(first['bytes'])}" if first["bytes"] else ""
-    return f"{_many(table.count, 'topic')}; the largest is {first['topic']}{held}."
+    last = f", last used by {first['last_principal']}" if first["last_principal"] else ""
+    of = f", of {first['owner']}" if first["owner"] else last
+    return f"{_many(table.count, 'topic')}; the largest is {first['topic']}{held}{of}."
 
 
 def _payers(first: Row, table: Table) -> str:
     return f"{_many(table.count, 'principal')}; {first['principal']} the most, {percent(first['share'])} of all bytes."
+
+
+def _label_payers(first: Row, table: Table) -> str:
+    parts = [
+        f"{row['value'] or 'none'} {percent(row['share'])}" for row in table.dicts() if row["label"] == first["label"]
+    ]
+    return f"By {first['label']}: {', '.join(parts[:5])}."
 
 
 def _grants(first: Row, table: Table) -> str:
@@ -72,6 +81,30 @@ def _changes(first: Row, table: Table) -> str:
     return f"{_many(table.count, 'change')}; the last was {words}."
 
 
+def _completeness(first: Row, table: Table) -> str:
+    judged = [row for row in table.dicts() if row["is_closed"]]
+    wrong = [row for row in judged if row["missing"] or row["duplicates"]]
+    if not judged:
+        return "No bucket is closed yet."
+    if not wrong:
+        return f"Yes, in each of {_many(len({row['bucket_ms'] for row in judged}), 'bucket')} of ten minutes."
+    where = f"{first['topic']}, {moment(first['bucket_ms'])}, {tier(first)}"
+    words = f"{first['missing']:,} missing and {first['duplicates']:,} twice of {first['expected']:,}"
+    return f"No: {words} ({where}){_others(len(wrong) - 1)}."
+
+
+def _topics_whole(first: Row, table: Table) -> str:
+    lacking = [row for row in table.dicts() if row["missing"] or row["duplicates"]]
+    if not lacking:
+        return f"Wholly: all of the last day, of {_many(table.count, 'topic and tier', 'topics and tiers')}."
+    share = f"{first['completeness'] * 100:.3f} %"
+    return f"The least: {first['topic']}, {share} {tier(first)}; {len(lacking)} of {table.count} are not whole."
+
+
+def _others(count: int) -> str:
+    return f", and in {_many(count, 'other bucket')}" if count else ""
+
+
 def _gaps(first: Row, table: Table) -> str:
     return "; ".join(f"{row['gap']}: {row['place']}" + _counted(row["entries"]) for row in table.dicts()[:5]) + "."
 
@@ -91,13 +124,14 @@ def _counted(entries: int) -> str:
     return f" ({entries})" if entries else ""
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count:,} {noun}s"
+def _many(count: int, noun: str, nouns: str = "") -> str:
+    return f"{count} {noun}" if count == 1 else f"{count:,} {nouns or noun + 's'}"
 
 
 FOUND: Final[Mapping[str, Callable[[Row, Table], str]]] = {
     "deletable_topics": _topics,
     "chargeback": _payers,
+    "label_chargeback": _label_payers,
     "unused_grants": _grants,
     "first_access": _first_uses,
     "lineage": _lineage,
@@ -106,6 +140,8 @@ FOUND: Final[Mapping[str, Callable[[Row, Table], str]]] = {
     "quota_recommendations": _fitting,
     "hot_partitions": _hot,
     "config_changes": _changes,
+    "completeness": _completeness,
+    "topic_completeness": _topics_whole,
     "audit_gaps": _gaps,
     "top_talkers": _talkers,
     "traffic": _traffic,
@@ -113,6 +149,7 @@ FOUND: Final[Mapping[str, Callable[[Row, Table], str]]] = {
 NOTHING: Final[Mapping[str, str]] = {
     "deletable_topics": "None that the trail shows to be unused for so long.",
     "chargeback": "Nobody: nothing was written or read.",
+    "label_chargeback": "Nothing that was used has a label; see --owners and --by.",
     "unused_grants": "None on topics.",
     "first_access": "Nobody: nothing was written or read.",
     "lineage": "No topic was both written and read.",
@@ -121,6 +158,8 @@ NOTHING: Final[Mapping[str, str]] = {
     "quota_recommendations": "Nobody was held back by a limit in bytes.",
     "hot_partitions": "None.",
     "config_changes": "Nobody changed anything.",
+    "completeness": "No client tells what it wrote or read.",
+    "topic_completeness": "No bucket of the last day is closed, or no client tells.",
     "audit_gaps": "Nothing is missing.",
     "top_talkers": "Nobody: nothing was written or read.",
     "traffic": "Nothing was moved.",

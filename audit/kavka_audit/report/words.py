@@ -1,5 +1,6 @@
 """Figures as a person reads them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ def seconds(duration_ms: float) -> str:
     return f"{duration_ms / 1000:.1f} s"
 
 
+def tier(row: Mapping[str, Any]) -> str:
+    """Return between which tiers records were looked for."""
+    return "from producers to the log" if row["tier"] == "log" else f"from the log to group {row['name']}"
+
+
 def moment(time_ms: int) -> str:
     """Return a moment in UTC, to the second."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
@@ -42,6 +48,8 @@ def cell(column: str, value: Any) -> str:
         return moment(value)
     if column in SIZES:
         return sized(value)
+    if column == "completeness":
+        return f"{value * 100:.3f} %"
     if column == "share":
         return percent(value)
     if column == "cents":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kavka_operator.cli.audit_options import add_run_options, wanted_of
 from kavka_operator.extras import lacking
 
 if TYPE_CHECKING:
@@ -343,12 +344,7 @@ def _add_audit(commands: Any) -> None:
         " held back, and what nobody uses.",
     )
     _add_target(answers, has_pages=False)
-    answers.add_argument("--directory", type=Path, default=Path("audit"), metavar="DIR", help="Where the files go.")
-    words = "Days without use after which a topic may be deleted."
-    answers.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)
-    answers.add_argument("--new-days", type=int, default=7, metavar="N", help="Days for which a first use is new.")
-    words = "An amount of money that is divided by the bytes that each principal has moved."
-    answers.add_argument("--bill", default="0", metavar="AMOUNT", help=words)
+    add_run_options(answers)
 
 
 def _up(options: Options) -> int:
@@ -475,7 +471,7 @@ def _run_audit(options: Options) -> int:
         return 1
     from kavka_audit_run.main import Wanted, run_audit
 
-    return run_audit(_asked(options), Wanted(options.directory, options.unused_days, options.new_days, options.bill))
+    return run_audit(_asked(options), Wanted(**wanted_of(options)))
 
 
 def _recommend(options: Options) -> int:

@@ -41,7 +41,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Target:
     """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest; `claimed`
-    are the topics that have a resource, `users` the users.
+    are the topics that have a resource, `users` the users. `resources` are all that are about it, and itself.
     """
 
     name: str
@@ -52,6 +52,7 @@ class Target:
     security: Security = OPEN
     users: frozenset[str] = frozenset()
     namespace: str = "default"
+    resources: tuple[AnyResource, ...] = ()
 
 
 def target(asked: Asked) -> Target:
@@ -75,7 +76,14 @@ def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
     bootstrap, security = reached(place, cluster)
     resources = resources_of(place, cluster)
     return Target(
-        cluster.name, bootstrap, (), _owners(resources), _claimed(resources), security=security, users=_users(resources)
+        cluster.name,
+        bootstrap,
+        (),
+        _owners(resources),
+        _claimed(resources),
+        security=security,
+        users=_users(resources),
+        resources=tuple(resources),
     )
 
 
@@ -144,7 +152,16 @@ def _local(layout: Layout) -> Target:
     resources = Store(layout).all()
     bootstrap, security = way_in(layout)
     owners, claimed = _owners(resources), _claimed(resources)
-    return Target(layout.cluster, bootstrap, _pages(layout), owners, claimed, security, users=_users(resources))
+    return Target(
+        layout.cluster,
+        bootstrap,
+        _pages(layout),
+        owners,
+        claimed,
+        security,
+        users=_users(resources),
+        resources=tuple(resources),
+    )
 
 
 def _users(resources: Sequence[AnyResource]) -> frozenset[str]:

@@ -56,9 +56,14 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
 
 
 def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
-    """The library's consumer, without a group. Raises AdminError."""
+    """The library's consumer of what is committed, without a group. Raises AdminError."""
     try:
-        return KafkaConsumer(bootstrap_servers=bootstrap_servers.split(","), client_id=CLIENT_ID, **_options(security))
+        return KafkaConsumer(
+            bootstrap_servers=bootstrap_servers.split(","),
+            client_id=CLIENT_ID,
+            isolation_level="read_committed",
+            **_options(security),
+        )
     except (kafka.errors.KafkaError, OSError) as error:
         raise _in_words(bootstrap_servers, security, error) from error
 

@@ -33,14 +33,14 @@ class Read:
 
 
 class AuditTopic:
-    """The audit topic as it is when this is made. Each method raises AdminError."""
+    """The audit topic, or another `topic`, as it is when this is made. Each method raises AdminError."""
 
-    def __init__(self, bootstrap: str, security: Security, topic_id: str) -> None:
-        self.topic_id = topic_id
+    def __init__(self, bootstrap: str, security: Security, topic_id: str, topic: str = TOPIC) -> None:
+        self.topic, self.topic_id = topic, topic_id
         self._client = consumer(bootstrap, security)
-        with _told():
-            indexes = sorted(self._client.partitions_for_topic(TOPIC) or ())
-            self._partitions = [TopicPartition(TOPIC, index) for index in indexes]
+        with _told(topic):
+            indexes = sorted(self._client.partitions_for_topic(topic) or ())
+            self._partitions = [TopicPartition(topic, index) for index in indexes]
             self._begins = self._client.beginning_offsets(self._partitions)
             self._ends = self._client.end_offsets(self._partitions)
 
@@ -54,16 +54,16 @@ class AuditTopic:
 
     def read(self, partition: int, first: int, until: int) -> Iterator[Any]:
         """Give the records from `first` to before `until`, by offset."""
-        with _told():
-            yield from _records(self._client, TopicPartition(TOPIC, partition), first, until)
+        with _told(self.topic):
+            yield from _records(self._client, TopicPartition(self.topic, partition), first, until)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(topic: str) -> Iterator[None]:
     try:
         yield
     except kafka.errors.KafkaError as error:
-        raise AdminError(f"{TOPIC} cannot be read: {error}") from error
+        raise AdminError(f"{topic} cannot be read: {error}") from error
 
 
 def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
@@ -87,7 +87,9 @@ def _records(client: Any, partition: TopicPartition, begin: int, end: int) -> It
         records = client.poll(timeout_ms=POLL_MS).get(partition, [])
         silent = 0 if records else silent + 1
         if silent > SILENT_POLLS_MAX:
-            raise AdminError(f"{TOPIC}-{partition.partition} gives no record after {client.position(partition)}")
+            raise AdminError(
+                f"{partition.topic}-{partition.partition} gives no record after {client.position(partition)}"
+            )
         for record in records:
             if record.offset < end:
                 yield record

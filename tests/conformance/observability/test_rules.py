@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.conformance.observability.watching import MONITORING, OF_OPERATOR, RULES, alerts
+from tests.conformance.observability.watching import MONITORING, OF_ANALYTICS, OF_OPERATOR, RULES, alerts
 from tests.support.programs import promtool
 
 pytestmark = pytest.mark.promtool
@@ -16,6 +16,8 @@ pytestmark = pytest.mark.promtool
 NODE: Final = 'cluster="c", instance="a"'
 QUOTA: Final = f'{NODE}, entity="user \\"u\\"", quota_type="produce"'
 CLIENT: Final = f'{NODE}, user="u", client_id="c"'
+TOPIC: Final = 'cluster="c", topic="orders", tier="log", group=""'
+ALL_RULES: Final = (*RULES, OF_OPERATOR, OF_ANALYTICS)
 DISK: Final = f'{NODE}, directory="/d"'
 GIB: Final = 1 << 30
 Series = Mapping[str, str]
@@ -222,6 +224,18 @@ CASES_OF_OPERATOR: Final[Mapping[str, tuple[Series, int, Series]]] = {
     ),
 }
 
+CASES_OF_ANALYTICS: Final[Mapping[str, tuple[Series, int, Series]]] = {
+    "KavkaCompletenessLow": (
+        {f"kavka_analytics_completeness_ratio{{{TOPIC}}}": "0.9989x9"},
+        6,
+        {f"kavka_analytics_completeness_ratio{{{TOPIC}}}": "0.999x9"},
+    ),
+    "KavkaAnalyticsStale": (
+        {'kavka_analytics_last_success_timestamp_seconds{cluster="c"}': "0x130"},
+        121,
+        {'kavka_analytics_last_success_timestamp_seconds{cluster="c"}': "0x119 7200x10"},
+    ),
+}
 #: The same, with values an hour.
 HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
     "KavkaAuditNotVerified": (
@@ -238,7 +252,7 @@ HOURLY: Final[Mapping[str, tuple[Series, int, Series]]] = {
 
 
 def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
-    for path in (*RULES, OF_OPERATOR):
+    for path in ALL_RULES:
         assert "SUCCESS" in promtool("check", "rules", str(path))
 
 
@@ -247,15 +261,17 @@ def test_promtool_takes_the_configuration_with_its_rules() -> None:
 
 
 def test_each_alert_is_played() -> None:
-    assert {*CASES, *CASES_OF_OPERATOR, *HOURLY} == set(alerts((*RULES, OF_OPERATOR)))
+    assert {*CASES, *CASES_OF_OPERATOR, *CASES_OF_ANALYTICS, *HOURLY} == set(alerts(ALL_RULES))
 
 
-@pytest.mark.parametrize(("cases", "unit"), [(CASES, "m"), (CASES_OF_OPERATOR, "m"), (HOURLY, "h")])
+@pytest.mark.parametrize(
+    ("cases", "unit"), [(CASES, "m"), (CASES_OF_OPERATOR, "m"), (CASES_OF_ANALYTICS, "m"), (HOURLY, "h")]
+)
 def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(
     tmp_path: Path, cases: Mapping[str, tuple[Series, int, Series]], unit: str
 ) -> None:
     played = [play for alert, (bad, moment, good) in cases.items() for play in plays(alert, bad, good, moment, unit)]
-    path, files = tmp_path / "played.yaml", [str(file) for file in (*RULES, OF_OPERATOR)]
+    path, files = tmp_path / "played.yaml", [str(file) for file in ALL_RULES]
     path.write_text(yaml.safe_dump({"rule_files": files, "evaluation_interval": f"1{unit}", "tests": played}))
 
     assert "SUCCESS" in promtool("test", "rules", str(path))
@@ -263,7 +279,7 @@ def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(
 
 def plays(alert: str, bad: Series, good: Series, moment: int, unit: str) -> list[dict[str, Any]]:
     """What makes it fire, at that moment and not while it is pending; and what does not."""
-    early = [expected(alert, "0m", fires=False)] if "for" in alerts((*RULES, OF_OPERATOR))[alert] else []
+    early = [expected(alert, "0m", fires=False)] if "for" in alerts(ALL_RULES)[alert] else []
     when = f"{moment}{unit}"
     return [
         play(bad, unit, [expected(alert, when, fires=True), *early]),

@@ -23,6 +23,7 @@ from tests.support.servers import free_port
 MONITORING: Final = Path(__file__).parents[3] / "examples/monitoring"
 RULES: Final = tuple(sorted((MONITORING / "rules").glob("*.yaml")))
 OF_OPERATOR: Final = MONITORING / "operator/rules.yaml"
+OF_ANALYTICS: Final = MONITORING / "analytics/rules.yaml"
 DASHBOARDS: Final = tuple(sorted((MONITORING / "dashboards").glob("*.json")))
 CLUSTER: Final = "watched"
 VALUES: Final = {"cluster": CLUSTER, "__rate_interval": "1m", "__range": "1m"}

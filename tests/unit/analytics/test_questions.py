@@ -47,7 +47,7 @@ def column(table: Table, name: str) -> list[object]:
 
 
 def test_each_question_has_a_title_and_an_explanation() -> None:
-    assert len(questions()) == 13
+    assert len(questions()) == 16
     assert all(question.title.endswith("?") and question.explanation for question in questions())
 
 
@@ -58,7 +58,15 @@ def test_every_table_has_whole_numbers_where_they_are_whole(tmp_path: Path) -> N
     for name in found:
         relation = duckdb.connect().read_parquet(str(tmp_path / "tables" / f"{name}.parquet"))
         for column_name, kind in zip(relation.columns, relation.types, strict=True):
-            is_fraction = column_name in ("share", "times_the_mean", "rate", "demand", "quota_limit", "fitting_limit")
+            is_fraction = column_name in (
+                "completeness",
+                "share",
+                "times_the_mean",
+                "rate",
+                "demand",
+                "quota_limit",
+                "fitting_limit",
+            )
             assert str(kind) in ("VARCHAR", "BIGINT", "INTEGER", "BOOLEAN", *(["DOUBLE"] if is_fraction else [])), name
 
 
@@ -286,6 +294,39 @@ def test_sums_agree_with_plain_python(uses: list[tuple[str, str, str, int, int]]
     } == pairs
     traffic = found["traffic"].dicts()
     assert {row["bucket_ms"]: row["written_bytes"] + row["read_bytes"] for row in traffic} == buckets
+
+
+@pytest.mark.thorough
+@settings(max_examples=12, deadline=None)
+@given(
+    USES,
+    st.dictionaries(
+        st.tuples(st.sampled_from(["a", "b", "orders", "bills", ""]), st.sampled_from(["owner", "team"])),
+        st.sampled_from("xyz"),
+    ),
+    st.integers(0, 10**9),
+)
+def test_parts_by_label_agree_with_plain_python(
+    uses: list[tuple[str, str, str, int, int]], values: dict[tuple[str, str], str], bill_cents: int
+) -> None:
+    """The label of the principal counts, then that of the topic, then that of the cluster."""
+    kinds = {"a": "principal", "b": "principal", "orders": "topic", "bills": "topic", "": "cluster"}
+    labels: list[dict[str, object]] = [
+        {"kind": kinds[name], "name": f"User:{name}" if len(name) == 1 else name, "label": label, "value": value}
+        for (name, label), value in values.items()
+    ]
+    happenings = [use(who, how, name, size) for who, how, name, size, _ in uses]
+    with TemporaryDirectory() as directory:
+        asked = Settings(NOW_MS, bill_cents=bill_cents)
+        found = answers(Path(directory), trail_of(*happenings), {"labels": labels}, asked)["label_chargeback"].dicts()
+    expected = Counter[tuple[str, str]]()
+    for who, _, name, size, _ in uses:
+        for label in {label for _, label in values}:
+            chosen = (values.get((key, label)) for key in (who, name, ""))
+            expected[label, next((value for value in chosen if value is not None), "")] += size
+    assert {(row["label"], row["value"]): row["written_bytes"] + row["read_bytes"] for row in found} == expected
+    for label in {label for label, _ in expected}:
+        assert sum(row["cents"] for row in found if row["label"] == label) == bill_cents
 
 
 def test_a_topic_of_many_has_a_bounded_number_of_pairs(tmp_path: Path) -> None:

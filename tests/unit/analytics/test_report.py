@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from kavka_audit.questions.asking import questions
-from kavka_audit.report.answers import FOUND, NOTHING, answer
+from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
+from kavka_audit.report.heat import heat
 from kavka_audit.report.page import page
+from kavka_audit.report.weight import weight
 from kavka_audit.report.words import cell, sized
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.use import Throttling, Use
+from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers
 
@@ -35,6 +38,7 @@ TAGS = {
     "tr",
     "th",
     "td",
+    "em",
 }
 DRAWN = {"svg", "rect", "text", "span"}
 
@@ -83,6 +87,7 @@ TABLES: dict[str, list[dict[str, object]]] = {
     "brokers": BROKERS,
     "topics": [topic("old", size=5 << 20), topic("orders")],
     "grants": [grant("User:c", "READ", "orders")],
+    "labels": [{"kind": "topic", "name": "orders", "label": "owner", "value": "shop"}],
     "partitions": [
         {"topic": "t", "partition": place, "leader": 1, "records": [9_000, 1, 1][place]} for place in range(3)
     ],
@@ -94,14 +99,53 @@ def test_answers_name_what_was_found(tmp_path: Path) -> None:
     trail.add(0, [], b"foreign")
     found = answers(tmp_path, trail, TABLES)
     lines = {name: answer(table) for name, table in found.items()}
-    assert lines["deletable_topics"] == "1 topic; the largest is old, 5.0 MiB."
+    assert lines["deletable_topics"] == "1 topic; the largest is old, 5.0 MiB, last used by User:a."
     assert lines["unused_grants"] == "1 rule, as READ of orders for User:c."
     assert lines["hot_partitions"] == "1 partition; t-0 holds 3.0 times the mean of its topic."
     assert lines["audit_gaps"] == "dead: partition 0 (1)."
     assert lines["throttle_incidents"] == "2 incidents; the longest was User:a as app, 30.0 s in all."
     assert lines["quota_recommendations"].startswith("For user=a: 256.0 KiB/s instead of 97.7 KiB/s (produce, 1 minute")
     assert lines["traffic"].endswith("1.0 MiB read in 2 buckets of ten minutes.")
-    assert all(lines[name] != NOTHING[name] for name in lines)
+    assert lines["label_chargeback"].startswith("By owner: shop ")
+    assert all(lines[name] != NOTHING[name] for name in lines if "completeness" not in name)
+
+
+def test_what_is_wrong_comes_first_and_is_marked(tmp_path: Path) -> None:
+    books = Books()
+    books.with_log().fill(0, [BUCKET_MS] * 5)
+    producer, reader = books.teller(), books.teller("consumer", HOSTILE)
+    producer.add(0, BUCKET_MS, *range(6))
+    producer.tell()
+    reader.add(0, BUCKET_MS, *range(5), 3)
+    reader.tell()
+    tables = judged(tmp_path, books)
+    assert [name for name in ORDER if weight(tables[name]) == "wrong"] == ["completeness", "topic_completeness"]
+    assert weight(tables["audit_gaps"]) == "well"
+    assert weight(tables["traffic"]) == "told"
+    shown = (tmp_path / "report.html").read_text()
+    assert shown.index('id="completeness"') < shown.index('id="audit_gaps"') < shown.index('id="traffic"')
+    assert '<em class="wrong">2 wrong</em>' in shown
+    assert '<rect class="lacking"' in shown
+    assert '<rect class="twice"' in shown
+    tags = Tags()
+    tags.feed(shown)
+    assert tags.found <= TAGS | DRAWN
+    assert f"orders, from the log to group {HOSTILE}" in tags.text
+
+
+def test_the_map_has_the_worst_lines_of_the_last_day() -> None:
+    def row(topic: str, bucket: int, missing: int, *, is_closed: bool = True) -> dict[str, object]:
+        sums = {"expected": 10, "missing": missing, "duplicates": 0, "is_closed": is_closed}
+        return {"topic": topic, "tier": "log", "name": "", "bucket_ms": bucket * 600_000} | sums
+
+    many = [row(f"topic-{number:02}", 500, number) for number in range(40)]
+    drawn = heat([*many, row("topic-00", 356, 9), row("topic-01", 500, 99, is_closed=False)])
+    assert "topic-39" in drawn
+    assert "topic-20" in drawn
+    assert "topic-19" not in drawn
+    assert "topic-00" not in drawn
+    assert drawn.count("<rect") == 20
+    assert heat([]) == ""
 
 
 def test_the_page_has_no_tag_of_a_clients_making(tmp_path: Path) -> None:

@@ -1,0 +1,99 @@
+"""What stands in the topics that clients tell of, counted from the topics themselves.
+
+The broker's own count would be what it believes to have appended; what is in the log now, read as a consumer reads it,
+is what there is, also after an election that cut the log. Each record is read once: where the lake ends, the next run
+goes on. Reading begins at the first offset that any client has told, and at the end of a partition of which none has
+told anything: what stood there before clients counted is not judged, and neither is what was deleted before it was
+counted. Both are rows of the tier `uncounted`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+import duckdb
+
+from kavka_audit.completeness.ranges import Ranges
+from kavka_audit.lake.columns import COUNTS
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.ingest import Range
+from kavka_audit.lake.reported import rows_of
+from kavka_audit.lake.rows import Row
+from kavka_audit.lake.writing import write
+
+RUNS_MAX: Final = 50_000
+RECORDS_MAX: Final = 1_000_000
+"""Runs and records of one file: what a run that dies has to read again."""
+Begins = Mapping[str, Mapping[int, int]]
+
+
+class UncountedError(Exception):
+    """A topic cannot be read to its end; the message says why."""
+
+
+class Stamped(Protocol):
+    """A record of a topic."""
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+
+
+class Log(Protocol):
+    """A topic, as it is now: what is committed. `ranges` and `read` may raise UncountedError."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def topic_id(self) -> str: ...
+    def ranges(self) -> Iterable[Range]: ...
+    def read(self, partition: int, first: int, until: int) -> Iterable[Stamped]: ...
+
+
+def told_of(lake: Lake) -> Begins:
+    """Return the first offset of which clients have told, by topic and partition."""
+    found: dict[str, dict[int, int]] = {}
+    if files := lake.files("counts"):
+        with duckdb.connect() as connection:
+            rows = connection.read_parquet(files, union_by_name=True)
+            told = rows.filter("tier IN ('producer', 'consumer') AND topic IS NOT NULL")
+            for topic, partition, first in told.aggregate("topic, partition, min(first_offset)").fetchall():
+                found.setdefault(topic, {})[partition] = 0 if first is None else first
+    return found
+
+
+def count(lake: Lake, log: Log, begins: Mapping[int, int], now_ms: int) -> Iterator[int]:
+    """Count what is new in a topic; gives the number of records counted since the last file. Raises UncountedError."""
+    next_offsets = lake.next_offsets(log.topic_id, "counts")
+    for partition, begin, end in log.ranges():
+        first = next_offsets.get(partition, 0)
+        start = max(first, begin)
+        if partition not in next_offsets:
+            start = max(start, min(begins.get(partition, end), end))
+        rows = [_uncounted(log.topic, partition, first, start)] if first < start else []
+        ranges, records = Ranges(), 0
+        for record in log.read(partition, start, end) if start < end else ():
+            ranges.add(log.topic, partition, record.timestamp, record.offset)
+            records += 1
+            if records >= RECORDS_MAX or ranges.size >= RUNS_MAX:
+                _write(lake, log, (partition, first, record.offset + 1), rows, ranges, now_ms)
+                yield records
+                first, rows, ranges, records = record.offset + 1, [], Ranges(), 0
+        if first < end:
+            _write(lake, log, (partition, first, end), rows, ranges, now_ms)
+            yield records
+
+
+def _write(lake: Lake, log: Log, span: Range, rows: list[Row], ranges: Ranges, now_ms: int) -> None:
+    counted: list[Row] = [{"tier": "log", "told_ms": now_ms} | row for found in ranges for row in rows_of(found)]
+    write(lake, lake.place(log.topic_id, *span, "counts"), [*rows, *counted], COUNTS)
+
+
+def _uncounted(topic: str, partition: int, first: int, until: int) -> Row:
+    return {
+        "tier": "uncounted",
+        "topic": topic,
+        "partition": partition,
+        "first_offset": first,
+        "last_offset": until - 1,
+    }
