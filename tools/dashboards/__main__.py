@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tools.dashboards.audit import AUDIT
 from tools.dashboards.analytics import ANALYTICS
+from tools.dashboards.audit import AUDIT
 from tools.dashboards.broker import BROKER
 from tools.dashboards.operator import OPERATOR
 from tools.dashboards.panels import Dashboard, dashboard_json

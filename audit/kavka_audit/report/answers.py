@@ -44,7 +44,8 @@ def _first_uses(first: Row, table: Table) -> str:
     if not new:
         return "Nobody lately, as far as the trail goes back."
     last = new[0]
-    return f"{last['principal']} ({last['operation']} {last['topic']}), and {len(new) - 1} others lately."
+    more = f", and {len(new) - 1:,} more" if len(new) > 1 else ""
+    return f"{last['principal']} ({last['operation']} {last['topic']}){more} lately."
 
 
 def _lineage(first: Row, table: Table) -> str:
