@@ -37,7 +37,7 @@ from tests.sim.workloads import Workload
 TOPIC: Final = "audited"
 KEY_FILE: Final = Path(__file__).with_name("audit.key")
 SMALL, LARGE = "1", str(1 << 20)
-HELD_MAX: Final = "6"
+HELD_MAX: Final = "4"
 
 
 class Change(NamedTuple):

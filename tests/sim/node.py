@@ -38,6 +38,7 @@ INTERNAL = "INTERNAL"  # through which brokers talk to each other, where clients
 DIRECTORIES = ("/data", "/more")  # of logs; the metadata is in the first
 #: Keys that a run may set lower than a file may: it has little to clean, and in several rounds.
 TINY = ("log.cleaner.dedupe.buffer.size", "kavka.audit.buffer.events")
+SMALLEST = ("kavka.audit.buffer.events",)  # lower than any value that is valid
 DISK_DELAY_MS = (0.05, 2.0)
 
 
@@ -177,7 +178,9 @@ class Node:
         self.disk = NodeDisk(self.loop, self.clock)
         tiny = {key: value for key, value in settings.items() if key in TINY}
         plain = {key: value for key, value in settings.items() if key not in TINY}
-        self.config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **plain}).altered(tiny)
+        config = BrokerConfig.parse({"node.id": str(node_id), "log.dirs": DIRECTORIES[0], **plain}).altered(tiny)
+        smallest = {key: int(text) for key, text in tiny.items() if key in SMALLEST}
+        self.config = BrokerConfig(config.given, {**config._values, **smallest})
         for directory in self.config.log_dirs:  # where volumes are mounted: no process has made them
             self.disk.make_directory(directory)
         self.disk.sync_directory("/")

@@ -37,13 +37,6 @@ def changes_refused_too_late(patch: Patch) -> None:
     patch.setattr(forwarding, "changed", late)
 
 
-@tooth("a change is not told where its client's node begins to stop before it is answered", "controlled_restart", 20,
-       workloads="audited", hectic=True)  # fmt: skip
-def changes_under_way_not_waited_for(patch: Patch) -> None:
-    patch.setattr(Journal, "let_in", lambda *_: None)
-    patch.setattr(Journal, "end", lambda *_: None)
-
-
 @tooth("a change for which a window of the audit trail has no more room is not counted", "kill pause", 5,
        workloads="audited", hectic=True)  # fmt: skip
 def changes_not_counted(patch: Patch) -> None:

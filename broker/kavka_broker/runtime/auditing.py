@@ -133,7 +133,7 @@ class Auditing:
                         break
                     await asyncio.sleep(WINDOW_MS / 1000)
         except TimeoutError:
-            log.error("audit.not_ended", topic=AUDIT_TOPIC, lost=self.journal.held + len(self._unsent))
+            log.error("audit.not_ended", topic=AUDIT_TOPIC, lost=self.journal.held)
         if self._peer is not None:
             self._peer[1].close()
 
@@ -166,6 +166,7 @@ class Auditing:
             if not self._unsent:
                 break
             await self._send(self._unsent)
+            journal.written()
             self.last_written_ms = self._broker.clock.now_ms()
             self.written_total += sum(entry.kind is Kind.EVENT for entry in self._unsent)
             is_ended, self._unsent = self._unsent[-1].kind is Kind.END, []

@@ -122,11 +122,27 @@ def test_where_nothing_may_be_lost_a_full_journal_admits_nothing_and_a_written_o
     while kept.held:
         kept.close_window(told)
         entries = kept.batch(told)
+        kept.written()
         seen += [json.loads(entry.value)["resources"][0]["name"] for entry in entries if entry.kind is Kind.EVENT]
         assert all(entry.kind is not Kind.LOSS for entry in entries)
     assert seen == [str(number) for number in range(told)]
     assert kept.admit(1)
     assert kept.told["change"] == told
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_a_batch_takes_room_until_it_is_written(policy: Policy) -> None:
+    kept = Journal(Chain("1-7", KEY), 0, policy=policy, held_max=BATCH_EVENTS_MAX)
+    for number in range(BATCH_EVENTS_MAX):
+        kept.window.changed("User:a", "::1", "cli", change(number))
+    kept.close_window(1)
+    kept.batch(1)
+    kept.window.changed("User:a", "::1", "cli", change(-1))
+    kept.close_window(2)
+    assert (kept.waiting, kept.dropped_total) == ((0, 1) if policy is Policy.PERMIT else (1, 0))
+    assert kept.is_full is (policy is Policy.REJECT)
+    kept.written()
+    assert not kept.is_full
 
 
 def test_a_promise_counts_until_the_request_has_ended() -> None:

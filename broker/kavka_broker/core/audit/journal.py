@@ -19,8 +19,8 @@ from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.use import MINUTE_MS, UseWindow
 
 HELD_MAX: Final = 20_000
-"""Events that are kept, unless configured otherwise. One window of refusals and logins and the use of topics do not
-come near it: only a topic that takes nothing lets a journal become full.
+"""Events that are kept, unless configured otherwise. One window of refusals and logins does not come near it: only a
+topic that takes nothing lets a journal become full.
 """
 BATCH_EVENTS_MAX: Final = 50
 """Events of one batch: made in some 5 ms, and with the longest names far below the 1 MiB that a topic takes."""
@@ -40,6 +40,7 @@ class Journal:
 
     __slots__ = (
         "_chain",
+        "_given",
         "_head_ms",
         "_lost",
         "_waiting",
@@ -71,6 +72,7 @@ class Journal:
         self.told = dict.fromkeys(KINDS, 0)  # how often what happened that has its place in the chain
         self._chain = chain
         self._waiting: deque[Tally] = deque()
+        self._given = 0  # events of the batch that is being written
         self.promised = 0  # changes that requests under way may make
         self._lost = 0  # since the last batch
         self._head_ms: int | None = None  # when the last head was added
@@ -82,13 +84,14 @@ class Journal:
 
     @property
     def held(self) -> int:
-        """How many events are waited for, counted or promised room."""
-        return len(self._waiting) + len(self.window) + len(self.use) + self.promised
+        """How many events are being written, wait, are counted or promised room; use has room of its own."""
+        return self._given + len(self._waiting) + len(self.window) + self.promised
 
     @property
     def usage(self) -> float:
         """Return how much of its room is used: at 1 it is full."""
-        return (self.held if self.policy is Policy.REJECT else len(self._waiting)) / self.held_max
+        held = self.held if self.policy is Policy.REJECT else self._given + len(self._waiting)
+        return held / self.held_max
 
     def _look(self) -> None:
         """Become full, or have room again: not before half of it, so that clients do not come and go."""
@@ -123,22 +126,24 @@ class Journal:
             start_ms = min(self.use.start_ms, now_ms)
             self._waiting.extend(Tally(use, times, start_ms, now_ms) for use, times in self.use.take(now_ms))
         taken = self.window.take(now_ms)
-        room = len(taken) if self.policy is Policy.REJECT else max(self.held_max - len(self._waiting), 0)
+        room = len(taken) if self.policy is Policy.REJECT else max(self.held_max - self._given - len(self._waiting), 0)
         self._waiting.extend(taken[:room])
         lost = sum(tally.times for tally in taken[room:])
         self._lost += lost
         self.dropped_total += lost
 
     def batch(self, now_ms: int, *, is_last: bool = False) -> list[Entry]:
-        """Return the next entries of the chain, in their order; none where there is nothing to tell.
+        """Return the next entries of the chain, in their order; none where there is nothing to tell. They take room
+        until they are `written`.
 
         The first batch of a chain begins with a head, and `is_last` ends it.
         """
         entries: list[Entry] = []
+        self._given = min(BATCH_EVENTS_MAX, len(self._waiting))
         if self._lost:
             entries.append(self._chain.loss(self._lost, now_ms))
             self._lost = 0
-        for _ in range(min(BATCH_EVENTS_MAX, len(self._waiting))):
+        for _ in range(self._given):
             uid = f"{self._chain.source}-{self._chain.sequence}"
             tally = self._waiting.popleft()
             self.told[kind_of(tally.happening)] += tally.times
@@ -148,5 +153,9 @@ class Journal:
         elif self._head_ms is None or abs(now_ms - self._head_ms) >= HEAD_MS:
             entries.append(self._chain.head(now_ms))
             self._head_ms = now_ms
-        self._look()
         return entries
+
+    def written(self) -> None:
+        """Give back the room of the last batch: the topic has taken it."""
+        self._given = 0
+        self._look()
