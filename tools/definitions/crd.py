@@ -7,7 +7,7 @@ the file reads like a page.
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
-from kavka_operator.api.model import Rule, Transition, rule_schema
+from kavka_operator.api.model import LEFT_OUT, Rule, Transition, rule_schema
 from kavka_operator.api.resource import Column, Resource
 
 Schema = dict[str, Any]
@@ -124,7 +124,11 @@ def _as_a_whole(schema: Schema) -> Schema:
 
 
 def _with_inner_defaults(schema: Schema) -> Schema:
-    """An object whose fields have defaults is itself there by default, or they would not apply."""
+    """An object whose fields have defaults is itself there by default, or they would not apply; unless that it is there
+    says something.
+    """
+    if LEFT_OUT in schema:
+        return {key: value for key, value in schema.items() if key != LEFT_OUT}
     fields = schema.get("properties", {})
     if schema.get("required") or "default" in schema or not any("default" in part for part in fields.values()):
         return schema

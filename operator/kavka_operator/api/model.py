@@ -48,6 +48,9 @@ from kavka_operator.api.shapes import (
 )
 from kavka_operator.api.yaml_lines import Where
 
+LEFT_OUT = "x-left-out"
+"""Marks in a schema an object that is nothing where it is left out: the defaults of its fields do not bring it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extra:
@@ -130,6 +133,8 @@ class Known:
             schema["description"] = self.description
         if self.default not in (MISSING, None, ()):
             schema["default"] = plain(self.default)
+        if self.default is None and "properties" in schema:
+            schema[LEFT_OUT] = True
         return schema
 
 

@@ -26,6 +26,7 @@ from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import cluster_status, with_words
 from tests.unit.operator.fakes import NOW, quota
 from tests.unit.operator.pods import SIZED, main
+from tools.definitions.crd import resource_schema
 
 CLIENTS = {"name": "CLIENTS", "port": 9092, "protocol": "SASL_SSL", "sasl": {}}
 STAFF = {"clientAuth": "required", "clientCaSecret": {"name": "staff"}}
@@ -216,3 +217,12 @@ def test_a_quota_of_a_user_meets_clients_where_listeners_ask_for_a_user() -> Non
     limit = quota("etl", entity={"user": {"name": "alice"}})
     assert with_words(limit, ready("applied"), NOW).condition("NotServed") is not None
     assert with_words(limit, ready("applied"), NOW, knows_users=True).condition("NotServed") is None
+
+
+def test_what_is_left_out_of_a_stored_cluster_is_not_there_by_default() -> None:
+    """An API server would secure, or audit, every cluster that it stores."""
+    fields = resource_schema(KafkaCluster)["properties"]["spec"]["properties"]
+    assert {name for name, part in fields.items() if part.get("default") == {}} == {"metrics", "rollout"}
+    of_listeners = fields["listeners"]["items"]["properties"]
+    assert not [name for name, part in of_listeners.items() if part.get("default") == {}]
+    assert "x-left-out" not in str(fields)
