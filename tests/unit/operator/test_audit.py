@@ -250,6 +250,18 @@ def test_analytics_without_an_image_are_refused_by_the_field() -> None:
     assert template_of(scene)["spec"]["containers"][0]["image"] == "mine/audit:2"
 
 
+def test_runs_that_could_not_reach_the_brokers_are_refused() -> None:
+    wanted = asked()
+    listeners = tuple(listener.replaced({"protocol": "SSL"}) for listener in wanted.spec.listeners)
+    scene = Scene(wanted.replaced({"spec": wanted.spec.replaced({"listeners": listeners})}))
+    status = scene.host._analytics.keep(scene.wanted, "main:9092")
+    assert status is not None
+    assert status.state == "Refused"
+    assert status.message is not None
+    assert status.message.startswith("spec.audit.analytics: runs cannot log in or speak TLS yet")
+    assert scene.api.names("CronJob") == []
+
+
 def test_the_status_follows_the_newest_run() -> None:
     scene = scene_of(asked())
 
