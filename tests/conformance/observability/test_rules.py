@@ -257,7 +257,7 @@ def test_promtool_finds_nothing_wrong_with_the_rules() -> None:
 
 
 def test_promtool_takes_the_configuration_with_its_rules() -> None:
-    assert "SUCCESS: 4 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
+    assert "SUCCESS: 5 rule files found" in promtool("check", "config", str(MONITORING / "prometheus.yml"))
 
 
 def test_each_alert_is_played() -> None:
