@@ -4,6 +4,7 @@ The tests stand in the place of scheduler and kubelets. A pod that has a machine
 that is to end is stopped as a kubelet stops it, and comes back where there is room.
 """
 
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from tests.kube.test_operator import Operated
 from tests.kube.test_pods import MERGE, RUNS, begun, of_pods
 from tests.support.control_plane import Api, Json
 from tests.support.nodes import Nodes, Place, cluster
+from tools.kube.programs import program
 
 DRAIN_SECONDS_MAX = 120
 POLL_SECONDS = 0.2
@@ -68,8 +70,9 @@ class Machines:
         elif "nodeName" not in pod["spec"]:
             self.place(api, name)
         elif self.running.get(number) != pod["metadata"]["uid"]:
-            self.nodes.start(number)
+            self.nodes[number].launch()
             self.running[number] = pod["metadata"]["uid"]
+        elif pod["status"].get("phase") != "Running" and self.nodes[number].serves():
             api.call("PATCH", self.path(name, "status"), {"status": READY}, content=MERGE)
 
     def place(self, api: Api, name: str) -> None:
@@ -142,8 +145,10 @@ def uids(scene: Operated, machines: Machines) -> dict[str, str]:
 
 def drain(scene: Operated, *names: str) -> None:
     """Empty machines as a person does, and let them take pods again; an AssertionError where it does not end well."""
-    arguments = ("--pod-selector", "kavka.dev/cluster=pods", "--force", f"--timeout={DRAIN_SECONDS_MAX}s")
-    drained = scene.kubernetes.kubectl("drain", *names, *arguments)
+    plane = scene.kubernetes.plane
+    line = [str(program("kubectl")), "--kubeconfig", str(plane.kubeconfig), "drain", *names, "--delete-emptydir-data"]
+    line += ["--pod-selector", "kavka.dev/cluster=pods", f"--timeout={DRAIN_SECONDS_MAX}s"]
+    drained = subprocess.run(line, capture_output=True, text=True, check=False, timeout=2 * DRAIN_SECONDS_MAX)
     assert drained.returncode == 0, drained.stdout + drained.stderr
     for name in names:
         scene.kubernetes.shows("uncordon", name)
