@@ -275,11 +275,10 @@ SEQUENCES: dict[str, list[Step]] = {
         log_in(then=DescribeDelegationTokenRequest([]), kind=DescribeDelegationTokenResponse),
     ],
     "a wrong secret": [create("alice"), log_in(secret="guess"), log_in(secret="of alice"), log_in(secret="")],
+    # One alone: of several Apache Kafka forgets the order, which a proof covers, and lets in as its hash tables fall.
     "extensions": [
         create("alice"), log_in(extension=",tokenauth=TRUE"), log_in(extension=",tokenauth=false"),
-        log_in(extension=""),
-        log_in(extension=",x=y,tokenauth=true"), log_in(extension=",tokenauth=false,tokenauth=true"),
-        log_in(extension=",Tokenauth=true"),
+        log_in(extension=""), log_in(extension=",Tokenauth=true"), log_in(extension=",x=y"),
     ],
 }  # fmt: skip
 
