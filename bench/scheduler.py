@@ -74,6 +74,8 @@ class Wire(asyncio.Transport):
 class Answering:
     """Stands in for the dispatcher: every request has its answer at once."""
 
+    audit = None
+
     def __init__(self) -> None:
         client = Client(0, "bench", 0, "", "")
         api = SimpleNamespace(pipelined=False, name="")
