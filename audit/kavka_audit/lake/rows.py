@@ -16,6 +16,8 @@ VALUE_BYTES_MAX: Final = 1 << 20
 AHEAD_MS_MAX: Final = 3_600_000
 """How far an event may be ahead of the time at which its entry was written."""
 NUMBER_MAX: Final = 2**63 - 1
+CLASS_MAX: Final = 2**31 - 1
+"""The column of the class is an INTEGER."""
 LIMIT_MAX: Final = 1e300
 OUTCOMES: Final = {1: "allowed", 2: "denied", 14: "delayed"}
 """By the disposition of OCSF."""
@@ -78,7 +80,7 @@ def _of_event(entry: Entry) -> Row:
     if not start_ms <= end_ms <= entry.time_ms + AHEAD_MS_MAX:
         raise ValueError(f"end_time: {end_ms} is not between start_time and an hour after the entry was written")
     row: Row = {
-        "class_uid": _number(event, "class_uid"),
+        "class_uid": _number(event, "class_uid", CLASS_MAX),
         "start_ms": start_ms,
         "end_ms": end_ms,
         "times": _number(event, "count"),
@@ -134,10 +136,10 @@ def _of_request(event: Mapping[str, Any]) -> Row:
     }
 
 
-def _number(fields: Mapping[str, Any], name: str) -> int:
+def _number(fields: Mapping[str, Any], name: str, greatest: int = NUMBER_MAX) -> int:
     value = fields[name]
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= NUMBER_MAX:
-        raise ValueError(f"{name}: no whole number from 0 to {NUMBER_MAX}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= greatest:
+        raise ValueError(f"{name}: no whole number from 0 to {greatest}")
     return value
 
 

@@ -7,6 +7,7 @@ kubectl, the options of a command may stand before, between and behind its words
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -470,8 +471,16 @@ def _run_audit(options: Options) -> int:
         sys.stderr.write(f"error: {words}\n")
         return 1
     from kavka_audit_run.main import Wanted, run_audit
+    from kavka_operator.cli.client_properties import security_of_file
+    from kavka_operator.cli.words import CommandError, complain
 
-    return run_audit(_asked(options), Wanted(**wanted_of(options)))
+    asked = _asked(options)
+    if options.command_config is not None:
+        try:
+            asked = replace(asked, security=security_of_file(options.command_config))
+        except CommandError as error:
+            return complain(error)
+    return run_audit(asked, Wanted(**wanted_of(options)))
 
 
 def _recommend(options: Options) -> int:

@@ -7,6 +7,8 @@ from typing import Any
 
 def add_run_options(parser: ArgumentParser) -> None:
     """Add them to the command."""
+    words = "How the Kafka of --bootstrap lets clients in: a file of properties, as Kafka's own tools take it."
+    parser.add_argument("--command-config", type=Path, metavar="FILE", help=words)
     parser.add_argument("--directory", type=Path, default=Path("audit"), metavar="DIR", help="Where the files go.")
     words = "Days without use after which a topic may be deleted."
     parser.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)

@@ -30,12 +30,15 @@ from kavka_operator.reconcile.quotas import declared
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Options of a person that say which cluster is meant: with `bootstrap` any Kafka, whose pages `metrics` names."""
+    """Options of a person that say which cluster is meant: with `bootstrap` any Kafka, whose pages `metrics` names, and
+    which `security` lets this process in.
+    """
 
     bootstrap: str | None = None
     metrics: str = ""
     cluster: str | None = None
     where: Whereabouts = field(default_factory=Whereabouts)
+    security: Security = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,10 @@ def target(asked: Asked) -> Target:
     """The cluster that is meant. Raises CommandError where none is, or it does not run."""
     if asked.bootstrap is not None:
         namespace = asked.where.namespace or "default"
-        return Target(asked.bootstrap, asked.bootstrap, urls_of(asked.metrics), namespace=namespace)
+        pages = urls_of(asked.metrics)
+        return Target(asked.bootstrap, asked.bootstrap, pages, security=asked.security, namespace=namespace)
+    if asked.security != OPEN:
+        raise CommandError("--command-config is for a Kafka that --bootstrap names; other clusters say it themselves")
     place = place_of(asked.where)
     namespace = asked.where.namespace or place.namespace
     found = (

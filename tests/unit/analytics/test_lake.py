@@ -69,6 +69,7 @@ EVENT = json.loads(chain_of(1, [At(USE)])[1][1].value)
         (b"x" * (VALUE_BYTES_MAX + 1), "bytes"),
         (json.dumps(EVENT | {"count": -1}).encode(), "count"),
         (json.dumps(EVENT | {"count": 2**70}).encode(), "count"),
+        (json.dumps(EVENT | {"class_uid": 2**31}).encode(), "class_uid"),
         (json.dumps(EVENT | {"end_time": NOW_MS * 2}).encode(), "end_time"),
         (json.dumps(EVENT | {"actor": 3}).encode(), "subscriptable"),
         (json.dumps({**EVENT, "api": {}}).encode(), "operation"),

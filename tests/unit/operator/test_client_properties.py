@@ -1,0 +1,138 @@
+"""The file of --command-config: what Kafka's tools take, and nothing that would be read over."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.core.config.properties import format_properties
+from kavka_operator.cli.client_properties import LOGIN_MODULES, security_of_file
+from kavka_operator.cli.targets import Asked, target
+from kavka_operator.cli.words import CommandError
+from kavka_operator.domain.access import OPEN, Security
+from tests.unit.operator.person import run
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----"
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def read(directory: Path, text: str) -> Security:
+    file = directory / "client.properties"
+    file.write_text(text)
+    return security_of_file(file)
+
+
+def test_an_empty_file_asks_for_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "# nothing\n") == OPEN
+
+
+def test_scram_over_tls_with_files(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
+    (tmp_path / "own.pem").write_text(f"{KEY}\n{CERTIFICATE}\n")
+    text = f"""
+        security.protocol=SASL_SSL
+        sasl.mechanism=SCRAM-SHA-512
+        sasl.jaas.config={SCRAM} required \\
+          username="alice" password='a\\\\"b';
+        ssl.truststore.type=PEM
+        ssl.truststore.location={tmp_path}/ca.pem
+        ssl.keystore.type=PEM
+        ssl.keystore.location={tmp_path}/own.pem
+    """
+    found = read(tmp_path, text)
+    assert found == Security(True, CERTIFICATE, CERTIFICATE, KEY, "SCRAM-SHA-512", "alice", 'a"b')
+    assert found.protocol == "SASL_SSL"
+
+
+def java_properties(security: Security) -> dict[str, str]:
+    """The properties by which a Java client shows this."""
+    properties = {"security.protocol": security.protocol}
+    if security.authority is not None:
+        properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": security.authority}
+    if security.certificate is not None and security.key is not None:
+        properties |= {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": security.certificate,
+            "ssl.keystore.key": security.key,
+        }
+    if security.mechanism is not None:
+        username, password = (_quoted(text or "") for text in (security.username, security.password))
+        module = LOGIN_MODULES[security.mechanism]
+        properties["sasl.mechanism"] = security.mechanism
+        properties["sasl.jaas.config"] = f"{module} required username={username} password={password};"
+    return properties
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+@given(
+    st.sampled_from(["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])),
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])),
+)
+def test_what_goes_to_java_is_what_came_in(mechanism: str, username: str, password: str) -> None:
+    wanted = Security(True, CERTIFICATE, CERTIFICATE, KEY, mechanism, username, password)
+    properties = java_properties(wanted)
+
+    class File:
+        @staticmethod
+        def read_text(encoding: str) -> str:
+            return format_properties(properties)
+
+    assert security_of_file(File()) == wanted  # type: ignore[arg-type]  # a file without a disk
+
+
+LOGIN = f'sasl.jaas.config={PLAIN} required username="a" password="b";\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ssl.endpoint.identification.algorithm=\n", "ssl.endpoint.identification.algorithm is not understood"),
+        ("security.protocol=TLS\n", "security.protocol: 'TLS' is none of PLAINTEXT"),
+        ("security.protocol=SSL\nssl.truststore.location=x\n", "ssl.truststore.type: JKS is not read"),
+        ("security.protocol=SSL\nssl.keystore.type=PKCS12\n", "ssl.keystore.type: PKCS12 is not read"),
+        (
+            "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=no/such\n",
+            "ssl.truststore.location: no/such cannot be read",
+        ),
+        ("security.protocol=SSL\nssl.keystore.key=x\n", "go together"),
+        ("ssl.truststore.certificates=x\n", "ssl.truststore.certificates is for TLS"),
+        (LOGIN, "sasl.jaas.config is for SASL"),
+        (f"security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n{LOGIN}", "sasl.mechanism: 'GSSAPI' is none of PLAIN"),
+        (f"security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-256\n{LOGIN}", "sasl.jaas.config is not of the form"),
+        (
+            f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required username=a;\n",
+            "sasl.jaas.config is not of the form",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_its_name(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(CommandError, match=r"--command-config: .*client\.properties: ") as refused:
+        read(tmp_path, text)
+    assert words in str(refused.value)
+
+
+def test_a_password_is_in_no_message(tmp_path: Path) -> None:
+    text = f'security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required password="secret"\n'
+    with pytest.raises(CommandError) as refused:
+        read(tmp_path, text)
+    assert "secret" not in str(refused.value)
+    assert "secret" not in repr(Security(mechanism="PLAIN", username="a", password="secret"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "none"
+    code, said = run("audit", "run", "--bootstrap", "127.0.0.1:1", "--command-config", str(file))
+    assert (code, said) == (1, f"error: --command-config: {file} cannot be read: No such file or directory\n")
+
+
+def test_the_file_is_for_a_kafka_that_is_named() -> None:
+    with pytest.raises(CommandError, match="--command-config is for a Kafka that --bootstrap names"):
+        target(Asked(security=Security(is_tls=True)))
