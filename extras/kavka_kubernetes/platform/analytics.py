@@ -28,8 +28,8 @@ NO_IMAGE: Final = (
     " operator one"
 )
 NO_LOGIN: Final = (
-    "spec.audit.analytics: runs cannot log in or speak TLS yet, which spec.listeners ask for; have listeners with protocol:"
-    " PLAINTEXT alone, or take analytics out and run `kavka audit run` elsewhere"
+    "spec.audit.analytics: runs cannot log in or speak TLS yet, which spec.listeners ask for; have listeners with"
+    " protocol: PLAINTEXT alone, or take analytics out and run `kavka audit run` elsewhere"
 )
 
 
