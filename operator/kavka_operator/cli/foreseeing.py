@@ -22,7 +22,7 @@ from kavka_operator.domain.units import size
 from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
-from kavka_operator.loop.people import NO_ADMIN_ACTIONS
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS, NOT_SEEN
 from kavka_operator.loop.seams import View
 from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
@@ -31,7 +31,7 @@ from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 from kavka_operator.reconcile.grants import refusals
-from kavka_operator.reconcile.users import protected_users
+from kavka_operator.reconcile.users import declared_access
 
 
 class DryRun(StrEnum):
@@ -144,7 +144,7 @@ def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -
             claimed=there.claimed,
             refused=refusals(cluster, managed) if cluster is not None else {},
             is_external=cluster is not None and cluster.spec.external is not None,
-            protected=protected_users(cluster) if cluster is not None else frozenset(),
+            declared=declared_access(cluster) if cluster is not None else NOT_SEEN,
         )
         found = {key: _of_plan(plans[key], admin, seen, sizes) for key in there.changed if key in plans}
     if cluster is not None and key_of(cluster) in there.changed and there.view is not None:

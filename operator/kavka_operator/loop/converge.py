@@ -29,11 +29,11 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.seen import SeenCluster, SeenTopic, SeenUsage
+from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenTopic, SeenUsage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.passwords import Passwords
-from kavka_operator.loop.people import NO_ADMIN_ACTIONS, People
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS, NOT_SEEN, People
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import budgets, moves, quotas, topics, users
 from kavka_operator.reconcile.drift import correction
@@ -84,7 +84,7 @@ def converge(
     knows_users: bool = False,
     cluster_id: str | None = None,
     passwords: Passwords | None = None,
-    protected: frozenset[str] = frozenset(),
+    declared: SeenAccess = NOT_SEEN,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
@@ -93,12 +93,12 @@ def converge(
     the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
     `is_external` is true of a cluster that others run, `knows_users` of one that asks clients who they are. Raises
     BarredError where the cluster is not the one that has `cluster_id`; nothing is done there. `passwords` are where
-    users have theirs, and `protected` the users that no resource may touch.
+    users have theirs, and `declared` what the KafkaCluster tells of access.
     """
     everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    people = People(admin, passwords or Passwords(), now, protected)
+    people = People(admin, passwords or Passwords(), now, declared)
     managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
     done: list[tuple[Key, ManagedAction]] = []
     guard.hold_back(resources)
@@ -155,13 +155,13 @@ def plan_once(
     claimed: Collection[str] = (),
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
-    protected: frozenset[str] = frozenset(),
+    declared: SeenAccess = NOT_SEEN,
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
     resources = [resource for resource in resources if key_of(resource) not in refused]
     guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    people = People(admin, None, now, protected)
+    people = People(admin, None, now, declared)
     look = replace(admin.look(names), brokers_expected=brokers_expected, is_external=is_external)
     seen, plans = _plans(resources, people.look(look, resources), now, guard, people)
     return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}

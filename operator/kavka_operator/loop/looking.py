@@ -21,7 +21,7 @@ from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.draining import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
-from kavka_operator.reconcile.users import protected_users
+from kavka_operator.reconcile.users import declared_access
 
 USAGE = "the usage of quotas"
 DISKS_SECONDS = 30.0
@@ -172,7 +172,7 @@ class Looker:
             knows_users=question.cluster.spec.asks_who,
             cluster_id=question.cluster_id,
             passwords=self.passwords,
-            protected=protected_users(question.cluster),
+            declared=declared_access(question.cluster),
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)

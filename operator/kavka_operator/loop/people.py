@@ -52,13 +52,13 @@ class Guard(Protocol):
 @dataclass(slots=True)
 class People:
     """The users of a cluster, as far as one look goes. Without `passwords`, Secrets are taken to be as statuses say.
-    `protected` are users that no resource may touch, beside the one that the operator logs in as.
+    `declared` is what the KafkaCluster tells of access, which counts where it says where clients log in.
     """
 
     admin: Admin
     passwords: Passwords | None
     now: datetime
-    protected: frozenset[str] = frozenset()
+    declared: SeenAccess = NOT_SEEN
     _secrets: Mapping[Key, Secret] = field(default_factory=dict, repr=False)
     _fault: AdminError | None = None
 
@@ -68,7 +68,7 @@ class People:
         if not users:
             return found
         try:
-            access, self._fault = self.admin.access(found.brokers), None
+            access, self._fault = self._known(self.admin.access(found.brokers)), None
         except AdminError as error:
             if error.retriable:
                 raise
@@ -79,7 +79,15 @@ class People:
             if self.passwords is None
             else self.passwords.look(users, access.logins)
         )
-        return replace(found, access=replace(access, protected=access.protected | self.protected))
+        return replace(found, access=access)
+
+    def _known(self, access: SeenAccess) -> SeenAccess:
+        """The access that brokers describe, with what the KafkaCluster tells of it."""
+        protected = access.protected | self.declared.protected
+        if self.declared.logins is None:
+            return replace(access, protected=protected)
+        certified = self.declared.takes_certificates
+        return replace(access, protected=protected, logins=self.declared.logins, takes_certificates=certified)
 
     def seen(self, user: KafkaUser, cluster: SeenCluster) -> Seen:
         """The sight of a user. Raises AdminError where the cluster does not tell."""

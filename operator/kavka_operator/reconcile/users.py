@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.quota import Limits
+from kavka_operator.api.quota import INTERNAL_USERS, Limits
+from kavka_operator.api.security import OF_NODES
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.entities import entity_text
@@ -32,7 +33,7 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.seen import NoSecret, SeenAccess, SeenSecret
+from kavka_operator.domain.seen import Login, NoSecret, SeenAccess, SeenSecret
 from kavka_operator.domain.words import counted
 
 TAKE_OVER = "kavka.dev/take-over-password"
@@ -44,9 +45,44 @@ Secret = SeenSecret | NoSecret
 
 
 def protected_users(cluster: KafkaCluster) -> frozenset[str]:
-    """The super users of a cluster, as far as its resource names them: brokers do not tell theirs."""
-    principals = cluster.spec.config.get(SUPER_USERS, "").split(";")
-    return frozenset(name.strip().removeprefix(PREFIX) for name in principals if name.strip().startswith(PREFIX))
+    """The users of the cluster itself, and the super users that its resource names: brokers do not tell theirs."""
+    authorization = cluster.spec.authorization
+    principals = [*(authorization.super_users if authorization is not None else ())]
+    principals += cluster.spec.config.get(SUPER_USERS, "").split(";")
+    named = (name.strip() for name in principals)
+    return frozenset({*INTERNAL_USERS, *(name.removeprefix(PREFIX) for name in named if name.startswith(PREFIX))})
+
+
+def declared_access(cluster: KafkaCluster) -> SeenAccess:
+    """Access as the resource of a cluster tells it; of one that others run, that is hardly more than nothing."""
+    protected = protected_users(cluster)
+    if cluster.spec.external is not None:
+        return SeenAccess(protected=protected)
+    return SeenAccess(
+        logins=dict(_declared_logins(cluster)),
+        takes_certificates=any(
+            listener.protocol == "SSL" and listener.tls is not None and listener.tls.client_auth != "none"
+            for listener in cluster.spec.listeners
+        ),
+        protected=protected,
+    )
+
+
+def _declared_logins(cluster: KafkaCluster) -> Iterator[tuple[str, Login]]:
+    """Each mechanism that a listener offers, with the place; where several do, one with TLS."""
+    asking = [listener for listener in cluster.spec.listeners if listener.sasl is not None]
+    for listener in sorted(asking, key=lambda listener: listener.protocol == "SASL_SSL"):
+        for mechanism in listener.sasl.mechanisms if listener.sasl is not None else ():
+            yield mechanism, Login(listener.protocol, _addresses(cluster, listener.name))
+
+
+def _addresses(cluster: KafkaCluster, listener: str) -> tuple[str, ...]:
+    """The addresses of a listener by the status: its own, or those of the first that clients have."""
+    known = {found.name: found.bootstrap_servers for found in cluster.status.listeners}
+    names = [other.name for other in cluster.spec.listeners if other.name not in OF_NODES]
+    usual = cluster.status.bootstrap_servers if names[:1] == [listener] else None
+    text = known.get(listener) or usual
+    return tuple(text.split(",")) if text else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +271,8 @@ def _secret_words(secret: NoSecret) -> tuple[Word, ...]:
 def _no_authorizer(user: KafkaUser) -> str:
     return (
         f"no authorizer asks for access rules in this cluster, so that {counted(len(user.spec.acls), 'rule')} of this"
-        f" resource would protect nothing; set authorizer.class.name={AUTHORIZER} and super.users for all nodes, or"
-        " take acls out"
+        " resource would protect nothing; write authorization: {} into a KafkaCluster whose nodes are run here, in any"
+        f" other Kafka set authorizer.class.name={AUTHORIZER} and super.users, or take acls out"
     )
 
 

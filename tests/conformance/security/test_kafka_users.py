@@ -138,10 +138,10 @@ def produced(secret: dict[str, str], topic: str, value: bytes = b"x") -> KafkaEr
     return found[0]
 
 
-def is_let_in(secret: dict[str, str]) -> bool:
+def is_let_in(secret: dict[str, str], **more: Any) -> bool:
     """Whether librdkafka logs in; otherwise it was told that it may not."""
     told: list[KafkaError] = []
-    admin = AdminClient(of_librdkafka(secret, error_cb=told.append))
+    admin = AdminClient(of_librdkafka(secret, error_cb=told.append, **more))
     try:
         admin.list_topics(timeout=5.0)
     except KafkaException:

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 import pytest
 
 from kavka_broker.core.quota.entity import Entity
+from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.kinds import key_of
+from kavka_operator.api.quota import INTERNAL_USERS
 from kavka_operator.api.user import KafkaUser, KafkaUserStatus
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.plan import AlterQuota, CreateAcls, DeleteAcls, DropCredential, SetCredential
 from kavka_operator.domain.seen import Login
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge, plan_once
-from kavka_operator.loop.passwords import PASSWORD_LENGTH
-from kavka_operator.reconcile.users import protected_users
-from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic, user
+from kavka_operator.loop.passwords import PASSWORD_LENGTH, Passwords
+from kavka_operator.reconcile.users import declared_access, protected_users
+from tests.unit.operator.fakes import NOW, FakeKafka, FakeSecrets, cluster, quota, topic, user
 from tests.unit.operator.user_scene import OF_GROUP, READS, Scene, logs_in
 
 BY_HAND = Binding("Allow", "Write", "Topic", "Literal", "*", "scratch")
@@ -77,7 +79,7 @@ def test_rules_that_nobody_enforces_are_never_ready() -> None:
     condition = scene.condition()
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "NoAuthorizer")
-    assert "set authorizer.class.name=" in condition.message
+    assert "write authorization: {} into a KafkaCluster" in condition.message
     assert scene.condition("Stalled") is not None
     assert logs_in(scene)
     scene.rest()
@@ -127,10 +129,28 @@ def test_protected_users_are_refused_in_words_and_nothing_is_done() -> None:
 
 def test_super_users_are_those_that_the_cluster_names() -> None:
     named = cluster(config={"super.users": "User:CN=a,O=b; User:root;Group:x"})
-    assert protected_users(named) == {"CN=a,O=b", "root"}
-    assert protected_users(cluster()) == set()
-    plan = converge([user("root")], FakeKafka(), NOW, protected=protected_users(named))
+    assert protected_users(named) == {*INTERNAL_USERS, "CN=a,O=b", "root"}
+    asks = {"name": "A", "port": 9092, "protocol": "SASL_PLAINTEXT", "sasl": {}}
+    asking = cluster(listeners=[asks], authorization={"superUsers": ["User:admin"]})
+    assert protected_users(asking) == {*INTERNAL_USERS, "admin"}
+    assert protected_users(cluster()) == {*INTERNAL_USERS}
+    plan = converge([user("root")], FakeKafka(), NOW, declared=declared_access(named))
     assert ready_reason(plan.statuses[key_of(user("root"))]) == "Protected"
+
+
+def test_where_clients_log_in_is_told_by_the_cluster_where_its_nodes_are_run_here() -> None:
+    tls = {"name": "TLS", "port": 9093, "protocol": "SASL_SSL", "sasl": {"mechanisms": ["SCRAM-SHA-512"]}}
+    plain = {"name": "A", "port": 9092, "protocol": "SASL_PLAINTEXT", "sasl": {}}
+    listeners = [{"name": "TLS", "bootstrapServers": "a:9093,b:9093"}]
+    status = KafkaClusterStatus.decode({"bootstrapServers": "a:9092", "listeners": listeners})
+    access = declared_access(cluster(listeners=[plain, tls]).replaced({"status": status}))
+    assert access.logins == {"SCRAM-SHA-512": Login("SASL_SSL", ("a:9093", "b:9093"))}
+    assert not access.takes_certificates
+    alone = cluster(listeners=[plain]).replaced({"status": status})
+    assert declared_access(alone).logins == {"SCRAM-SHA-512": Login("SASL_PLAINTEXT", ("a:9092",))}
+    assert declared_access(cluster()).logins == {}
+    scene = converge([user()], FakeKafka(), NOW, declared=declared_access(alone), passwords=Passwords(FakeSecrets()))
+    assert scene.statuses[key_of(user())].condition("NotServed") is None
 
 
 def ready_reason(status: object) -> str:
