@@ -25,7 +25,8 @@ from kavka_broker.turns import Flow, Turns
 
 ROUNDS: Final = 15
 REQUESTS: Final = 20_000
-FOREVER_NS: Final = 1 << 60
+FOREVER: Final = 1 << 40
+"""Turns in one."""
 API_VERSIONS: Final = 18
 
 
@@ -34,7 +35,7 @@ class EndlessTurns(Turns):
 
     @property
     def quantum_ns(self) -> int:
-        return max(super().quantum_ns, FOREVER_NS)
+        return self._queue.quantum_ns * FOREVER
 
 
 class NoTurns(EndlessTurns):

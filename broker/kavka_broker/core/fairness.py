@@ -56,7 +56,8 @@ class FairQueue(Generic[W]):
 
     def __init__(self) -> None:
         self.now_ns = 0
-        self._light_ns = -LIGHT_NS  # the time at which a client came that had used less than others
+        self.quantum_ns = QUANTUM_NS  # how long a turn is; long again with the first that is taken after `LIGHT_NS`
+        self._light_ns = 0  # the time at which a client came that had used less than others
         self._flows: dict[Name, Flow[W]] = {}
         self._gone: OrderedDict[Name, None] = OrderedDict()
         self._heap: list[tuple[int, int, Flow[W]]] = []
@@ -70,11 +71,6 @@ class FairQueue(Generic[W]):
     def flow_count(self) -> int:
         """How many flows are known."""
         return len(self._flows)
-
-    @property
-    def quantum_ns(self) -> int:
-        """How long a turn is now."""
-        return SHORT_QUANTUM_NS if self.now_ns - self._light_ns < LIGHT_NS else QUANTUM_NS
 
     def find(self, user: str, client_id: str) -> Flow[W] | None:
         """Return the flow of a client that has connections, or has had more than others."""
@@ -148,6 +144,8 @@ class FairQueue(Generic[W]):
                 self._push(flow)
                 continue
             self.now_ns = max(self.now_ns, used_ns)
+            if self.now_ns - self._light_ns >= LIGHT_NS:
+                self.quantum_ns = QUANTUM_NS
             waiter, _ = flow.waiting.popitem(last=False)
             if flow.waiting:
                 self._push(flow)
@@ -167,7 +165,7 @@ class FairQueue(Generic[W]):
         """Have a flow begin that has used less than others: a light one, where it is a client's."""
         flow.used_ns = self._start_ns(flow)
         if not flow.is_of_peer:
-            self._light_ns = self.now_ns
+            self._light_ns, self.quantum_ns = self.now_ns, SHORT_QUANTUM_NS
 
     def _push(self, flow: Flow[W]) -> None:
         assert flow.waiting, f"{flow.name} is queued, and nobody waits"
