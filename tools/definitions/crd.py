@@ -125,14 +125,15 @@ def _as_a_whole(schema: Schema) -> Schema:
 
 def _with_inner_defaults(schema: Schema) -> Schema:
     """An object whose fields have defaults is itself there by default, or they would not apply; unless that it is there
-    says something.
+    says something. One with rules is there as a whole: an API server asks the rules of a default as it is written.
     """
     if LEFT_OUT in schema:
         return {key: value for key, value in schema.items() if key != LEFT_OUT}
     fields = schema.get("properties", {})
     if schema.get("required") or "default" in schema or not any("default" in part for part in fields.values()):
         return schema
-    return _ordered({**schema, "default": {}})
+    whole = {name: part["default"] for name, part in fields.items() if "default" in part}
+    return _ordered({**schema, "default": whole if "x-kubernetes-validations" in schema else {}})
 
 
 def _ordered(schema: Schema) -> Schema:

@@ -56,6 +56,7 @@ OPERATOR_KEYS = (
 
 AUDIT_KEY_FILE = "kavka.audit.key.file"
 AUDIT_VOLUME = "{0}.audit.analytics.storage.volume"
+NEW_VOLUME, OLD_VOLUME = AUDIT_VOLUME.format("self"), AUDIT_VOLUME.format("oldSelf")
 HAS_AUDIT_VOLUME = f"has({{0}}.audit) && has({{0}}.audit.analytics) && has({AUDIT_VOLUME})"
 
 
@@ -358,10 +359,11 @@ class KafkaClusterSpec(Model):
         ),
         Transition(
             cel=f"!({HAS_AUDIT_VOLUME.format('oldSelf')}) || !({HAS_AUDIT_VOLUME.format('self')})"
-            f" || [{AUDIT_VOLUME.format('self')}].all(new, [{AUDIT_VOLUME.format('oldSelf')}].all(old,"
-            " quantity(string(new.size)).compareTo(quantity(string(old.size))) >= 0"
-            " && new.accessMode == old.accessMode && has(new.storageClassName) == has(old.storageClassName)"
-            " && (!has(new.storageClassName) || new.storageClassName == old.storageClassName)))",
+            f" || quantity(string({NEW_VOLUME}.size)).compareTo(quantity(string({OLD_VOLUME}.size))) >= 0"
+            f" && {NEW_VOLUME}.accessMode == {OLD_VOLUME}.accessMode"
+            f" && has({NEW_VOLUME}.storageClassName) == has({OLD_VOLUME}.storageClassName)"
+            f" && (!has({NEW_VOLUME}.storageClassName)"
+            f" || {NEW_VOLUME}.storageClassName == {OLD_VOLUME}.storageClassName)",
             message="the volume of the analytics may only grow, and keeps its class and access mode; take analytics"
             " out and delete the PersistentVolumeClaim to begin another",
             holds=_audit_volume_stays,
