@@ -167,12 +167,14 @@ def test_machines_are_asked_for_by_a_role_of_their_own_where_single_namespaces_a
     assert "KAVKA_SEE_MACHINES" not in environment(rendered({"rbac": {"machines": True}}))
 
 
-def test_what_a_role_holds_is_named_and_has_no_secrets() -> None:
+def test_what_a_role_holds_is_named_and_it_reads_no_secrets() -> None:
     for role in (*of_kind(rendered(), "ClusterRole"), *of_kind(rendered(), "Role")):
         for rule in role["rules"]:
             words = {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
-            assert not words & {"*", "secrets", "escalate", "bind", "impersonate"}
+            assert not words & {"*", "escalate", "bind", "impersonate"}
             assert not any("*" in word for word in words)
+            if "secrets" in rule["resources"]:
+                assert (rule["resources"], rule["verbs"]) == (["secrets"], ["create"])
 
 
 def test_secrets_are_read_by_name_where_they_are_named() -> None:
@@ -252,7 +254,14 @@ def test_what_prometheus_reads_is_made_where_it_is_asked_for_and_its_kinds_are_k
     assert monitoring({}, "PodMonitor", "PrometheusRule") == []
     found = monitoring(EVERYTHING, "PodMonitor", "PrometheusRule")
     names = sorted(document["metadata"]["name"] for document in found)
-    assert names == ["streams", "streams-broker", "streams-brokers", "streams-operator", "streams-quotas"]
+    assert names == [
+        "streams",
+        "streams-audit",
+        "streams-broker",
+        "streams-brokers",
+        "streams-operator",
+        "streams-quotas",
+    ]
     assert all(document["metadata"]["labels"]["release"] == "prometheus" for document in found)
 
 
@@ -271,7 +280,7 @@ def test_an_api_server_that_knows_those_kinds_takes_each_of_them(bare: ControlPl
     assert ran.returncode == 0, ran.stderr
     assert "Warning" not in ran.stderr
     shown = kubectl(bare, "get", "podmonitors,prometheusrules", "--output", "name", namespace=place).stdout
-    assert len(shown.split()) == len(found) == 5
+    assert len(shown.split()) == len(found) == 6
     wrong = [{**found[0], "spec": {**found[0]["spec"], "selectr": {}}}]
     assert kubectl(bare, *line, stdin=json.dumps(wrong[0]), namespace=place).returncode != 0
 
