@@ -23,6 +23,8 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.seams import Platform, View
 
 DIED = 9
+OF_PODS = ("pods", "plain")
+"""The clusters whose nodes are pods."""
 NODE = int(os.environ.get("KAVKA_TEST_NODE", "1"))
 """The id of the one broker that runs elsewhere; 1 is what `tests.support.servers` calls it by itself."""
 
@@ -133,7 +135,7 @@ class Borrowed:
 
 def platform_of(key: ClusterKey, ground: process.Ground, bootstrap: str) -> Platform:
     """Pods for the cluster of this name, and for any other the brokers that run already."""
-    return Borrowed(process.hosted(key, ground), bootstrap) if key[1] == "pods" else Elsewhere(bootstrap)
+    return Borrowed(process.hosted(key, ground), bootstrap) if key[1] in OF_PODS else Elsewhere(bootstrap)
 
 
 def main(bootstrap: str, last: int | None) -> None:

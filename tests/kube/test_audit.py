@@ -65,6 +65,7 @@ def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> 
     """What the API server fills in, and how it spells amounts, is taken for no change."""
     begun(operated, asked(**fields))
     operated.until(lambda: told(operated).get("state") == "Waiting")
+    operated.until(lambda: names(operated, "poddisruptionbudgets") == ["pods-nodes-0"])
     is_spark = "engine" in fields
     assert names(operated, "cronjobs") == ["pods-audit"]
     assert [names(operated, kind) == ["pods-audit"] for kind in OURS[:2]] == [is_spark] * 2

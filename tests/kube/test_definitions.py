@@ -7,10 +7,15 @@ import pytest
 
 from kavka_operator.api.kinds import KINDS
 from tests.kube.cluster import CRDS, Kubernetes
-from tests.kube.objects import cluster, quota, topic
+from tests.kube.objects import cluster, quota, topic, user
 from tests.support.control_plane import Json
 
-SAMPLES = {"KafkaCluster": cluster("main"), "Topic": topic("orders"), "ClientQuota": quota("etl")}
+SAMPLES = {
+    "KafkaCluster": cluster("main"),
+    "Topic": topic("orders"),
+    "ClientQuota": quota("etl"),
+    "KafkaUser": user("etl"),
+}
 STRIMZI = {"k", "kc", "kctr", "kb", "kmm2", "knp", "kr", "kt", "ku", "sps"}
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 

@@ -152,7 +152,7 @@ def play(scene: Confined, namespaces: str) -> None:
     create = scene.kubernetes.create
     assert create(cluster("main", nodePools=[pool("nodes", replicas=1)])).is_well
     scene.start(KAVKA_WATCH_NAMESPACES=namespaces)
-    name = scene.kubernetes.plane.directory.name
+    name = scene.kubernetes.plane.directory.name.replace("_", "-")
     assert create(topic("orders", topicName=f"{name}-orders", partitions=2, deletionPolicy="Delete")).is_well
     assert create(quota("etl", entity={"clientId": {"name": name}})).is_well
     assert create(user(name, authentication={"rotate": "1"})).is_well
@@ -189,7 +189,7 @@ def play_pods(scene: Confined) -> None:
     scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")
     assert scene.kubernetes.apply(secured(4)).is_well
     scene.until(lambda: not find(scene, "statefulsets", "pods-nodes-4"))
-    play_analytics(scene, of_pods(4))
+    play_analytics(scene)
     say(scene, "pods-nodes-0-0", CANNOT_PULL)
     former = find(scene, "pods", "pods-nodes-0-0")["metadata"]["uid"]
     better = secured(4)
@@ -198,18 +198,19 @@ def play_pods(scene: Confined) -> None:
     scene.until(lambda: find(scene, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
 
 
-def play_analytics(scene: Confined, resource: Json) -> None:
+def play_analytics(scene: Confined) -> None:
     """Let the operator keep a key, make all that runs of Spark need, see their jobs, and take the runs out again."""
     storage = {"volume": {"size": "1Gi"}}
     analytics = {"schedule": "@hourly", "engine": "Spark", "image": "kavka/audit:1", "storage": storage}
-    spec = {**resource["spec"], "audit": {"analytics": analytics}, "rollout": {"hold": True}}
-    assert scene.kubernetes.apply({**resource, "spec": spec}).is_well
-    scene.until(lambda: find(scene, "networkpolicies", "pods-audit"))
+    plain = of_pods(1, audit={"analytics": analytics})
+    plain["metadata"]["name"] = "plain"
+    assert scene.kubernetes.apply(plain).is_well
+    scene.until(lambda: find(scene, "networkpolicies", "plain-audit"))
     scene.until(lambda: ("batch", "jobs", "list") in decided(requests(scene), "allow"))
-    assert find(scene, "secrets", "pods-audit-key")
-    del spec["audit"]
-    assert scene.kubernetes.apply({**resource, "spec": spec}).is_well
-    scene.until(lambda: not find(scene, "cronjobs", "pods-audit"))
+    assert find(scene, "secrets", "plain-audit-key")
+    plain["spec"]["audit"] = {}
+    assert scene.kubernetes.apply(plain).is_well
+    scene.until(lambda: not find(scene, "cronjobs", "plain-audit"))
 
 
 def play_resize(scene: Confined) -> None:
