@@ -190,12 +190,12 @@ def play_pods(scene: Confined) -> None:
     assert scene.kubernetes.apply(secured(4)).is_well
     scene.until(lambda: not find(scene, "statefulsets", "pods-nodes-4"))
     play_analytics(scene)
-    say(scene, "pods-nodes-0-0", CANNOT_PULL)
-    former = find(scene, "pods", "pods-nodes-0-0")["metadata"]["uid"]
+    say(scene, "pods-nodes-1-0", CANNOT_PULL)  # node 0 is the broker that answers
+    former = find(scene, "pods", "pods-nodes-1-0")["metadata"]["uid"]
     better = secured(4)
     better["spec"]["image"] = "kavka/broker:2"
     assert scene.kubernetes.apply(better).is_well
-    scene.until(lambda: find(scene, "pods", "pods-nodes-0-0").get("metadata", {}).get("uid", former) != former)
+    scene.until(lambda: find(scene, "pods", "pods-nodes-1-0").get("metadata", {}).get("uid", former) != former)
 
 
 def play_analytics(scene: Confined) -> None:
