@@ -211,6 +211,7 @@ def play_analytics(scene: Confined) -> None:
     plain["spec"]["audit"] = {}
     assert scene.kubernetes.apply(plain).is_well
     scene.until(lambda: not find(scene, "cronjobs", "plain-audit"))
+    scene.kubernetes.shows("delete", "kafkaclusters.kavka.dev", "plain")
 
 
 def play_resize(scene: Confined) -> None:

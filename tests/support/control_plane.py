@@ -91,11 +91,19 @@ class Api:
         """Ask for `path`, such as /api/v1/namespaces."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content, "Accept": "application/json"}
         text = None if body is None else json.dumps(body)
-        self._connection.request(method, f"{path}?{urlencode(query or {})}", text, headers)
-        response = self._connection.getresponse()
+        request = (method, f"{path}?{urlencode(query or {})}", text, headers)
+        try:
+            response = self._answer_to(*request)
+        except http.client.RemoteDisconnected:
+            self._connection.close()  # it was idle for longer than the API server keeps a connection, which is 90 s
+            response = self._answer_to(*request)
         said = response.read()
         parsed = json.loads(said) if said[:1] == b"{" else {"message": said.decode(errors="replace")}
         return Answer(response.status, parsed, tuple(response.headers.get_all("Warning") or ()))
+
+    def _answer_to(self, method: str, path: str, text: str | None, headers: dict[str, str]) -> http.client.HTTPResponse:
+        self._connection.request(method, path, text, headers)
+        return self._connection.getresponse()
 
     def close(self) -> None:
         self._connection.close()
