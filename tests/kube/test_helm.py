@@ -107,7 +107,7 @@ def test_definitions_go_with_the_release_where_that_is_said(plane: ControlPlane)
     assert "deletes every KafkaCluster" in install(plane, values={"crds": {"keep": False}})
     does(plane, "uninstall", "kavka")
     with closing(plane.api()) as api:
-        until_outside(lambda: not api.call("GET", "/apis/kavka.dev/v1alpha1").is_well, SECONDS_MAX)
+        until_outside(lambda: not api.call("GET", "/apis/kavka.dev/v1alpha1").is_well, 3 * SECONDS_MAX)
 
 
 def test_who_may_view_or_edit_a_namespace_may_view_or_edit_our_kinds(plane: ControlPlane) -> None:

@@ -145,7 +145,8 @@ class Analytics(Model):
         " __audit_events forgets.",
     )
     engine: Literal["DuckDB", "Spark"] = field(
-        default="DuckDB", description="DuckDB: one pod, for a trail that a machine can read. Spark: for more than that."
+        default="DuckDB",
+        description="DuckDB: one pod. Spark: for more than a machine can read; no image of Kavka runs it yet.",
     )
     image: Image | None = field(
         default=None, description="The image of the analytics. Left out: that of the operator's own version."
