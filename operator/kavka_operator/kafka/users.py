@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 import kafka.errors
@@ -212,12 +213,18 @@ def _upsertion(action: SetCredential) -> Any:
 
 def created(send: Send, actions: Sequence[CreateAcls]) -> list[Any]:
     """An answer of CreateAcls for each action: that of a rule which was refused, if one was."""
-    asked = [(index, action.principal, rule) for index, action in enumerate(actions) for rule in action.rules]
+    return _in_parts(actions, lambda part: send(CreateAclsRequest(creations=list(starmap(_creation, part)))).results)
+
+
+def _in_parts(
+    actions: Sequence[CreateAcls | DeleteAcls], ask: Callable[[list[tuple[str, Binding]]], Sequence[Any]]
+) -> list[Any]:
+    """An answer for each action, of rules that are asked for some at a time: that of a refused one, if there is one."""
+    asked = [(index, (action.principal, rule)) for index, action in enumerate(actions) for rule in action.rules]
     answers: dict[int, Any] = {}
     for begin in range(0, len(asked), RULES_MAX):
         part = asked[begin : begin + RULES_MAX]
-        results = send(CreateAclsRequest(creations=[_creation(principal, rule) for _, principal, rule in part])).results
-        for (index, _, _), result in zip(part, results, strict=True):
+        for (index, _), result in zip(part, ask([rule for _, rule in part]), strict=True):
             if index not in answers or result.error_code:
                 answers[index] = result
     return [answers[index] for index in range(len(actions))]
@@ -237,15 +244,7 @@ def _creation(principal: str, rule: Binding) -> Any:
 
 def deleted(send: Send, actions: Sequence[DeleteAcls]) -> list[Any]:
     """An answer of DeleteAcls for each action: that of a rule which was refused, if one was."""
-    asked = [(index, action.principal, rule) for index, action in enumerate(actions) for rule in action.rules]
-    answers: dict[int, Any] = {}
-    for begin in range(0, len(asked), RULES_MAX):
-        part = asked[begin : begin + RULES_MAX]
-        response = send(DeleteAclsRequest(filters=[_filter(principal, rule) for _, principal, rule in part]))
-        for (index, _, _), result in zip(part, response.filter_results, strict=True):
-            if index not in answers or result.error_code:
-                answers[index] = result
-    return [answers[index] for index in range(len(actions))]
+    return _in_parts(actions, lambda part: send(DeleteAclsRequest(filters=list(starmap(_filter, part)))).filter_results)
 
 
 def _filter(principal: str, rule: Binding) -> Any:
