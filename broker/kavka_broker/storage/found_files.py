@@ -4,7 +4,7 @@ import os
 
 from kavka_broker.storage.cleaning.replacing import finish
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.names import LOG, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+from kavka_broker.storage.names import FOREIGN, LOG, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
 
 
 def clean_up(disk: Disk, directory: str) -> list[str]:
@@ -37,3 +37,20 @@ def drop_lone(disk: Disk, directory: str, files: list[tuple[int, str]]) -> tuple
     for offset, suffix in gone:
         disk.remove(os.path.join(directory, offset_file(offset, suffix)))
     return bases, sorted({offset for offset, _ in gone})
+
+
+def has_foreign(names: list[str]) -> bool:
+    """Whether a former start has found that the log is another partition's."""
+    return FOREIGN in names
+
+
+def note_foreign(disk: Disk, directory: str, *, is_foreign: bool) -> None:
+    """Write down that the log is another partition's, or no more. Raises OSError.
+
+    Only a start behind a clean stop can tell: without the note the next one, behind a crash, would believe the log.
+    """
+    path = os.path.join(directory, FOREIGN)
+    if is_foreign:
+        disk.write_file(path, b"")
+    else:
+        disk.remove(path)

@@ -3,6 +3,7 @@
     orders-3/00000000000000368769.log        a segment, named by its first offset
     orders-3/00000000000000368769.index      and its indexes .timeindex, .txnindex
     orders-3/00000000000000368769.snapshot   the producers as they were before this offset
+    orders-3/foreign                         Kavka's own: a start has found another log's records in it
     orders-3/00000000000000368769.log.cleaned     what a cleaning is writing
     orders-3/00000000000000368769.log.swap        and what takes the place of segments now
     orders-3.9c27d1f4...-delete/             a deleted log, on its way out
@@ -27,6 +28,7 @@ SEGMENT_FILES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
+FOREIGN: Final = "foreign"
 
 DELETE_DIRECTORY: Final = "-delete"
 FUTURE_DIRECTORY: Final = "-future"

@@ -28,7 +28,7 @@ from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import corrected, epochs_in, with_former
 from kavka_broker.storage.epoch_file import read_epochs
-from kavka_broker.storage.found_files import clean_up, drop_lone, offset_files
+from kavka_broker.storage.found_files import clean_up, drop_lone, has_foreign, note_foreign, offset_files
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import (
     LEADER_EPOCHS,
@@ -101,7 +101,8 @@ def open_log(
     # A checkpoint may say anything.
     recovery_point, log_start_offset = max(recovery_point, 0), max(log_start_offset, 0)
     names = clean_up(disk, directory)
-    files = offset_files(names)
+    files, was_foreign = offset_files(names), has_foreign(names)
+    recover = recover and not was_foreign  # nothing has written to it since
     bases, lost = drop_lone(disk, directory, files)
     epochs, are_epochs_known = read_epochs(disk, directory) if LEADER_EPOCHS in names else (LeaderEpochs(), False)
     opening = _Opening(disk, directory, name, config, now_ms, epochs, are_epochs_known=are_epochs_known)
@@ -129,6 +130,8 @@ def open_log(
         recovery_point=min(recovery_point, opening.end_offset) if recover else opening.end_offset,
         is_as_left=bool(bases) and not recover and (opening.are_epochs_known or _is_empty(opening)),
     )
+    if opened.is_foreign != was_foreign:
+        note_foreign(disk, directory, is_foreign=opened.is_foreign)
     if opening.is_cut:
         # Truncated bytes must not come back with the next crash, beside records that are appended until then.
         opened.segments.active.sync()

@@ -8,7 +8,7 @@ from crc32c import crc32c
 
 from kavka_broker.storage.checkpoints import HIGH_WATERMARKS
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import LOG, SNAPSHOT
+from kavka_broker.storage.names import FOREIGN, LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX
 from kavka_broker.storage.producer_snapshot import _MARK
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, append, config
@@ -106,6 +106,22 @@ def test_another_log_of_the_same_layout_is_found_by_its_snapshot(other_count: in
     disk = two_topics(other_count=other_count, ids=(7, 7))
     put(disk, newest(disk, "u", LOG), newest(disk, "t", LOG))
     assert opened(disk).is_foreign
+
+
+def test_another_log_is_found_again_after_a_crash_and_is_the_partition_s_where_its_witnesses_are_gone() -> None:
+    disk = two_topics()
+    put(disk, newest(disk, "u", LOG), newest(disk, "t", LOG))
+    assert opened(disk).is_foreign
+    disk.kill()
+    again = opened(disk)
+    assert again.is_foreign
+    assert again.log_end_offset == RECORDS
+    disk.kill()
+    for name in disk.names("/data/t-0"):
+        if name.endswith((SNAPSHOT, OFFSET_INDEX, TIME_INDEX)):
+            disk.remove(f"/data/t-0/{name}")
+    assert not opened(disk).is_foreign
+    assert not disk.exists(f"/data/t-0/{FOREIGN}")
 
 
 def test_an_older_segment_of_another_log_is_found() -> None:
