@@ -22,7 +22,10 @@ from kavka_broker.protocol.messages.describe_delegation_token_request import (
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )
-from kavka_broker.protocol.messages.describe_delegation_token_response import DescribeDelegationTokenResponse
+from kavka_broker.protocol.messages.describe_delegation_token_response import (
+    DescribedDelegationToken,
+    DescribeDelegationTokenResponse,
+)
 from kavka_broker.protocol.messages.expire_delegation_token_request import ExpireDelegationTokenRequest
 from kavka_broker.protocol.messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
@@ -293,17 +296,18 @@ def test_a_sequence_is_answered_alike(both: list[Side], sequence: str) -> None:
 
 
 def end_all(side: Side) -> None:
-    """Remove what tokens there are, and wait until the broker has heard of it."""
-    for made in side.tokens.values():
-        ask_on(side.user(made.principal_name), ExpireDelegationTokenRequest(bytes(made.hmac), -1),
-               ExpireDelegationTokenResponse, 2)  # fmt: skip
+    """Remove what tokens there are, of whichever test, and wait until the broker has heard of it."""
     side.tokens.clear()
-    until_outside(lambda: describe_all(side) == 0)
+    for user in USERS:
+        for made in described(side, user):
+            ask_on(
+                side.user(user), ExpireDelegationTokenRequest(bytes(made.hmac), -1), ExpireDelegationTokenResponse, 2
+            )
+    until_outside(lambda: not any(described(side, user) for user in USERS))
 
 
-def describe_all(side: Side) -> int:
-    request = DescribeDelegationTokenRequest(None)
-    return sum(len(ask_on(side.user(user), request, DescribeDelegationTokenResponse, 3).tokens) for user in USERS)
+def described(side: Side, user: str) -> list[DescribedDelegationToken]:
+    return ask_on(side.user(user), DescribeDelegationTokenRequest(None), DescribeDelegationTokenResponse, 3).tokens
 
 
 def test_a_token_that_is_over_lets_nobody_in(both: list[Side]) -> None:

@@ -32,6 +32,8 @@ def test_a_trail_is_kept_with_a_key_of_the_cluster_and_answers(kavka: Kavka) -> 
 
     def answered() -> bool:
         code, said = kavka.run("audit", "run", "--directory", place)
+        if "there is no topic __audit_events" in said:
+            return False  # the controller makes it once it has heard of the brokers
         assert code == 0, said
         return f"{RECORDS} records" in said or "importer" in said or "flights" in said
 
