@@ -24,7 +24,7 @@ SECONDS_MAX = 600.0
 LOOKS = 3
 READ_IN_A_LOOK = {
     "DescribeClusterRequest", "MetadataRequest", "DescribeConfigsRequest", "DescribeClientQuotasRequest",
-    "ListPartitionReassignmentsRequest", "DescribeQuorumRequest",
+    "ListPartitionReassignmentsRequest", "DescribeQuorumRequest", "DescribeLogDirsRequest",
 }  # fmt: skip
 
 

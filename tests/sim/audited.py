@@ -4,7 +4,8 @@
 |---|---|
 | TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it |
 | NothingIsLost | a chain says that its node has lost events, although its policy is to reject |
-| ChangesAreTold | a granted change is not told by the chain of the node that was asked, which did not die |
+| ChangesAreTold | a granted change is not told by the chain of the node that was asked, which did not die, by name or, of |
+| | super users, whose changes are always let in, among others |
 | RefusedIsNotDone | a change was refused for lack of room, and is told |
 
 The auditee gives a config of a topic a value that nobody else gives. It also makes the audit topic unwritable for a
@@ -12,6 +13,7 @@ time, by the length of its batches, and mends it; the buffers of nodes hold a fe
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
@@ -19,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
+from kavka_broker.core.audit.use import OTHERS
 from kavka_broker.core.audit.verification import verify
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.peers import Unreachable
@@ -183,14 +186,26 @@ class Audited(Workload):
         living = {source_of(node) for node in self.simulation.nodes}
         ended = {source for source, entries in chains.items() if entries[-1].kind is Kind.END}
         told = {source: set(values_of(entries)) for source, entries in chains.items()}
+        unnamed = Counter({source: sum(map(unnamed_by, entries)) for source, entries in chains.items()})
         for change in granted:
             if change.source in living | ended and change.value not in told.get(change.source, ()):
-                yield f"ChangesAreTold: {change.source} was asked for {change.value}, and its chain does not tell"
+                unnamed[change.source] -= 1
+                if unnamed[change.source] < 0:
+                    yield f"ChangesAreTold: {change.source} was asked for {change.value}, and its chain does not tell"
 
     def _done(self, chains: dict[str, list[Entry]], refused: set[str]) -> Iterator[str]:
         for source, entries in chains.items():
             for value in sorted(refused.intersection(values_of(entries))):
                 yield f"RefusedIsNotDone: {source} tells of {value}, which was refused"
+
+
+def unnamed_by(entry: Entry) -> int:
+    """How many changes of topics an entry tells without their names."""
+    if entry.kind is not Kind.EVENT:
+        return 0
+    event = json.loads(entry.value)
+    is_change = any(found.get("name") == OTHERS and found["type"] == "topic" for found in event.get("resources", ()))
+    return int(event["count"]) if is_change else 0
 
 
 def values_of(entries: Iterable[Entry]) -> Iterator[str]:

@@ -46,7 +46,7 @@ def test_what_a_window_has_no_room_for_is_counted_by_its_operation() -> None:
         (Denied("User:(others)", "", "WRITE", "topic", "(others)"), 5),
         (LoggedIn("(others)", "", "EXTERNAL"), 1),
         (LoggedIn(None, "", "EXTERNAL"), 1),
-        (Changed("User:(others)", "", "", Change("CREATE", "topic", "(others)")), 1),
+        (Changed("User:a", "::1", "cli", Change("CREATE", "topic", "t")), 1),  # of changes there were not so many
     ]
     assert taken[Denied("User:a", "::1", "WRITE", "topic", "0")] == 2
 
@@ -143,6 +143,24 @@ def test_a_batch_takes_room_until_it_is_written(policy: Policy) -> None:
     assert kept.is_full is (policy is Policy.REJECT)
     kept.written()
     assert not kept.is_full
+
+
+def test_logins_and_refusals_take_no_room_of_changes_nor_changes_of_theirs() -> None:
+    """In simulation a change that was let in had no name, for there had been many logins: seed 323022."""
+    window = Window(0, changes_max=2)
+    for number in range(KINDS_MAX + 1):
+        window.denied("User:a", "::1", "WRITE", "topic", str(number))
+    for number in range(3):
+        window.changed("User:a", "::1", "cli", change(number))
+    window.changed("User:a", "::1", "cli", change(1))
+    taken = {tally.happening: tally.times for tally in window.take(1)}
+    named = {happening.change.resource: count for happening, count in taken.items() if isinstance(happening, Changed)}
+    assert named == {"0": 1, "1": 2, "(others)": 1}
+    assert sum(isinstance(happening, Denied) for happening in taken) == KINDS_MAX + 1
+    window.changed("User:a", "::1", "cli", change(7))
+    (tally,) = window.take(2)
+    assert isinstance(tally.happening, Changed)
+    assert tally.happening.change.resource == "7"
 
 
 def test_a_promise_counts_until_the_request_has_ended() -> None:

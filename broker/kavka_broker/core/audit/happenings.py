@@ -85,12 +85,13 @@ class Tally(NamedTuple):
 
 
 class Window:
-    """Happenings since the last time they were taken."""
+    """Happenings since the last time they were taken. Changes have room of their own, which no others take."""
 
-    __slots__ = ("_counts", "_start_ms", "changes_max")
+    __slots__ = ("_changes", "_counts", "_start_ms", "changes_max")
 
     def __init__(self, now_ms: int, changes_max: int = KINDS_MAX) -> None:
         self._counts: dict[Happening, int] = {}
+        self._changes = 0  # of them
         self._start_ms = now_ms
         self.changes_max = changes_max
 
@@ -99,11 +100,18 @@ class Window:
 
     def note(self, happening: Happening, times: int = 1) -> None:
         """Count a happening, by itself or among the others of its operation."""
-        count = self._counts.get(happening, 0)
-        if not count and len(self._counts) >= (self.changes_max if isinstance(happening, Changed) else KINDS_MAX):
+        if happening not in self._counts and not self._takes(happening):
             happening = among_others(happening)
-            count = self._counts.get(happening, 0)
-        self._counts[happening] = count + times
+        if happening not in self._counts:
+            self._counts[happening] = 0
+            self._changes += isinstance(happening, Changed)
+        self._counts[happening] += times
+
+    def _takes(self, happening: Happening) -> bool:
+        """Whether there is room for a kind that has not been counted yet."""
+        if isinstance(happening, Changed):
+            return self._changes < self.changes_max
+        return len(self._counts) - self._changes < KINDS_MAX
 
     def denied(self, principal: str, address: str, operation: str, resource_type: str, resource: str) -> None:
         """Count a refusal."""
@@ -129,7 +137,7 @@ class Window:
         """Return what happened, and begin again. A clock that went back ends no window before its start."""
         end_ms = max(now_ms, self._start_ms)
         taken = [Tally(happening, count, self._start_ms, end_ms) for happening, count in self._counts.items()]
-        self._counts, self._start_ms = {}, now_ms
+        self._counts, self._changes, self._start_ms = {}, 0, now_ms
         return taken
 
 
