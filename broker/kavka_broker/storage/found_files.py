@@ -4,7 +4,16 @@ import os
 
 from kavka_broker.storage.cleaning.replacing import finish
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.names import FOREIGN, LOG, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+from kavka_broker.storage.names import (
+    FOREIGN,
+    LOG,
+    SEGMENT_FILES,
+    SWAP,
+    offset_file,
+    parse_future,
+    parse_offset_file,
+    parse_partition,
+)
 
 
 def clean_up(disk: Disk, directory: str) -> list[str]:
@@ -49,7 +58,8 @@ def note_foreign(disk: Disk, directory: str, *, is_foreign: bool) -> None:
 
     Only a start behind a clean stop can tell: without the note the next one, behind a crash, would believe the log.
     """
-    path = os.path.join(directory, FOREIGN)
+    base, path = os.path.basename(directory), os.path.join(directory, FOREIGN)
+    assert parse_partition(base) or parse_future(base), f"{directory} is no log's"
     if is_foreign:
         disk.write_file(path, b"")
     else:
