@@ -4,8 +4,7 @@
 |---|---|
 | TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it |
 | NothingIsLost | a chain says that its node has lost events, although its policy is to reject |
-| ChangesAreTold | a granted change is not told by the chain of the node that was asked, which did not die, by name or, of |
-| | super users, whose changes are always let in, among others |
+| ChangesAreTold | the chain of who was asked tells of a granted change neither by name nor, of super users, among others |
 | RefusedIsNotDone | a change was refused for lack of room, and is told |
 
 The auditee gives a config of a topic a value that nobody else gives. It also makes the audit topic unwritable for a
