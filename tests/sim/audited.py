@@ -4,7 +4,7 @@
 |---|---|
 | TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it |
 | NothingIsLost | a chain says that its node has lost events, although its policy is to reject |
-| ChangesAreTold | the chain of who was asked tells of a granted change neither by name nor, of super users, among others |
+| ChangesAreTold | who was asked tells of a granted change neither by name nor, of super users, among others |
 | RefusedIsNotDone | a change was refused for lack of room, and is told |
 
 The auditee gives a config of a topic a value that nobody else gives. It also makes the audit topic unwritable for a
