@@ -25,7 +25,7 @@ from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic, user
 from tests.kube.test_operator import Operated
-from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, begun, find, message, names, of_pods, place, say
+from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, find, message, names, of_pods, place, say
 from tests.kube.test_resizing import begin, is_settled, processor, sized
 from tests.support.control_plane import Api, ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
@@ -178,12 +178,15 @@ def play_pods(scene: Confined) -> None:
     allow_pods(scene, 0)
     assert scene.kubernetes.apply(secured(5)).is_well
     scene.until(lambda: "FailedCreate" in message(scene))
-    allow_pods(scene, 20)
+    first = templates(scene)
     outside = {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}}
     assert scene.kubernetes.apply(secured(5, listeners=[CLIENTS, outside])).is_well
     scene.until(lambda: find(scene, "services", "pods-nodes-4-9094"))
-    begun(scene, secured(5), pods=5)
+    assert scene.kubernetes.apply(secured(5)).is_well
     scene.until(lambda: not find(scene, "services", "pods-nodes-4-9094"))
+    scene.until(lambda: templates(scene) == first)
+    allow_pods(scene, 20)  # only now: a pod with both listeners would have to be rolled
+    scene.until(lambda: len(names(scene, "pods")) == 5)
     for number in range(5):
         say(scene, f"pods-nodes-{number}-0", RUNS)
     scene.until(lambda: scene.condition("KafkaCluster", "pods")[1] == "Registering")
@@ -196,6 +199,11 @@ def play_pods(scene: Confined) -> None:
     better["spec"]["image"] = "kavka/broker:2"
     assert scene.kubernetes.apply(better).is_well
     scene.until(lambda: find(scene, "pods", "pods-nodes-1-0").get("metadata", {}).get("uid", former) != former)
+
+
+def templates(scene: Confined) -> list[Json]:
+    """The templates of the pods of five nodes."""
+    return [find(scene, "statefulsets", f"pods-nodes-{number}")["spec"]["template"] for number in range(5)]
 
 
 def play_analytics(scene: Confined) -> None:
