@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,13 +145,12 @@ def uids(scene: Operated, machines: Machines) -> dict[str, str]:
 
 
 def drain(scene: Operated, name: str) -> None:
-    """Empty a machine as a person does, and let it take pods again; an AssertionError where it does not end well."""
+    """Empty a machine as a person does; an AssertionError where it does not end well."""
     plane = scene.kubernetes.plane
     line = [str(program("kubectl")), "--kubeconfig", str(plane.kubeconfig), "drain", name, "--delete-emptydir-data"]
     line += ["--pod-selector", "kavka.dev/cluster=pods", f"--timeout={DRAIN_SECONDS_MAX}s"]
     drained = subprocess.run(line, capture_output=True, text=True, check=False, timeout=2 * DRAIN_SECONDS_MAX)
     assert drained.returncode == 0, drained.stdout + drained.stderr
-    scene.kubernetes.shows("uncordon", name)
 
 
 def test_each_machine_is_drained_in_turn_and_no_record_is_lost(operated: Operated, machines: Machines) -> None:
@@ -163,6 +163,7 @@ def test_each_machine_is_drained_in_turn_and_no_record_is_lost(operated: Operate
     for name in machines.names:
         before, there = uids(operated, machines), machines.places(api)
         drain(operated, name)
+        operated.kubernetes.shows("uncordon", name)
         leaving = {pod for pod, machine in there.items() if machine == name}
         operated.until(lambda there=there: there.keys() == machines.places(api).keys())  # type: ignore[misc]
         operated.until_ready(ready)
@@ -170,4 +171,30 @@ def test_each_machine_is_drained_in_turn_and_no_record_is_lost(operated: Operate
         assert {pod for pod in after if after[pod] != before[pod]} == leaving, "the brokers of other machines stay"
         moved.update(leaving)
     assert moved.keys() == uids(operated, machines).keys(), "each broker was evicted"
+    producing.has_lost_nothing()
+
+
+@pytest.mark.parametrize("staying", [1, 2])
+def test_two_machines_are_drained_at_once_and_no_record_is_lost(
+    operated: Operated, machines: Machines, staying: int
+) -> None:
+    """Both brokers go, the second when the first has come back on a machine that stays."""
+    api, ready = operated.kubernetes.api, ("KafkaCluster", "pods")
+    spare = machines.names[2 + staying :]
+    if spare:
+        operated.kubernetes.shows("cordon", *spare)
+    begun(operated, of_pods(3), pods=3)
+    operated.until_ready(ready)
+    create_topic(machines.nodes)
+    producing = Producing(History(machines.nodes))
+    before, there = uids(operated, machines), machines.places(api)
+    leaving = machines.names[:2]
+    with ThreadPoolExecutor() as pool:
+        for drained in [pool.submit(drain, operated, name) for name in leaving]:
+            drained.result()
+    operated.until(lambda: there.keys() == machines.places(api).keys())
+    operated.until_ready(ready)
+    assert not set(leaving) & set(machines.places(api).values())
+    after = uids(operated, machines)
+    assert {pod for pod in after if after[pod] != before[pod]} == {pod for pod in there if there[pod] in leaving}
     producing.has_lost_nothing()

@@ -4,10 +4,8 @@ kafka-python tries again until its time is over and then only says so. A wrong p
 right by trying, and each try may count against the user, so the first such answer ends it here, with its words.
 """
 
-import os
 import ssl
 import sys
-import tempfile
 from contextlib import suppress
 from typing import Any
 
@@ -18,8 +16,9 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from kavka_operator.domain.access import Security, no_passphrase
+from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError, BarredError
+from kavka_operator.kafka.presenting import present
 
 REQUEST_TIMEOUT_MS = 15_000
 BOOTSTRAP_TIMEOUT_MS = 10_000
@@ -133,17 +132,11 @@ def context_of(security: Security) -> ssl.SSLContext:
         raise BarredError("BadSecret", f"spec.external.tls.caSecret: no certificate as PEM: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if security.certificate is not None:
-        # The standard library reads certificates only from a file: one readable by this user alone, deleted right away.
-        handle, path = tempfile.mkstemp()
         try:
-            with os.fdopen(handle, "w") as file:
-                file.write(f"{security.certificate}\n{security.key}\n")
-            context.load_cert_chain(path, password=no_passphrase)
+            present(context, security.certificate, security.key or "")
         except (ssl.SSLError, ValueError) as error:
             words = f"spec.external.tls.clientSecret: tls.crt and tls.key are no certificate and its key: {error}"
             raise BarredError("BadSecret", words) from error
-        finally:
-            os.unlink(path)
     return context
 
 

@@ -6,10 +6,8 @@ Kubernetes (docs/adr/0017).
 
 import http.client
 import json
-import os
 import ssl
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -17,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from kavka_operator.api import GROUP, VERSION
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.stored import part
-from kavka_operator.domain.access import no_passphrase
+from kavka_operator.kafka.presenting import present
 from kavka_operator.platform.kubernetes.kubeconfig import Access
 from kavka_operator.platform.kubernetes.names import CLUSTER
 from kavka_operator.platform.kubernetes.resizing import can_resize
@@ -196,21 +194,10 @@ def _context(access: Access) -> ssl.SSLContext:
         if not access.is_verified:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if access.certificate is not None:
-            _load(context, [access.certificate, access.key or ""])
+            present(context, access.certificate, access.key or "")
     except (ssl.SSLError, ValueError) as error:
         raise KubernetesError(f'context "{access.context}": a certificate or key cannot be used: {error}') from error
     return context
-
-
-def _load(context: ssl.SSLContext, pem: Sequence[str]) -> None:
-    """Load our certificate, which the standard library reads from a file alone: one for this user, gone at once."""
-    handle, path = tempfile.mkstemp()
-    try:
-        with os.fdopen(handle, "w") as file:
-            file.write("\n".join(pem) + "\n")
-        context.load_cert_chain(path, password=no_passphrase)
-    finally:
-        os.unlink(path)
 
 
 def _warning(header: str) -> str:
