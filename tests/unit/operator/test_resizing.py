@@ -174,6 +174,12 @@ def test_a_machine_without_room_is_a_decision_of_a_person() -> None:
     assert found == ((), [("Ready", "ResizeRefused"), ("Stalled", "ResizeRefused")])
 
 
+@pytest.mark.parametrize("said", ["Infeasible: capacity 2", "Deferred: no room", "its machine has not heard of it yet"])
+def test_what_a_machine_did_not_take_is_taken_back(said: str) -> None:
+    found = step(node(0, "new"), node(1, "old", resizing=said), node(2, "old"))
+    assert found[0] == (ResizeNode(1, "resources has changed"),), "that node first, and no other beside it"
+
+
 def test_other_nodes_are_restarted_first() -> None:
     other = SeenNode(2, "Running", "old", changed=("num.io.threads",))
     assert step(node(0), node(1), other)[0] == (RestartNode(2, "num.io.threads has changed"),)
