@@ -18,6 +18,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.seams import NotWrittenError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.reconcile.status import unreadable_status
@@ -217,3 +218,14 @@ def test_what_is_applied_again_is_not_deleted(store: Store) -> None:
     assert store.all()[1].metadata.deletion_timestamp is None, "the later word counts"
     assert not store.remove(key), "whoever saw the mark comes too late"
     assert store.has(key)
+
+
+def test_what_an_api_server_refuses_is_no_fault_of_ours_and_tried_again_soon() -> None:
+    told: list[str] = []
+    mishaps = Mishaps(told.append)
+    noted = [mishaps.note("turn", NotWrittenError("the API server does not answer"), NOW) for _ in range(10)]
+    assert {(word.reason, word.message) for words in noted for word in words if word.type == "Stalled"} == {
+        ("PlatformUnavailable", "the API server does not answer; it is tried again")
+    }
+    assert told == ["turn: the API server does not answer"], "once, and without a traceback"
+    assert not mishaps.waiting("turn", NOW + timedelta(seconds=2.5))
