@@ -152,6 +152,7 @@ class ClusterLoop:
             raise
         except Exception as error:  # noqa: BLE001 - the brokers go on
             words = self.mishaps.note(TURN, error, self.now(), self._stamp)
+            self._next_look_at = min(self._next_look_at, self.clock() + self.mishaps.pause_seconds(TURN))
             with suppress(Exception):  # storing the resources may be what has failed
                 self.show(words)
         return None
@@ -161,7 +162,10 @@ class ClusterLoop:
         # A change that is half written would cost a second look.
         is_changed = stamp != self._stamp and not self.resources.is_being_changed
         is_due = is_changed or self.clock() >= self._next_look_at
-        if not is_due or self.mishaps.waiting(TURN, self.now(), stamp):
+        if not is_due:
+            return None
+        if self.mishaps.waiting(TURN, self.now(), stamp):
+            self._next_look_at = self.clock() + self.mishaps.seconds_left(TURN, self.now())
             return None
         self._stamp = stamp
         self._next_look_at = self.clock() + DRIFT_SECONDS_MAX  # `follow` says when to look again

@@ -18,7 +18,7 @@ from kavka_operator.loop.seams import NotWrittenError
 
 PAUSE_SECONDS_MIN = 1.0
 PAUSE_SECONDS_MAX = 60.0
-OUTSIDE_SECONDS_MAX = 2.0
+OUTSIDE_SECONDS_MAX = 1.0
 REASON = "ReconcileError"
 OUTSIDE = "PlatformUnavailable"
 WORDS_LENGTH_MAX = 1000
@@ -74,6 +74,11 @@ class Mishaps:
         """The pause between the last fault and the next try; 0 if there was no fault."""
         known = self._known.get(subject)
         return known.pause_seconds if known is not None else 0.0
+
+    def seconds_left(self, subject: Hashable, now: datetime) -> float:
+        """The seconds until a subject may be tried again; 0 if it may be tried now."""
+        known = self._known.get(subject)
+        return max(0.0, (known.retry_at - now).total_seconds()) if known is not None else 0.0
 
     def clear(self, subject: Hashable) -> None:
         """Forget the faults of a subject that went well."""

@@ -152,8 +152,10 @@ def test_a_fault_in_a_turn_is_shown_told_once_and_tried_again_when_something_cha
     assert scene.reason(0) == "ReconcileError"
     assert sum("no such thing" in words for words in scene.told) == 1
     monkeypatch.undo()
+    assert scene.loop.seconds_left == 1.0, "it says when it tries again"
     scene.loop.hurry()
     assert not scene.turn(), "it waits before it tries again"
+    assert scene.loop.seconds_left == 1.0, "and does not spin"
     scene.resources.put(topic("more"))
     assert scene.turn()
     assert scene.reason(0) == "Ready"
