@@ -24,7 +24,7 @@ from kavka_operator.platform.kubernetes.resizing import can_resize
 MANAGER = "kavka-operator"
 REQUEST_SECONDS_MAX = 30.0
 PAGE_MAX = 500
-GONE, CONFLICT = 404, 409
+GONE, CONFLICT, EXPIRED = 404, 409, 410
 PLACES = {
     "Pod": ("/api/v1", "pods"),
     "Service": ("/api/v1", "services"),
@@ -66,15 +66,8 @@ class Api:
 
     async def all_of(self, kind: str, namespace: str | None) -> tuple[list[Document], str]:
         """Every object of a kind, in one namespace or in all, and the version of the list. Raises ApiError."""
-        found: list[Document] = []
-        query = [("limit", str(PAGE_MAX))]
-        while True:
-            page = await self._request("GET", _path(kind, namespace), query=query)
-            found += page["items"]
-            metadata = page["metadata"]
-            if not (rest := metadata.get("continue")):
-                return found, str(metadata["resourceVersion"])
-            query = [("limit", str(PAGE_MAX)), ("continue", rest)]
+        last, found = await self._listed(_path(kind, namespace), [])
+        return found, str(last["metadata"]["resourceVersion"])
 
     async def apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
         """Write parts of an object that is there, and be told how it is now. Raises ApiError."""
@@ -191,15 +184,28 @@ class Api:
         return await self._request("POST", _leases(namespace), query=[], body=body)
 
     async def _items(self, path: str, query: list[tuple[str, str]]) -> tuple[str, list[Document]]:
-        """The API version of a list and all that is in it, page after page. Raises ApiError."""
+        """The API version of a list and all that is in it. Raises ApiError."""
+        last, found = await self._listed(path, query)
+        return str(last["apiVersion"]), found
+
+    async def _listed(self, path: str, query: list[tuple[str, str]]) -> tuple[Document, list[Document]]:
+        """The last page of a list and what is on all of them; from the beginning, once, where it grew too old while it
+        was read. Raises ApiError.
+        """
         found: list[Document] = []
-        rest = ""
+        rest, is_again = "", False
         while True:
             more = [("continue", rest)] if rest else []
-            page = await self._request("GET", path, query=[*query, ("limit", str(PAGE_MAX)), *more])
+            try:
+                page = await self._request("GET", path, query=[*query, ("limit", str(PAGE_MAX)), *more])
+            except ApiError as error:
+                if error.status != EXPIRED or is_again:
+                    raise
+                found, rest, is_again = [], "", True
+                continue
             found += page["items"]
             if not (rest := page["metadata"].get("continue") or ""):
-                return str(page["apiVersion"]), found
+                return page, found
 
     async def _request(
         self,

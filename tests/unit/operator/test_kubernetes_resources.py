@@ -1,6 +1,7 @@
 """The resources of a cluster on Kubernetes: what a write that comes too late, or not at all, is taken for."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine
 from types import SimpleNamespace as Bag
 from typing import Any, cast
@@ -64,6 +65,42 @@ def test_a_page_of_a_proxy_is_not_taken_for_an_answer() -> None:
 
     with pytest.raises(ApiError, match="JSON"):
         asyncio.run(api_that(answer).all_of("Topic", None))
+
+
+@pytest.mark.parametrize(("expiries", "names"), [(0, ["a", "b"]), (1, ["a", "b"]), (2, None)])
+def test_a_list_that_grows_too_old_is_read_from_its_beginning_once(expiries: int, names: list[str] | None) -> None:
+    """The API server forgets old versions after minutes: 410 for the second page says that they are over."""
+    left = [expiries]
+    queries: list[list[tuple[str, str]]] = []
+
+    async def prepare(*_: object, query_params: list[tuple[str, str]], **__: object) -> tuple[()]:
+        queries.append(query_params)
+        return ()
+
+    async def answer(**_: object) -> object:
+        is_second = any(key == "continue" for key, _ in queries[-1])
+        if is_second and left[0] > 0:
+            left[0] -= 1
+            return said(410, {"message": "too old"})
+        metadata = {"resourceVersion": "7", **({} if is_second else {"continue": "more"})}
+        return said(200, {"metadata": metadata, "items": [{"metadata": {"name": "b" if is_second else "a"}}]})
+
+    api = Api(cast("Any", Bag(param_serialize=prepare, call_api=answer)))
+    if names is None:
+        with pytest.raises(ApiError, match="too old"):
+            asyncio.run(api.all_of("Topic", None))
+        return
+    found, version = asyncio.run(api.all_of("Topic", None))
+    assert ([item["metadata"]["name"] for item in found], version) == (names, "7")
+
+
+def said(status: int, body: dict[str, Any]) -> object:
+    """An answer of the API server."""
+
+    async def read() -> bytes:
+        return json.dumps(body).encode()
+
+    return Bag(status=status, response=Bag(read=read))
 
 
 def test_a_status_that_stands_beside_the_condition_of_another_is_not_written_again() -> None:
