@@ -272,6 +272,7 @@ class ClusterLoop:
         now, seen_nodes = self.now(), result.told(view.seen)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
+        plan = self._silence.reasoned(plan, result)
         after = self.platform.look(cluster)
         return plan, cluster_status(
             cluster,

@@ -187,6 +187,7 @@ def test_topics_and_quotas_of_a_silent_cluster_are_unknown_after_a_while_until_i
         assert [scene.reason(place) for place in range(3)] == ["NotAnswering", "Ready", "Ready"]
         scene.pass_looks(2 * DRIFT_SECONDS)
         assert [scene.reason(place) for place in (1, 2)] == ["ClusterUnavailable"] * 2
+        assert "none answers: nobody answers" in scene.resources.status(scene.wanted[0])["conditions"][0]["message"]
         status = scene.resources.status(scene.wanted[1])
         (ready,) = status["conditions"]
         assert (ready["type"], ready["status"]) == ("Ready", "Unknown")
