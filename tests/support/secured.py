@@ -1,6 +1,7 @@
 """Apache Kafka that asks who its clients are: TLS, client certificates, passwords, and certificates for all of it."""
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +55,8 @@ def _openssl(directory: Path, words: str) -> None:
     subprocess.run(["openssl", *words.split()], cwd=directory, check=True, capture_output=True)
 
 
-def start_secured(directory: Path) -> Secured:
-    """Apache Kafka with a listener of each kind, and a user that each of its mechanisms knows."""
+def start_secured(directory: Path, more: Mapping[str, str] | None = None) -> Secured:
+    """Apache Kafka with a listener of each kind, and a user that each of its mechanisms knows. `more` are settings."""
     signed = certificates(directory / "certificates")
     ports = {name: free_port() for name in ("PLAINTEXT", "TLS", "MUTUAL", "SASL", "CONTROLLER")}
     protocols = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "MUTUAL": "SSL", "SASL": "SASL_SSL", "CONTROLLER": "PLAINTEXT"}
@@ -76,6 +77,7 @@ def start_secured(directory: Path) -> Secured:
         "listener.name.mutual.ssl.client.auth": "required",
         "listener.name.sasl.sasl.enabled.mechanisms": ",".join(MECHANISMS),
         **{f"listener.name.sasl.{name}.sasl.jaas.config": text for name, text in jaas.items()},
+        **(more or {}),
     }
     server = start_apache_kafka(directory / "broker", settings)
     _add_scram_user(server)

@@ -1,7 +1,7 @@
 """A thousand topics and a thousand quotas on an Apache Kafka that somebody else runs: how often it is asked."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,10 +15,10 @@ from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import AlterQuota, AlterTopic
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.platform.external import ExternalPlatform
+from kavka_operator.platform.external import ExternalPlatform, ReadSecret
 from tests.support.servers import CLUSTER_ID, Server, start_apache_kafka
 from tests.support.waiting import until_outside
-from tests.unit.operator.fakes import FakePlatform, FakeResources, quota, topic
+from tests.unit.operator.fakes import FakePlatform, FakeResources, FakeSecrets, quota, topic
 
 pytestmark = [pytest.mark.java]
 
@@ -51,11 +51,17 @@ def no_secret(name: str) -> dict[str, str]:
 
 
 class Scene:
-    """The loop of an external cluster, with resources in memory and a Kafka that is real."""
+    """The loop of an external cluster, with resources in memory and a Kafka that is real.
 
-    def __init__(self, server: Server, *resources: AnyResource) -> None:
-        spec = {"external": {"bootstrapServers": server.bootstrap}}
-        self.cluster = KafkaCluster.decode({"metadata": {"name": "main"}, "spec": spec})
+    `external` is what the KafkaCluster says of it, `read_secret` has the Secrets that it names; those of users are in
+    memory.
+    """
+
+    def __init__(
+        self, external: Mapping[str, Any], *resources: AnyResource, read_secret: ReadSecret = no_secret
+    ) -> None:
+        self.cluster = KafkaCluster.decode({"metadata": {"name": "main"}, "spec": {"external": external}})
+        self.secrets = FakeSecrets()
         self.wanted = resources
         self.resources = FakeResources(self.cluster, *resources)
         self.seconds = 0.0
@@ -63,12 +69,13 @@ class Scene:
         self.nodes = FakePlatform()
         self.loop = ClusterLoop(
             self.resources,
-            ExternalPlatform(self.nodes, no_secret, lambda: self.seconds),
+            ExternalPlatform(self.nodes, read_secret, lambda: self.seconds),
             self._connect,
             self.told.append,
             lambda: None,
             lambda: self.seconds,
             lambda: datetime.now(UTC).replace(microsecond=0),
+            secrets=self.secrets,
         )
 
     def _connect(self, bootstrap: str, security: Security = OPEN) -> KafkaClient:
@@ -121,7 +128,7 @@ def topics(count: int) -> list[AnyResource]:
 
 
 def test_a_thousand_quotas_take_few_requests_and_at_rest_none_writes(kafka: Server) -> None:
-    with Scene(kafka, *quotas(COUNT)) as scene:
+    with Scene({"bootstrapServers": kafka.bootstrap}, *quotas(COUNT)) as scene:
         calls = scene.look()
         assert calls["AlterClientQuotas"] == COUNT // 200
         assert sum(calls.values()) <= CALLS_MAX, calls
@@ -149,7 +156,7 @@ def test_a_thousand_quotas_take_few_requests_and_at_rest_none_writes(kafka: Serv
 
 
 def test_a_thousand_topics_are_made_together_and_drift_is_put_back(kafka: Server) -> None:
-    with Scene(kafka, *topics(COUNT)) as scene:
+    with Scene({"bootstrapServers": kafka.bootstrap}, *topics(COUNT)) as scene:
         assert scene.look()["CreateTopics"] <= CALLS_MAX
         scene.settle()  # a broker that has not heard of a topic yet is asked to make it again
         scene.look()
@@ -170,7 +177,7 @@ def test_limits_that_apache_kafka_does_not_know_are_refused_with_its_words(kafka
     observed = quota("observed", {"clientId": {"name": "seen"}}, {"producerByteRate": 5}, mode="Observe")
     whole = quota("whole", {"clientId": {"name": "whole"}}, {"producerByteRate": 500}, scope="Cluster")
     named = quota("named", {"user": {"name": "alice"}}, {"producerByteRate": 500})
-    with Scene(kafka, observed, whole, named) as scene:
+    with Scene({"bootstrapServers": kafka.bootstrap}, observed, whole, named) as scene:
         scene.look()
         until_outside(lambda: scene.look() and len(scene.not_ready()) == 1)
         reasons = [scene.resources.status(resource)["conditions"][0]["reason"] for resource in (observed, whole, named)]

@@ -61,11 +61,12 @@ class Scene:
 
     server: Server
     kavka: Kavka
+    cluster: str = ""  # the KafkaCluster, where it says more than an address
 
     def apply(self, *users: str) -> None:
         """Apply the cluster and users, and start the operator if it does not run yet."""
         file = self.kavka.directory / "users.yaml"
-        file.write_text(CLUSTER % self.server.bootstrap + "".join(users))
+        file.write_text((self.cluster or CLUSTER % self.server.bootstrap) + "".join(users))
         if not self.kavka.started:
             self.kavka.up(file)
         else:
@@ -124,7 +125,7 @@ def of_librdkafka(secret: dict[str, str], **more: Any) -> dict[str, Any]:
     }
 
 
-def produced(secret: dict[str, str], topic: str, value: bytes = b"x") -> KafkaError | None:
+def produced(secret: dict[str, str], topic: str, value: bytes = b"x", **more: Any) -> KafkaError | None:
     """The error of one record; None if it is there."""
     found: list[KafkaError | None] = []
 
@@ -132,7 +133,7 @@ def produced(secret: dict[str, str], topic: str, value: bytes = b"x") -> KafkaEr
         del message
         found.append(error)
 
-    producer = Producer(of_librdkafka(secret, **{"message.timeout.ms": 20_000}))
+    producer = Producer(of_librdkafka(secret, **{"message.timeout.ms": 20_000, **more}))
     producer.produce(topic, value, on_delivery=told)
     assert producer.flush(ANSWER_SECONDS_MAX) == 0
     return found[0]
