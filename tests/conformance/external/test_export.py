@@ -56,7 +56,7 @@ def test_what_is_exported_and_applied_changes_nothing(kafka: Server, tmp_path: P
     assert cluster.spec.external is not None
     assert cluster.spec.external.bootstrap_servers == kafka.bootstrap
     assert len(others) == len(TOPICS) + len(QUOTAS)
-    with Scene(kafka, *others) as scene:
+    with Scene({"bootstrapServers": kafka.bootstrap}, *others) as scene:
         calls = scene.settle()
         calls += scene.look()
         assert not WRITES & calls.keys(), calls
