@@ -25,6 +25,10 @@ class CountedLog:
             raise UncountedError(f"the records of {self.topic}: its partitions are not told")
         return found
 
+    def begin(self, partition: int) -> int:
+        """Return the first offset that reading has found to be there."""
+        return self._kept.begin(partition)
+
     def read(self, partition: int, first: int, until: int) -> Iterator[Any]:
         """Give the records from `first` to before `until`. Raises UncountedError."""
         with _uncounted(self.topic):

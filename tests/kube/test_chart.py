@@ -256,6 +256,7 @@ def test_what_prometheus_reads_is_made_where_it_is_asked_for_and_its_kinds_are_k
     names = sorted(document["metadata"]["name"] for document in found)
     assert names == [
         "streams",
+        "streams-analytics",
         "streams-audit",
         "streams-broker",
         "streams-brokers",
@@ -280,7 +281,7 @@ def test_an_api_server_that_knows_those_kinds_takes_each_of_them(bare: ControlPl
     assert ran.returncode == 0, ran.stderr
     assert "Warning" not in ran.stderr
     shown = kubectl(bare, "get", "podmonitors,prometheusrules", "--output", "name", namespace=place).stdout
-    assert len(shown.split()) == len(found) == 6
+    assert len(shown.split()) == len(found) == 7
     wrong = [{**found[0], "spec": {**found[0]["spec"], "selectr": {}}}]
     assert kubectl(bare, *line, stdin=json.dumps(wrong[0]), namespace=place).returncode != 0
 

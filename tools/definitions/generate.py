@@ -19,7 +19,13 @@ OF_EXAMPLES = (
     "# Copied from examples/monitoring by `make generate`, as a chart reads no file outside of it. Do not edit.\n"
 )
 CHART = Path("charts") / "kavka"
-MONITORING = ("rules/audit.yaml", "rules/broker.yaml", "rules/quotas.yaml", "operator/rules.yaml")
+MONITORING = (
+    "rules/audit.yaml",
+    "rules/broker.yaml",
+    "rules/quotas.yaml",
+    "operator/rules.yaml",
+    "analytics/rules.yaml",
+)
 
 
 def outputs(root: Path) -> Iterator[tuple[Path, str]]:
@@ -36,7 +42,8 @@ def outputs(root: Path) -> Iterator[tuple[Path, str]]:
 
 def _in_chart(path: str) -> str:
     """The name in the chart of a file of rules, which is the last part of a PrometheusRule's."""
-    return "operator.yaml" if path.startswith("operator/") else path.rpartition("/")[2]
+    folder, _, name = path.partition("/")
+    return f"{folder}.yaml" if name == "rules.yaml" else name
 
 
 def drifted(root: Path) -> list[Path]:

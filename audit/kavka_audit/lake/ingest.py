@@ -44,6 +44,9 @@ class Trail(Protocol):
     def read(self, partition: int, first: int, until: int) -> Iterator[Found]:
         """Give the records from `first` to before `until`, by offset; some may have been deleted meanwhile."""
 
+    def begin(self, partition: int) -> int:
+        """Return the first offset that reading has found to be there."""
+
 
 @dataclass(slots=True)
 class Ingested:
@@ -60,19 +63,28 @@ def ingest(lake: Lake, trail: Trail, intake: Intake = EVENTS) -> Iterator[Ingest
     so_far, next_offsets = Ingested(), lake.next_offsets(trail.topic_id, intake.name)
     for partition, begin, end in trail.ranges():
         first = next_offsets.get(partition, 0)
-        rows: list[Row] = []
-        if first < begin:
-            so_far.missed += begin - first
-            rows.append(intake.missed(partition, first, begin))
-        start = max(first, begin)
-        for record in trail.read(partition, start, end):
+        rows = _missed(intake, (partition, first, begin), so_far)
+        following = max(first, begin)
+        for record in trail.read(partition, following, end):
+            rows += _missed(intake, (partition, following, min(trail.begin(partition), record.offset)), so_far)
             rows += _counted(intake.rows(record), so_far)
+            following = record.offset + 1
             if len(rows) >= ROWS_MAX:
-                yield _written(lake, intake, trail, (partition, first, record.offset + 1), rows, so_far)
-                first, rows = record.offset + 1, []
+                yield _written(lake, intake, trail, (partition, first, following), rows, so_far)
+                first, rows = following, []
+        rows += _missed(intake, (partition, following, min(trail.begin(partition), end)), so_far)
         if first < end:
             # Also without a row: the offsets up to the end were looked at.
             yield _written(lake, intake, trail, (partition, first, end), rows, so_far)
+
+
+def _missed(intake: Intake, gone: Range, so_far: Ingested) -> list[Row]:
+    """Return the row for records that were deleted before they were read; none where the range is empty."""
+    partition, first, until = gone
+    if first >= until:
+        return []
+    so_far.missed += until - first
+    return [intake.missed(partition, first, until)]
 
 
 def _counted(rows: Sequence[Row], so_far: Ingested) -> Sequence[Row]:

@@ -48,6 +48,7 @@ class Log(Protocol):
     def topic_id(self) -> str: ...
     def ranges(self) -> Iterable[Range]: ...
     def read(self, partition: int, first: int, until: int) -> Iterable[Stamped]: ...
+    def begin(self, partition: int) -> int: ...
 
 
 def told_of(lake: Lake) -> Begins:
@@ -70,15 +71,17 @@ def count(lake: Lake, log: Log, begins: Mapping[int, int], now_ms: int) -> Itera
         start = max(first, begin)
         if partition not in next_offsets:
             start = max(start, min(begins.get(partition, end), end))
-        rows = [_uncounted(log.topic, partition, first, start)] if first < start else []
+        rows = _uncounted(log.topic, partition, first, start)
         ranges, records = Ranges(), 0
         for record in log.read(partition, start, end) if start < end else ():
+            rows += _uncounted(log.topic, partition, start, min(log.begin(partition), record.offset))
             ranges.add(log.topic, partition, record.timestamp, record.offset)
-            records += 1
+            records, start = records + 1, record.offset + 1
             if records >= RECORDS_MAX or ranges.size >= RUNS_MAX:
-                _write(lake, log, (partition, first, record.offset + 1), rows, ranges, now_ms)
+                _write(lake, log, (partition, first, start), rows, ranges, now_ms)
                 yield records
-                first, rows, ranges, records = record.offset + 1, [], Ranges(), 0
+                first, rows, ranges, records = start, [], Ranges(), 0
+        rows += _uncounted(log.topic, partition, start, min(log.begin(partition), end))
         if first < end:
             _write(lake, log, (partition, first, end), rows, ranges, now_ms)
             yield records
@@ -89,11 +92,9 @@ def _write(lake: Lake, log: Log, span: Range, rows: list[Row], ranges: Ranges, n
     write(lake, lake.place(log.topic_id, *span, "counts"), [*rows, *counted], COUNTS)
 
 
-def _uncounted(topic: str, partition: int, first: int, until: int) -> Row:
-    return {
-        "tier": "uncounted",
-        "topic": topic,
-        "partition": partition,
-        "first_offset": first,
-        "last_offset": until - 1,
-    }
+def _uncounted(topic: str, partition: int, first: int, until: int) -> list[Row]:
+    """Return the row for records that are not looked at, or were deleted first; none where the range is empty."""
+    if first >= until:
+        return []
+    where = {"topic": topic, "partition": partition}
+    return [{"tier": "uncounted", **where, "first_offset": first, "last_offset": until - 1}]

@@ -55,12 +55,15 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
 
 
 def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
-    """The library's consumer of what is committed, without a group. Raises AdminError."""
+    """The library's consumer of what is committed, without a group: one whose offset is gone is told so, as the library
+    would go on at the end. Raises AdminError.
+    """
     try:
         return KafkaConsumer(
             bootstrap_servers=bootstrap_servers.split(","),
             client_id=CLIENT_ID,
             isolation_level="read_committed",
+            auto_offset_reset="none",
             **_options(security),
         )
     except (kafka.errors.KafkaError, OSError) as error:

@@ -1,6 +1,6 @@
 """Reading the audit topic of a cluster: whole, as entries of chains, or on from an offset, as records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -52,10 +52,42 @@ class AuditTopic:
         """Return each partition with its first offset and the one after its last."""
         return [(found.partition, self._begins[found], self._ends[found]) for found in self._partitions]
 
+    def begin(self, partition: int) -> int:
+        """Return the first offset of a partition: a later one than in `ranges` where `read` found records deleted."""
+        found: int = self._begins[TopicPartition(self.topic, partition)]
+        return found
+
     def read(self, partition: int, first: int, until: int) -> Iterator[Any]:
-        """Give the records from `first` to before `until`, by offset."""
+        """Give the records from `first` to before `until`, by offset, less those that are deleted before they are
+        read: `begin` is then the first that was left.
+        """
         with _told(self.topic):
-            yield from _records(self._client, TopicPartition(self.topic, partition), first, until)
+            yield from self._records(TopicPartition(self.topic, partition), first, until)
+
+    def _records(self, partition: TopicPartition, first: int, until: int) -> Iterator[Any]:
+        self._client.assign([partition])
+        self._client.seek(partition, first)
+        silent = 0
+        while (position := self._client.position(partition)) < until:
+            records = self._polled(partition, position)
+            silent = 0 if records else silent + 1
+            if silent > SILENT_POLLS_MAX:
+                raise AdminError(f"{self.topic}-{partition.partition} gives no record after {position}")
+            yield from (record for record in records if record.offset < until)
+
+    def _polled(self, partition: TopicPartition, position: int) -> Sequence[Any]:
+        try:
+            return self._client.poll(timeout_ms=POLL_MS).get(partition) or ()
+        except kafka.errors.OffsetOutOfRangeError as error:
+            begin = self._client.beginning_offsets([partition])[partition]
+            if begin <= position:
+                raise AdminError(
+                    f"{self.topic}-{partition.partition} ends before offset {position}, which it had: its end was cut"
+                    " off, or the topic was made again; run it again"
+                ) from error
+            self._begins[partition] = begin
+            self._client.seek(partition, begin)
+            return ()
 
 
 @contextmanager
@@ -74,25 +106,22 @@ def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
             raise AdminError(NO_TOPIC)
         for partition, begin, end in topic.ranges():
             for record in topic.read(partition, begin, end):
+                _check(topic, partition, begin)
                 yield _read(record, is_whole=begin == 0)
+            _check(topic, partition, begin)
     finally:
         topic.close()
 
 
-def _records(client: Any, partition: TopicPartition, begin: int, end: int) -> Iterator[Any]:
-    client.assign([partition])
-    client.seek(partition, begin)
-    silent = 0
-    while client.position(partition) < end:
-        records = client.poll(timeout_ms=POLL_MS).get(partition, [])
-        silent = 0 if records else silent + 1
-        if silent > SILENT_POLLS_MAX:
-            raise AdminError(
-                f"{partition.topic}-{partition.partition} gives no record after {client.position(partition)}"
-            )
-        for record in records:
-            if record.offset < end:
-                yield record
+def _check(topic: AuditTopic, partition: int, begin: int) -> None:
+    """Raise AdminError where records were deleted before they were read: they are not to look as if somebody had cut
+    them out.
+    """
+    if topic.begin(partition) != begin:
+        raise AdminError(
+            f"{TOPIC}-{partition} was read while its oldest records were deleted, up to offset"
+            f" {topic.begin(partition)}; run it again"
+        )
 
 
 def _read(record: Any, *, is_whole: bool) -> Read:

@@ -12,7 +12,7 @@ from kavka_audit.lake.logs import UncountedError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.run import refresh
-from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept
+from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept, given
 
 BUCKET_MS = NOW_MS // 600_000 * 600_000 - 3_600_000
 """A bucket that is closed."""
@@ -34,6 +34,7 @@ class Logged:
     records: dict[int, dict[int, int]] = field(default_factory=dict)  # the timestamp, by partition and offset
     ends: dict[int, int] = field(default_factory=dict)
     begins: dict[int, int] = field(default_factory=dict)
+    cuts: dict[int, tuple[int, int]] = field(default_factory=dict)
     problem: str = ""
 
     def ranges(self) -> list[Range]:
@@ -43,7 +44,11 @@ class Logged:
         if self.problem:
             raise UncountedError(self.problem)
         found = self.records.get(partition, {})
-        yield from (Stamped(offset, found[offset]) for offset in range(first, until) if offset in found)
+        there = (Stamped(offset, found[offset]) for offset in range(first, until) if offset in found)
+        yield from given(self, partition, there)
+
+    def begin(self, partition: int) -> int:
+        return self.begins.get(partition, 0)
 
     def fill(self, partition: int, timestamps: Sequence[int]) -> None:
         """Append records."""

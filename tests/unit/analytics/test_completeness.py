@@ -150,6 +150,16 @@ def test_what_was_there_before_clients_told_is_not_judged(tmp_path: Path) -> Non
     assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (3, 0, 1)}
 
 
+def test_what_retention_deletes_while_it_is_counted_is_no_loss(tmp_path: Path) -> None:
+    books = Books()
+    log, producer = books.with_log(), books.teller()
+    log.fill(0, [BUCKET_MS] * 10)
+    log.cuts[0] = (2, 6)
+    producer.add(0, BUCKET_MS, *range(10))
+    producer.tell()
+    assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (6, 0, 0)}
+
+
 def test_what_retention_has_deleted_before_it_was_counted_is_not_judged(tmp_path: Path) -> None:
     books = Books()
     log, producer, reader = books.with_log(), books.teller(), books.teller("consumer", "g")

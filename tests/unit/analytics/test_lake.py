@@ -142,6 +142,28 @@ def test_records_deleted_before_they_were_read_are_counted(tmp_path: Path) -> No
     assert taken_in(tmp_path, trail)[1].missed == 0
 
 
+def test_records_deleted_while_they_are_read_are_counted(tmp_path: Path) -> None:
+    trail = kept(7)
+    trail.cuts[0] = (2, 5)
+    lake, found = taken_in(tmp_path, trail)
+    assert (found.records, found.missed) == (5, 3)
+    assert rows(lake) == [
+        (0, 0, "head"),
+        (0, 1, "event"),
+        (0, 2, "missed"),
+        *((0, offset, "event") for offset in (5, 6, 7)),
+    ]
+    assert taken_in(tmp_path, trail)[1].missed == 0
+
+
+def test_a_partition_of_which_all_is_deleted_while_it_is_read_is_missed(tmp_path: Path) -> None:
+    trail = kept(5)
+    trail.cuts[0] = (1, 100)
+    lake, found = taken_in(tmp_path, trail)
+    assert (found.records, found.missed) == (1, 5)
+    assert rows(lake) == [(0, 0, "head"), (0, 1, "missed")]
+
+
 def test_a_topic_that_was_made_again_is_read_from_its_start(tmp_path: Path) -> None:
     taken_in(tmp_path, kept(3))
     again = kept(1)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Range, ingest
@@ -29,19 +29,53 @@ class Record(NamedTuple):
     value: bytes | None
 
 
+class Numbered(Protocol):
+    """A record with an offset."""
+
+    @property
+    def offset(self) -> int: ...
+
+
+class Deleting(Protocol):
+    """A topic that retention deletes from while it is read."""
+
+    begins: dict[int, int]
+    cuts: dict[int, tuple[int, int]]
+
+
+N = TypeVar("N", bound=Numbered)
+
+
+def given(topic: Deleting, partition: int, records: Iterable[N]) -> Iterator[N]:
+    """The records that are there when their turn comes."""
+    count = 0
+    for record in records:
+        if (cut := topic.cuts.get(partition)) is not None and cut[0] == count:
+            topic.begins[partition] = cut[1]
+        if record.offset >= topic.begins.get(partition, 0):
+            count += 1
+            yield record
+
+
 @dataclass
 class Kept:
-    """An audit topic in memory. `begins` are offsets before which records were deleted."""
+    """An audit topic in memory. `begins` are offsets before which records were deleted; `cuts` say by partition that
+    when so many records were given, those before an offset are deleted.
+    """
 
     topic_id: str = "first"
     records: dict[int, list[Record]] = field(default_factory=dict)
     begins: dict[int, int] = field(default_factory=dict)
+    cuts: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def ranges(self) -> list[Range]:
         return [(index, self.begins.get(index, 0), len(found)) for index, found in sorted(self.records.items())]
 
+    def begin(self, partition: int) -> int:
+        return self.begins.get(partition, 0)
+
     def read(self, partition: int, first: int, until: int) -> Iterator[Record]:
-        yield from self.records[partition][first:until]
+        yield from given(self, partition, self.records[partition][first:until])
 
     def add(self, partition: int, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
         records = self.records.setdefault(partition, [])
