@@ -78,6 +78,7 @@ class MetadataLog:
             log_start_offset=0 if oldest is None else oldest.end_offset,
             now_ms=now_ms,
             keeps_end=False,  # the leader sends the torn end again
+            topic_id=ONE,  # also before its file is there, so that the first stop writes down whose producers they are
         )
         opened = cls(disk, directory, records, snapshots, promises, config)
         opened._check(newest)

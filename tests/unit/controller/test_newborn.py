@@ -51,3 +51,12 @@ def test_a_voter_whose_directories_are_reordered_does_not_start(tmp_path: Path) 
 def test_a_new_voter_starts(tmp_path: Path) -> None:
     (tmp_path / "b" / "lost+found").mkdir(parents=True)
     live(tmp_path, "a", "b")
+
+
+def test_the_first_stop_of_a_new_log_leaves_a_snapshot_that_the_next_start_believes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    live(tmp_path, "a", "b")
+    live(tmp_path, "a", "b")
+    assert [path.suffix for path in (tmp_path / "a" / "__cluster_metadata-0").glob("*.snapshot")] == [".snapshot"]
+    assert [record for record in caplog.records if record.getMessage() == "snapshot.not_believed"] == []
