@@ -20,7 +20,7 @@ from tests.kube.cluster import Kubernetes, verdict
 from tests.kube.objects import external, ruled, user
 from tests.kube.test_events import reasons
 from tests.kube.test_many import asked, has_looked, made, ready
-from tests.kube.test_operator import Operated, own_topic
+from tests.kube.test_operator import Operated, answered, own_topic
 from tests.support.control_plane import Json
 from tests.support.servers import Server, free_port, start_server
 from tests.support.waiting import until_outside
@@ -93,7 +93,8 @@ def test_a_client_logs_in_with_the_secret_of_its_namespace(operated: Operated) -
 
 def test_a_secret_is_made_again_rotated_and_goes_with_its_user(operated: Operated) -> None:
     assert operated.kubernetes.create(writer(operated, "x")).is_well
-    operated.start()
+    figures, people = free_port(), free_port()
+    operated.start(KAVKA_LISTEN=f"127.0.0.1:{figures}", KAVKA_CONSOLE=f"127.0.0.1:{people}")
     operated.until_ready(("KafkaUser", "etl"))
     first = texts(operated, "etl")
     operated.kubernetes.shows("delete", "secret", "etl")
@@ -117,7 +118,10 @@ def test_a_secret_is_made_again_rotated_and_goes_with_its_user(operated: Operate
         operated.log.read_text(),
         operated.kubernetes.shows("get", "events", "--output", "json"),
         operated.kubernetes.shows("get", "kavka", "--output", "json"),
+        answered(figures, "/metrics"),
+        answered(people, "/"),
     ]
+    assert all(told), told
     assert not [words for words in told for password in hidden if password in words]
     operated.kubernetes.shows("delete", "kvu", "etl", "--timeout=60s")
     operated.until(lambda: not secret(operated, "etl"))

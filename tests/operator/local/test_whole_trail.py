@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import duckdb
 import kafka
@@ -325,3 +326,36 @@ def test_every_number_of_the_report_is_what_clients_counted(scene: Scene) -> Non
     code, said = scene.kavka.run("audit", "verify", "--key-file", str(scene.kavka.cluster / "audit.key"))
     assert code == 0, said
     assert (said.count(": sound: "), said.count(" 0 lost,")) == (3, 3), said
+    assert leaked(scene) == []
+
+
+def leaked(scene: Scene) -> list[str]:
+    """What shows a secret outside of the files that are for it: figures, words, logs, topics, tables, the report."""
+    kavka = scene.kavka
+    private = (kavka.certificates / "operator" / "tls.key").read_text().splitlines()[1]
+    hidden = [secret["password"] for secret in scene.secrets.values()]
+    hidden += [json.loads(secret["kavka.json"])["key"] for secret in scene.secrets.values()]
+    hidden += [private, (kavka.cluster / "audit.key").read_text().strip()]
+    assert all(len(each) >= 32 for each in hidden)
+    offsets = json.loads((kavka.cluster / "members.json").read_text())["portOffsets"].values()
+    told = {"what up says": kavka.said} | {
+        f"metrics of the node at {offset}": figures(kavka.metrics_port + offset) for offset in offsets
+    }
+    asked = [("get", kind, "-o", "json") for kind in ("kvc", "kvt", "kvu")]
+    asked += [("describe", "kvu", "loader"), ("explain", "quota", "--user", "loader"), ("doctor",)]
+    for words in asked:
+        told[" ".join(words)] = kavka.run(*words)[1]
+    assert all(told.values())
+    allowed = [kavka.cluster / "secrets", kavka.certificates, kavka.cluster / "audit.key"]
+    for path in kavka.directory.rglob("*"):
+        is_for_it = path.suffix == ".properties" or any(each in (path, *path.parents) for each in allowed)
+        if path.is_file() and not is_for_it:
+            told[str(path)] = path.read_bytes().decode("latin-1")
+    assert any(name.endswith("report.html") for name in told)
+    assert "loader" in "".join(text for name, text in told.items() if name.startswith("metrics of")), "users are named"
+    return [name for name, text in told.items() if any(each in text for each in hidden)]
+
+
+def figures(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        return str(answer.read().decode())
