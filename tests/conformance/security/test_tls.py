@@ -2,16 +2,21 @@
 
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kafka import KafkaProducer
 
 from kavka_broker.net.acceptor import HANDSHAKES_MAX
@@ -162,13 +167,51 @@ def test_who_shows_a_certificate_of_another_authority_is_not_let_in(secured: Sec
         admin.list_topics(timeout=3.0)
 
 
-def test_who_shows_a_certificate_that_has_expired_is_not_let_in(secured: Secured) -> None:
-    """Signed by the right authority, for a time that ended yesterday."""
-    directory = secured.keys.directory
-    line = "openssl x509 -req -in client.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days -1 -out expired.crt"
-    subprocess.run(line.split(), cwd=directory, check=True, capture_output=True)
-    assert is_let_in(secured, "client.crt")
-    assert not is_let_in(secured, "expired.crt")
+DAY = timedelta(days=1)
+WRONG: dict[str, tuple[timedelta, timedelta, x509.ObjectIdentifier | None, str]] = {
+    "of yesterday": (-2 * DAY, -DAY, None, "ca"),
+    "of tomorrow": (DAY, 2 * DAY, None, "ca"),
+    "of another purpose": (-DAY, DAY, ExtendedKeyUsageOID.SERVER_AUTH, "ca"),
+    "signed by a client": (-DAY, DAY, None, "client"),
+}
+"""Of certificates for the client's key: from when, until when, for what if not for all, and who signs."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_who_shows_a_certificate_that_does_not_hold_is_not_let_in(secured: Secured, wrong: str) -> None:
+    """The right one lets in what is made in the same way, and so do the moment, the purpose and who signed."""
+    right = (-DAY, DAY, ExtendedKeyUsageOID.CLIENT_AUTH, "ca")
+    sign(secured, "right.crt", *right)
+    sign(secured, "wrong.crt", *WRONG[wrong])
+    assert is_let_in(secured, "right.crt")
+    assert not is_let_in(secured, "wrong.crt")
+    assert is_let_in(secured, "right.crt")
+
+
+def sign(
+    secured: Secured, name: str, begin: timedelta, end: timedelta, purpose: x509.ObjectIdentifier | None, by: str
+) -> None:
+    """Draw a certificate for the client's key, and write it with that of its signer where it is no authority."""
+    place, now = secured.keys.directory, datetime.now(UTC)
+    key = load_pem_private_key((place / "client.key").read_bytes(), None)
+    signer = x509.load_pem_x509_certificate((place / f"{by}.crt").read_bytes())
+    signing = load_pem_private_key((place / f"{by}.key").read_bytes(), None)
+    assert isinstance(key, RSAPrivateKey)
+    assert isinstance(signing, RSAPrivateKey)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "client")]))
+        .issuer_name(signer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now + begin)
+        .not_valid_after(now + end)
+    )
+    if purpose is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+    text = builder.sign(signing, SHA256()).public_bytes(Encoding.PEM)
+    chain = b"" if by == "ca" else (place / f"{by}.crt").read_bytes()
+    (place / name).write_bytes(text + chain)
 
 
 def is_let_in(secured: Secured, certificate: str) -> bool:
