@@ -117,7 +117,7 @@ def test_a_secret_is_made_again_rotated_and_goes_with_its_user(operated: Operate
     told = [
         operated.log.read_text(),
         operated.kubernetes.shows("get", "events", "--output", "json"),
-        operated.kubernetes.shows("get", "kavka", "--output", "json"),
+        operated.kubernetes.shows("get", "kvc,kvt,kvq,kvu", "--output", "json"),
         answered(figures, "/metrics"),
         answered(people, "/"),
     ]
