@@ -114,9 +114,7 @@ def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
 
 
 def _check(topic: AuditTopic, partition: int, begin: int) -> None:
-    """Raise AdminError where records were deleted before they were read: they are not to look as if somebody had cut
-    them out.
-    """
+    """Raise AdminError where records were deleted before they were read: that would look as if they were cut out."""
     if topic.begin(partition) != begin:
         raise AdminError(
             f"{TOPIC}-{partition} was read while its oldest records were deleted, up to offset"

@@ -108,7 +108,8 @@ class Scene:
     def java(self, user: str) -> tuple[str, ...]:
         """The options by which Apache Kafka's tools are this user: the Secret's file, and who is trusted."""
         secret, path = self.secrets[user], self.kavka.directory / f"{user}.properties"
-        trust = f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority}\nclient.id={user}\nenable.idempotence=false\n"
+        trust = f"ssl.truststore.type=PEM\nssl.truststore.location={self.authority}\n"
+        trust += f"client.id={user}\nenable.idempotence=false\n"
         path.write_text(f"{secret['client.properties']}\n{trust}")
         return ("--bootstrap-server", secret["bootstrap.servers"], "--command-config", str(path))
 
@@ -341,7 +342,7 @@ def leaked(scene: Scene) -> list[str]:
     told = {"what up says": kavka.said} | {
         f"metrics of the node at {offset}": figures(kavka.metrics_port + offset) for offset in offsets
     }
-    asked = [("get", kind, "-o", "json") for kind in ("kvc", "kvt", "kvu")]
+    asked: list[tuple[str, ...]] = [("get", kind, "-o", "json") for kind in ("kvc", "kvt", "kvu")]
     asked += [("describe", "kvu", "loader"), ("explain", "quota", "--user", "loader"), ("doctor",)]
     for words in asked:
         told[" ".join(words)] = kavka.run(*words)[1]
