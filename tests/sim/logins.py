@@ -7,7 +7,7 @@
 | RulesAreKept | after healing a node lets a user do what no rule that may be the last lets it do, or refuses it |
 
 `renewals` has the rules of logins that hold for a while only, which those of some seeds do, the nodes' own among them;
-`bearers` has those of delegation tokens.
+`bearers` has those of delegation tokens, `issued` those of tokens that an authorization server has signed.
 Brokers and controllers speak SASL to each other, with an authorizer, so every vote and every fetch of a follower is one
 of a user. What was not answered may have happened, also later: it may be the last word.
 """
@@ -33,10 +33,11 @@ from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter,
 from kavka_broker.protocol.messages.delete_acls_response import DeleteAclsResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
-from tests.sim import bearers
+from tests.sim import bearers, issued
 from tests.sim.bearers import Bearer
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.events import LOGIN_ENDED
+from tests.sim.issued import Issued
 from tests.sim.node import CONTROLLER, INTERNAL, INTERNAL_PORT
 from tests.sim.renewals import USER, Renewer
 from tests.sim.workloads import Workload
@@ -179,12 +180,14 @@ class Logins(Workload):
         return {
             "listener.security.protocol.map": protocols,
             "sasl.enabled.mechanisms": f"PLAIN,{SHA_256.name}",
+            f"listener.name.{INTERNAL.lower()}.sasl.enabled.mechanisms": f"PLAIN,{SHA_256.name},OAUTHBEARER",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "sasl.mechanism.controller.protocol": "PLAIN",
             f"listener.name.{INTERNAL.lower()}.plain.sasl.jaas.config": NODES,
             f"listener.name.{CONTROLLER.lower()}.plain.sasl.jaas.config": NODES,
             "connections.max.reauth.ms": str(random.choice(LIFETIMES_MS)),
             **bearers.SETTINGS,
+            **issued.SETTINGS,
             "authorizer.class.name": STANDARD,
             "super.users": "User:node;User:ANONYMOUS",  # whom the clients of the other workloads are
         }
@@ -201,18 +204,20 @@ class Logins(Workload):
         self._bearer = self.as_client(Bearer, "bearer")
         clocks = {node.host: node.clock for node in self.simulation.nodes}
         self._bearer.clock_of = lambda host: int(clocks[host].now_ms())
+        self._issued = self.as_client(Issued, "issued")
+        self._issued.clock_of = self._bearer.clock_of
         self._ended = 0
         self.simulation.events.listeners["connection.closed"].append(self._closed)
-        for guesser in (self._visitor, self._renewer, self._bearer):
+        for guesser in (self._visitor, self._renewer, self._bearer, self._issued):
             self.simulation.events.strangers.add(self.simulation.network.address_of(guesser.process.host))
-        return [self._owner, self._visitor, self._renewer, self._bearer]
+        return [self._owner, self._visitor, self._renewer, self._bearer, self._issued]
 
     def _closed(self, _: str, fields: Mapping[str, Any]) -> None:
         self._ended += str(fields["reason"]).startswith(LOGIN_ENDED)
 
     def stop(self) -> None:
         self._owner.is_stopping = self._visitor.is_stopping = self._renewer.is_stopping = True
-        self._bearer.is_stopping = True
+        self._bearer.is_stopping = self._issued.is_stopping = True
 
     def missing(self) -> list[str]:
         return [] if self._owner.is_done else ["the owner's last alterations are not answered"]
@@ -224,12 +229,15 @@ class Logins(Workload):
         self.reached(logins_renewed=self._renewer.renewed, logins_ended=self._ended)
         self.reached(tokens_shown=self._bearer.let_in, tokens_refused=self._bearer.refused)
         self.reached(tokens_removed=self._bearer.removed)
-        return [*self._visitor.wrongly, *self._renewer.wrongly, *self._bearer.wrongly, *found]
+        self.reached(issued_shown=self._issued.let_in, issued_refused=self._issued.refused)
+        clients = self._visitor, self._renewer, self._bearer, self._issued
+        return [*(anomaly for client in clients for anomaly in client.wrongly), *found]
 
     async def _of_node(self, host: str) -> list[str]:
         """What one node takes that it should not, or refuses."""
         of_tokens: list[str] = await self.running(self._bearer, self._bearer.judge(host))
-        return of_tokens or await self._of_passwords(host)
+        of_issued: list[str] = await self.running(self._issued, self._issued.judge(host))
+        return of_tokens or of_issued or await self._of_passwords(host)
 
     async def _of_passwords(self, host: str) -> list[str]:
         passwords, rule = self._owner.password, self._owner.rule

@@ -67,6 +67,8 @@ MUST_BE_REACHED: Final = {
     "played.partitions_taken_over": "a member that goes on where another has committed",
     "played.tokens_shown": "a user that is let in by a delegation token",
     "played.tokens_refused": "a delegation token that is over, or another secret",
+    "played.issued_shown": "a user that is let in by the token of an authorization server",
+    "played.issued_refused": "such a token that is over, does not hold yet, is another's or changed",
     "played.tokens_removed": "a delegation token that is ended",
     "played.passwords": "a password that takes the place of another",
     "played.pushes_taken": "metrics that a broker takes of a client",

@@ -1,7 +1,11 @@
 """Defects of logins and access rules that we plant to see that the simulation finds them; `teething` says how."""
 
+from typing import Any
+
 from kavka_broker.core.authentication.scram import Exchange
 from kavka_broker.core.authentication.session import Session
+from kavka_broker.core.authentication.signing_keys import RsaKey
+from kavka_broker.core.authentication.tokens import Named, TokenJudge
 from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
 from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
@@ -57,3 +61,20 @@ def tokens_that_are_never_removed(patch: Patch) -> None:
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def snapshots_without_tokens(patch: Patch) -> None:
     patch.setattr(DelegationTokens, "records", lambda _: iter(()))
+
+
+@tooth("the signature of a token is not looked at", "kill isolate", 5, workloads="logins", hectic=True)
+def signatures_that_nobody_checks(patch: Patch) -> None:
+    patch.setattr(RsaKey, "has_signed", lambda *_: True)
+
+
+@tooth(
+    "the token of an authorization server lets in behind its end", "kill isolate", 5, workloads="logins", hectic=True
+)
+def issued_tokens_that_never_end(patch: Patch) -> None:
+    named = TokenJudge._named
+
+    def lasting(self: TokenJudge, claims: dict[str, Any], now: float) -> Named:
+        return named(self, {**claims, "exp": 1e12}, now)
+
+    patch.setattr(TokenJudge, "_named", lasting)
