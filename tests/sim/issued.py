@@ -2,11 +2,11 @@
 
 | rule | broken where |
 |---|---|
-| IssuedAlone | a node lets in by a token that is over or does not hold yet by its clock, of another issuer, or changed |
+| IssuedAlone | a node lets in by a token that is over or holds later by its clock, of another issuer, or changed |
 | IssuedIsLetIn | after healing a node does not let in by a token that holds |
 
-The key lies beside, in a file that nodes read and in one that only the client reads. Signatures by RSA are the same each
-time, so that a seed repeats.
+The key lies beside, in a file that nodes read and in one that only the client reads. Signatures by RSA are the same
+each time, so that a seed repeats.
 """
 
 import json
