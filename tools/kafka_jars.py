@@ -25,7 +25,7 @@ def kafka_jars() -> Path:
     """The directory with Apache Kafka's jars."""
     directory = libraries()
     if not is_fetched():
-        fetch(directory)
+        fetch(directory, HERE)
         (directory.parent / COMPLETE).touch()
     return directory
 
@@ -45,29 +45,29 @@ def class_path() -> str:
     return f"{kafka_jars()}/*"
 
 
-def fetch(directory: Path) -> None:
-    """Copy the jars into the directory: all of them with the right hashes, or none."""
+def fetch(directory: Path, here: Path) -> None:
+    """Copy what the pom.xml of `here` names into the directory: all of it with the right hashes, or nothing."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         fetched = Path(scratch) / "libs"
         copy = f"-DoutputDirectory={fetched}"
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", copy]
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal]
+        command = ["mvn", "-q", "-B", "-f", str(here / "pom.xml"), *goal]
         subprocess.run(command, check=True, timeout=FETCH_SECONDS_MAX, stdout=sys.stderr)
-        verify(fetched)
+        verify(fetched, here / "jars.sha256")
         if directory.exists():
             shutil.rmtree(directory)
         fetched.rename(directory)
 
 
-def verify(directory: Path) -> None:
+def verify(directory: Path, listed: Path) -> None:
     """Check that every jar of the list is there with its hash, and no other. Raises SystemExit."""
-    lines = [line.split() for line in (HERE / "jars.sha256").read_text().splitlines()]
+    lines = [line.split() for line in listed.read_text().splitlines()]
     wanted = {name: digest for digest, name in lines}
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in directory.glob("*.jar")}
     if found != wanted:
         differing = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
-        raise SystemExit(f"error: Apache Kafka {VERSION}'s jars differ from {HERE / 'jars.sha256'}: {differing}")
+        raise SystemExit(f"error: the jars differ from {listed}: {differing}")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,13 @@ def jdk_is_here() -> bool:
     return at_least(r"javac (\d+)", (17,), "javac", "-version") and (is_fetched() or shutil.which("mvn") is not None)
 
 
+def spark_is_here() -> bool:
+    """Whether there are Java 17 or newer, and Spark or Maven, which fetches the jars that pip does not."""
+    from tools.spark_home import is_fetched
+
+    return at_least(r'version "(\d+)', (17,), "java", "-version") and (is_fetched() or shutil.which("mvn") is not None)
+
+
 def node_is_here() -> bool:
     """Whether there is Node.js with its package manager."""
     return at_least(r"v(\d+)\.(\d+)", (20, 19), "node", "--version") and shutil.which("npm") is not None
@@ -88,6 +95,7 @@ def root_is_here() -> bool:
 
 ALL = (
     Prerequisite("java", "JDK 17", "install a JDK 17 or newer and Maven", jdk_is_here),
+    Prerequisite("spark", "Spark", "install Java 17 or newer and Maven; pip fetches Spark itself", spark_is_here),
     Prerequisite("go", "Go 1.24", "install Go 1.24 or newer", go_is_here),
     Prerequisite("kube", "Kubernetes", "install Go 1.24 or newer, and openssl", kubernetes_is_here),
     Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),

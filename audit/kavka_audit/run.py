@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from kavka_audit.engine import DUCKDB, Engine
 from kavka_audit.lake.balancing import Books, Progress, balance
 from kavka_audit.lake.directory import Lake
-from kavka_audit.lake.ingest import Ingested, Trail, ingest
+from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.keeping import keep_lately, merge
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
 from kavka_audit.lake.verdicts import note, stale, verdicts
-from kavka_audit.questions.asking import Settings, Table, ask, questions
+from kavka_audit.questions.asking import Settings, Table, questions
 from kavka_audit.report.answers import answer
 from kavka_audit.report.metrics import metrics
 from kavka_audit.report.openlineage import lineage_events, uses_of
@@ -46,16 +47,17 @@ def refresh(
     progress: Progress,
     books: Books | None = None,
     keep_days: int = KEEP_DAYS,
+    engine: Engine = DUCKDB,
 ) -> Outcome:
-    """Take in what is new and answer all questions again. Raises LakeError, and what `trail` raises."""
+    """Take in what is new and answer all questions again. Raises LakeError, EngineError, and what `trail` raises."""
     lake, so_far = Lake(directory), Ingested()
     with lake.held(snapshot.cluster_id):
-        for so_far in ingest(lake, trail):
+        for so_far in engine.ingest(lake, trail):
             progress(f"{so_far.records:,} records of the trail read")
         counted = [] if books is None else balance(lake, books, settings.now_ms, progress)
         keep(lake, replace(snapshot, tables={**snapshot.tables, **_judged(lake, counted, settings.now_ms, keep_days)}))
         progress(f"asking {len(questions())} questions")
-        tables = ask(lake, settings, ROWS_READ)
+        tables = engine.ask(lake, settings, ROWS_READ)
         note(lake)
         keep_lately(lake, settings.now_ms, keep_days)
         merge(lake)

@@ -2,12 +2,13 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from kavka_audit.engine import DUCKDB, Engine, EngineError
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings
@@ -17,9 +18,11 @@ from kavka_audit_run.accounting import Accountant
 from kavka_audit_run.books import KeptBooks
 from kavka_audit_run.fitting import recommendations
 from kavka_audit_run.owners import OWNER, labels_of
+from kavka_operator.cli.client_properties import java_properties
 from kavka_operator.cli.recommending import How, cluster_name, file_of
-from kavka_operator.cli.targets import Asked, target
+from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.extras import lacking
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.trail import AuditTopic
 
@@ -31,7 +34,7 @@ QUOTAS = "quotas.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Options of a person: where the files go, and what the questions are asked with."""
+    """Options of a person: where the files go, what the questions are asked with, and which engine computes."""
 
     directory: Path
     unused_days: int = 30
@@ -41,6 +44,7 @@ class Wanted:
     owners: Path | None = None
     by: str = OWNER
     every_seconds: int | None = None
+    engine: str = "duckdb"
 
 
 def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -60,7 +64,7 @@ def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = tim
 def _run(asked: Asked, wanted: Wanted) -> int:
     try:
         outcome, untold, quotas = ask_trail(asked, wanted)
-    except (CommandError, AdminError, LakeError) as error:
+    except (CommandError, AdminError, LakeError, EngineError) as error:
         return complain(error)
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K")
@@ -79,7 +83,7 @@ def _run(asked: Asked, wanted: Wanted) -> int:
 
 def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Path | None]:
     """Take in what is new and answer; returns that, what the cluster did not tell, and the file with limits that fit,
-    if any. Raises CommandError, AdminError and LakeError.
+    if any. Raises CommandError, AdminError, LakeError and EngineError.
     """
     days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
     settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
@@ -88,6 +92,7 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Pat
         raise CommandError(
             f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
         )
+    check_engine(wanted.engine)
     found = target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
@@ -102,11 +107,33 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Pat
             found.bootstrap.partition(",")[0],
         )
         trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
-        with closing(trail), closing(KeptBooks(found, accountant, accounted)) as books:
-            outcome = refresh(wanted.directory, trail, snapshot, settings, progress, books, keep_days)
+        with (
+            closing(trail),
+            closing(KeptBooks(found, accountant, accounted)) as books,
+            opened(wanted, found) as engine,
+        ):
+            outcome = refresh(wanted.directory, trail, snapshot, settings, progress, books, keep_days, engine)
     fits = recommendations(outcome.tables["quota_recommendations"].dicts(), accounted.quotas)
     lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
     return outcome, accounted.untold, put(wanted.directory, "\n".join(lines))
+
+
+def check_engine(engine: str) -> None:
+    """Raise CommandError where the engine is not there."""
+    if engine == "spark" and (words := lacking("kavka audit run --engine spark", "spark", "pyspark")):
+        raise CommandError(words)
+
+
+@contextmanager
+def opened(wanted: Wanted, found: Target) -> Iterator[Engine]:
+    """Give the engine. Raises EngineError."""
+    if wanted.engine != "spark":
+        yield DUCKDB
+        return
+    from kavka_audit.spark import engine
+
+    with engine.opened(found.bootstrap, java_properties(found.security)) as spark:
+        yield spark
 
 
 def put(directory: Path, text: str) -> Path | None:

@@ -9,12 +9,13 @@
 
 A file is written beside its place, synced and renamed, so that one that is there is whole. The name says what it holds,
 and the greatest UNTIL is where reading goes on: no offset is kept elsewhere that could disagree. A run that dies leaves
-at most a file with the suffix `.part`, which the next one removes. One run at a time holds the lock.
+at most files and directories with the suffix `.part`, which the next one removes. One run at a time holds the lock.
 """
 
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,8 +63,11 @@ class Lake:
 
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""
-        for left in self.directory.rglob(f"*{PART}"):
-            left.unlink()
+        for left in [*self.directory.rglob(f"*{PART}")]:
+            if left.is_dir():
+                shutil.rmtree(left)
+            else:
+                left.unlink(missing_ok=True)  # it may have stood in a directory that is deleted
         for table in TABLES:
             whole = set(self.files(table))
             for file in (self.directory / table).glob("*/*.parquet"):

@@ -1,6 +1,6 @@
 """The questions, asked of a lake by DuckDB."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What questions are asked with. Days are whole; `bill_cents` is divided among those who use the cluster."""
+    """What questions are asked with, whole numbers, each a column of `settings`. `bill_cents` is divided among
+    those who use the cluster.
+    """
 
     now_ms: int
     unused_days: int = 30
@@ -85,9 +87,9 @@ def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings) 
     for name, columns in SNAPSHOT.items():
         file = lake.snapshot / f"{name}.parquet"
         _view(connection, name, columns, [str(file)] if file.exists() else [])
-    values = settings.now_ms, settings.unused_days, settings.new_days, settings.bill_cents
-    connection.execute("CREATE TABLE settings (now_ms BIGINT, unused_days BIGINT, new_days BIGINT, bill_cents BIGINT)")
-    connection.execute("INSERT INTO settings VALUES (?, ?, ?, ?)", list(values))
+    asked = asdict(settings)
+    connection.execute(f"CREATE TABLE settings ({', '.join(f'{name} BIGINT' for name in asked)})")
+    connection.table("settings").insert(list(asked.values()))
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: Columns, files: list[str]) -> None:

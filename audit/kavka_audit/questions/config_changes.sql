@@ -4,4 +4,6 @@ SELECT
     end_ms, principal, client_id, address, operation, resource_type, resource, config_key, config_previous, config_value
 FROM events
 WHERE class_uid = 6003 AND outcome = 'allowed' AND bytes IS NULL
-ORDER BY end_ms DESC, principal, operation, resource, config_key
+ORDER BY
+    end_ms DESC, principal, operation, resource, config_key NULLS LAST, config_value NULLS LAST,
+    config_previous NULLS LAST, client_id NULLS LAST, address NULLS LAST

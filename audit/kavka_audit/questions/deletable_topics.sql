@@ -8,14 +8,17 @@ WITH watched AS (
         FROM brokers LEFT JOIN entries ON entries.node = brokers.node
         GROUP BY brokers.node
     ) AS by_broker
+), used_by AS (
+    SELECT resource, principal, operation, max(end_ms) AS end_ms
+    FROM events WHERE bytes IS NOT NULL GROUP BY resource, principal, operation
 ), used AS (
     SELECT
         resource AS topic,
         max(CASE WHEN operation = 'WRITE' THEN end_ms END) AS last_write_ms,
         max(CASE WHEN operation = 'READ' THEN end_ms END) AS last_read_ms,
         max(end_ms) AS last_use_ms,
-        max_by(principal, end_ms) AS last_principal
-    FROM events WHERE bytes IS NOT NULL GROUP BY resource
+        max_by(principal, (end_ms, principal)) AS last_principal
+    FROM used_by GROUP BY resource
 )
 SELECT topics.topic, topics.partitions, topics.bytes, used.last_write_ms, used.last_read_ms, used.last_principal,
     labels.value AS owner

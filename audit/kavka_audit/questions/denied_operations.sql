@@ -17,4 +17,4 @@ LEFT JOIN allowed
     AND allowed.resource = events.resource
 WHERE events.outcome = 'denied'
 GROUP BY events.principal, events.operation, events.resource_type, events.resource, events.address
-ORDER BY times DESC, principal, operation, resource, address
+ORDER BY times DESC, principal NULLS LAST, operation, resource, address NULLS LAST, resource_type

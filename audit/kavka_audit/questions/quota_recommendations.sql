@@ -20,7 +20,7 @@ WITH held AS (
 ), free AS (
     SELECT
         held.entity, held.quota_entity, held.node, held.quota_type, held.source, held.minute_ms, held.quota_limit,
-        used.bytes * 1000.0 / used.span_ms AS rate,
+        CAST(used.bytes AS DOUBLE) * 1000 / used.span_ms AS rate,
         CASE
             WHEN held.throttle_time_ms > 0.75 * used.span_ms THEN 0.25
             ELSE 1.0 - held.throttle_time_ms / CAST(used.span_ms AS DOUBLE)
@@ -38,7 +38,7 @@ WITH held AS (
     SELECT
         entity, quota_type,
         max(quota_entity) AS quota_entity,
-        max_by(node, demand) AS node,
+        max_by(node, (demand, node)) FILTER (WHERE node IS NOT NULL) AS node,
         max(quota_limit) AS quota_limit,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY rate) AS rate,
         percentile_cont(0.95) WITHIN GROUP (ORDER BY demand) AS demand,

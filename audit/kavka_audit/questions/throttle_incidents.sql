@@ -18,7 +18,7 @@ WITH delays AS (
 )
 SELECT
     principal, client_id, quota_type, entity,
-    max_by(quota_limit, end_ms) AS quota_limit,
+    max_by(quota_limit, (end_ms, quota_limit)) FILTER (WHERE quota_limit IS NOT NULL) AS quota_limit,
     min(start_ms) AS start_ms,
     max(end_ms) AS end_ms,
     sum(times) AS requests,
@@ -26,4 +26,4 @@ SELECT
     max(throttle_time_ms_max) AS throttle_time_ms_max
 FROM numbered
 GROUP BY principal, client_id, quota_type, entity, incident
-ORDER BY throttle_time_ms DESC, start_ms, principal, client_id, quota_type, entity
+ORDER BY throttle_time_ms DESC, start_ms, principal, client_id NULLS LAST, quota_type NULLS LAST, entity

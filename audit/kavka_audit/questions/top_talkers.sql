@@ -10,4 +10,4 @@ SELECT
 FROM events CROSS JOIN total
 WHERE events.bytes IS NOT NULL
 GROUP BY events.principal, events.client_id, events.operation, events.resource
-ORDER BY bytes DESC, principal, client_id, operation, topic
+ORDER BY bytes DESC, principal, client_id NULLS LAST, operation, topic

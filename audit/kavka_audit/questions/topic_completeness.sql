@@ -21,4 +21,4 @@ SELECT
     max(CASE WHEN place = 1 AND missing + duplicates > 0 THEN bucket_ms END) AS worst_ms
 FROM lately
 GROUP BY topic, tier, name
-ORDER BY completeness, sum(duplicates) DESC, topic, tier, name
+ORDER BY completeness, duplicates DESC, topic, tier, name

@@ -1,20 +1,22 @@
 -- Which grants does nobody use?
 -- Rules that allow READ, WRITE or ALL of topics and that no use in the trail needed. Rules on other resources, and
 -- operations that the trail does not tell, are not judged.
+WITH used AS (
+    SELECT DISTINCT principal, address, operation, resource FROM events WHERE bytes IS NOT NULL
+)
 SELECT grants.principal, grants.host, grants.operation, grants.pattern_type, grants.resource
 FROM grants
 WHERE grants.permission = 'ALLOW'
     AND grants.resource_type = 'topic'
     AND grants.operation IN ('READ', 'WRITE', 'ALL')
     AND NOT EXISTS (
-        SELECT 1 FROM events
-        WHERE events.bytes IS NOT NULL
-            AND (grants.principal = 'User:*' OR grants.principal = events.principal)
-            AND (grants.host = '*' OR grants.host = events.address OR grants.host LIKE '%/%')
-            AND (grants.operation = 'ALL' OR grants.operation = events.operation)
+        SELECT 1 FROM used
+        WHERE (grants.principal = 'User:*' OR grants.principal = used.principal)
+            AND (grants.host = '*' OR grants.host = used.address OR grants.host LIKE '%/%')
+            AND (grants.operation = 'ALL' OR grants.operation = used.operation)
             AND CASE grants.pattern_type
-                WHEN 'LITERAL' THEN grants.resource IN ('*', events.resource)
-                ELSE left(events.resource, length(grants.resource)) = grants.resource
+                WHEN 'LITERAL' THEN grants.resource IN ('*', used.resource)
+                ELSE left(used.resource, length(grants.resource)) = grants.resource
             END
     )
-ORDER BY grants.principal, grants.resource, grants.operation
+ORDER BY grants.principal, grants.resource, grants.operation, grants.host, grants.pattern_type

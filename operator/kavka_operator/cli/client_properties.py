@@ -1,6 +1,7 @@
 """What a client must show a broker, as the properties that Java's clients and Kafka's tools take.
 
-The file that `--command-config` names: each of its properties is understood or refused.
+One way in: the file that `--command-config` names, of which each property is understood or refused. One way out: the
+properties by which Spark's Kafka source is let in as this process was.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import Final
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.cli.words import CommandError
-from kavka_operator.domain.access import Security
+from kavka_operator.domain.access import OPEN, Security
 
 OPTION: Final = "--command-config"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -106,3 +107,29 @@ def _text(properties: Mapping[str, str], name: str) -> str:
         return Path(properties[name]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise ValueError(f"{name}: {properties[name]} cannot be read: {problem}") from problem
+
+
+def java_properties(security: Security) -> dict[str, str]:
+    """Return the properties by which a Java client shows this."""
+    if security == OPEN:
+        return {}
+    properties = {"security.protocol": security.protocol}
+    if security.authority is not None:
+        properties |= {"ssl.truststore.type": PEM, "ssl.truststore.certificates": security.authority}
+    if security.certificate is not None and security.key is not None:
+        properties |= {
+            "ssl.keystore.type": PEM,
+            "ssl.keystore.certificate.chain": security.certificate,
+            "ssl.keystore.key": security.key,
+        }
+    if security.mechanism is not None:
+        username, password = (_quoted(text or "") for text in (security.username, security.password))
+        module = LOGIN_MODULES[security.mechanism]
+        properties["sasl.mechanism"] = security.mechanism
+        properties["sasl.jaas.config"] = f"{module} required username={username} password={password};"
+    return properties
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

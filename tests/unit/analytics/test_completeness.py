@@ -255,7 +255,7 @@ def test_a_run_that_dies_before_its_verdict_is_made_again(tmp_path: Path, monkey
     producer.add(0, BUCKET_MS, 1)
     producer.tell()
     with monkeypatch.context() as patch:
-        patch.setattr("kavka_audit.run.ask", lambda *_: 1 / 0)
+        patch.setattr("kavka_audit.engine.ask", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             judged(tmp_path, books)
     assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (2, 1, 0)}

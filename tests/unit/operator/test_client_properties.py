@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_broker.core.config.properties import format_properties
-from kavka_operator.cli.client_properties import LOGIN_MODULES, security_of_file
+from kavka_operator.cli.client_properties import java_properties, security_of_file
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError
 from kavka_operator.domain.access import OPEN, Security
@@ -27,6 +27,7 @@ def read(directory: Path, text: str) -> Security:
 
 def test_an_empty_file_asks_for_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, "# nothing\n") == OPEN
+    assert java_properties(OPEN) == {}
 
 
 def test_scram_over_tls_with_files(tmp_path: Path) -> None:
@@ -45,30 +46,6 @@ def test_scram_over_tls_with_files(tmp_path: Path) -> None:
     found = read(tmp_path, text)
     assert found == Security(True, CERTIFICATE, CERTIFICATE, KEY, "SCRAM-SHA-512", "alice", 'a"b')
     assert found.protocol == "SASL_SSL"
-
-
-def java_properties(security: Security) -> dict[str, str]:
-    """The properties by which a Java client shows this."""
-    properties = {"security.protocol": security.protocol}
-    if security.authority is not None:
-        properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": security.authority}
-    if security.certificate is not None and security.key is not None:
-        properties |= {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": security.certificate,
-            "ssl.keystore.key": security.key,
-        }
-    if security.mechanism is not None:
-        username, password = (_quoted(text or "") for text in (security.username, security.password))
-        module = LOGIN_MODULES[security.mechanism]
-        properties["sasl.mechanism"] = security.mechanism
-        properties["sasl.jaas.config"] = f"{module} required username={username} password={password};"
-    return properties
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 @given(

@@ -1,0 +1,42 @@
+"""What takes the trail into a lake and answers questions from it: the seam between a run and the engine that computes.
+
+Engines write the same files with the same columns, so that a lake that one has begun goes on with another. `DUCKDB` is
+the engine for one processor; `spark` has that for more. What is small is DuckDB's with any engine, in this process:
+what the cluster tells, what clients tell and the topics that they tell of, the age of files and their merging.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.ingest import Ingested, Trail, ingest
+from kavka_audit.questions.asking import Settings, Table, ask
+
+
+class EngineError(Exception):
+    """The engine cannot start or go on; the message says why and what to do."""
+
+
+class Engine(Protocol):
+    """Computes over a lake. Each method raises LakeError and EngineError."""
+
+    def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
+        """Take in what is new; gives what has been taken in from time to time, and at the end."""
+
+    def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
+        """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
+
+
+class DuckDB:
+    """The engine for one processor: reads records by the client that the trail has, one after the other."""
+
+    def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
+        """Take in what is new; gives what has been taken in after each file."""
+        return ingest(lake, trail)
+
+    def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
+        """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
+        return ask(lake, settings, rows_max)
+
+
+DUCKDB: Final = DuckDB()

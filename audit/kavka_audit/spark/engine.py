@@ -1,0 +1,78 @@
+"""The engine: what a run asks of Spark, over a lake in a directory."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.ingest import Ingested, Trail
+from kavka_audit.questions.asking import Question, Settings, Table, questions
+from kavka_audit.spark.columns import schema
+from kavka_audit.spark.faults import told
+from kavka_audit.spark.ingest import Ingestion
+from kavka_audit.spark.session import session
+from kavka_audit.spark.source import KafkaSource, Source
+from kavka_audit.spark.writing import address, write_frame
+
+
+class SparkEngine:
+    """Computes over a lake in a session of Spark. Each method raises LakeError and EngineError."""
+
+    def __init__(self, spark: Any, source: Source) -> None:
+        self.spark = spark
+        self._source = source
+
+    def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
+        """Take in what is new; gives what has been taken in after each round."""
+        return Ingestion(self.spark, lake, trail, self._source).run()
+
+    def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
+        """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
+        self.see(lake, settings)
+        return {question.name: self.answer(lake, question, rows_max) for question in questions()}
+
+    def see(self, lake: Lake, settings: Settings) -> None:
+        """Make what the questions read. A column that a file does not have reads as NULL. Raises EngineError."""
+        with told("reading the lake by Spark"):
+            self._view("entries", ENTRIES, lake.files())
+            self.spark.table("entries").where("kind = 'event'").createOrReplaceTempView("events")
+            self._view("counts", COUNTS, lake.files("counts"))
+            self._view("cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])
+            for name, columns in SNAPSHOT.items():
+                file = lake.snapshot / f"{name}.parquet"
+                self._view(name, columns, [str(file)] if file.exists() else [])
+            asked = asdict(settings)
+            kinds = schema(dict.fromkeys(asked, "BIGINT"))
+            self.spark.createDataFrame([tuple(asked.values())], kinds).createOrReplaceTempView("settings")
+
+    def _view(self, name: str, columns: Columns, files: list[str]) -> None:
+        kinds = schema(columns)
+        frame = (
+            self.spark.read.schema(kinds).parquet(*map(address, files))
+            if files
+            else self.spark.createDataFrame([], kinds)
+        )
+        frame.createOrReplaceTempView(name)
+
+    def answer(self, lake: Lake, question: Question, rows_max: int) -> Table:
+        """Answer a question from what was made to be seen."""
+        place = lake.tables / f"{question.name}.parquet"
+        with told(f"answering {question.name} by Spark"):
+            frame = self.spark.sql(question.sql)
+        write_frame(lake, place, frame)
+        with told(f"reading {place} by Spark"):
+            written = self.spark.read.schema(frame.schema).parquet(address(place))
+            # A question may ask of the answers to those before it.
+            written.createOrReplaceTempView(question.name)
+            rows = [tuple(row) for row in written.limit(rows_max + 1).collect()]
+            count = len(rows) if len(rows) <= rows_max else written.count()
+        return Table(question, tuple(frame.columns), rows[:rows_max], count)
+
+
+@contextmanager
+def opened(bootstrap: str, properties: Mapping[str, str]) -> Iterator[SparkEngine]:
+    """Give an engine that reads the audit topic of a cluster. Raises EngineError."""
+    with session() as spark:
+        yield SparkEngine(spark, KafkaSource(bootstrap, properties))

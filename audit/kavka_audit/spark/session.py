@@ -1,0 +1,48 @@
+"""The Spark session of a run.
+
+Its settings are those below, unless `spark-defaults.conf` (in the directory that SPARK_CONF_DIR names), or
+PYSPARK_SUBMIT_ARGS, says otherwise: a file decides where executors run, how many there are and how large. Without any,
+all runs in this process on the processors that the machine has.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from kavka_audit.engine import EngineError
+from kavka_audit.spark.settings import MEMORY, missing
+
+
+@contextmanager
+def session() -> Iterator[Any]:
+    """Give a session, and end it; one that is there already is given, and stays. Raises EngineError."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    started = _started()
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def _started() -> Any:
+    # A worker is the same Python, with the same packages; both variables are read when Spark's Java process starts.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", MEMORY)
+    try:
+        # Starts the Java process, which reads the files with settings: what they say is known from then on.
+        SparkContext.setSystemProperty("kavka.audit", "run")
+        conf = SparkConf()
+        for name, value in missing(dict(conf.getAll())).items():
+            conf.set(name, value)
+        return SparkSession.builder.config(conf=conf).getOrCreate()
+    except PySparkRuntimeError as problem:
+        raise EngineError(f"Spark does not start; it needs Java 17 or newer: {problem}") from problem

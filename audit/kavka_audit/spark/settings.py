@@ -1,0 +1,35 @@
+"""What a session of Spark is set to where nothing says otherwise, as plain data."""
+
+from collections.abc import Mapping
+from typing import Final
+
+MEMORY: Final = "2g"
+"""The heap of the driver, which in one process is that of the executors too."""
+DEFAULTS: Final = {
+    "spark.master": "local[*]",
+    "spark.app.name": "kavka-audit",
+    "spark.log.level": "ERROR",
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # What a job has written counts only when it is over, and takes its place by a name that this engine gives: so its
+    # tasks need not wait for each other's renames, and no file beside them says that all are there.
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+ALWAYS: Final = {
+    # pyspark itself says otherwise, whatever a file says; a command's output is not drawn over.
+    "spark.ui.showConsoleProgress": "false",
+    # Spark's newer way asks an admin client and leaves out internal topics, as the audit topic is one.
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+}
+LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Where all runs in this process, nobody else need reach it."""
+
+
+def missing(given: Mapping[str, str]) -> dict[str, str]:
+    """Return what is to be set beside what is given."""
+    settings = dict(DEFAULTS)
+    if given.get("spark.master", settings["spark.master"]).startswith("local"):
+        settings |= LOCAL
+    return {name: value for name, value in settings.items() if name not in given} | ALWAYS

@@ -1,0 +1,28 @@
+"""Answers by Spark: written beside their place, and taken there as a whole."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from kavka_audit.lake.directory import PART, Lake
+from kavka_audit.spark.faults import told
+
+
+def write_frame(lake: Lake, place: Path, frame: Any) -> None:
+    """Write a frame into one file, in its order, whole or not at all. Raises EngineError."""
+    stage = place.with_name(place.name + PART)
+    with told(f"writing {place} by Spark"):
+        frame.coalesce(1).write.mode("overwrite").option("compression", "zstd").parquet(address(stage))
+    (file,) = staged_files(stage)
+    lake.settle(file, place)
+    shutil.rmtree(stage)
+
+
+def address(path: Path | str) -> str:
+    """Return how Spark names a file of this machine, whatever file system is its default."""
+    return f"file://{Path(path).absolute()}"
+
+
+def staged_files(stage: Path) -> list[Path]:
+    """Return the files that a job has written."""
+    return [file for file in sorted(stage.glob("*.parquet")) if not file.name.startswith(("_", "."))]

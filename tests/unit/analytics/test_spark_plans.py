@@ -1,0 +1,38 @@
+"""What Spark is asked to do, decided without it: its settings, and the rounds in which a topic is read."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_audit.spark.rounds import rounds
+from kavka_audit.spark.settings import ALWAYS, LOCAL, missing
+
+
+def test_a_file_of_settings_has_the_last_word() -> None:
+    given = {"spark.master": "k8s://https://server", "spark.log.level": "INFO", **dict.fromkeys(ALWAYS, "otherwise")}
+    found = missing(given)
+    assert found.items() >= ALWAYS.items()
+    found = {name: value for name, value in found.items() if name not in ALWAYS}
+    assert not found.keys() & (given.keys() | LOCAL.keys())
+    assert found["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_without_any_all_runs_in_this_process() -> None:
+    assert missing({}).items() >= {"spark.master": "local[*]", **LOCAL}.items()
+
+
+@given(
+    st.dictionaries(st.integers(0, 50), st.tuples(st.integers(0, 1_000), st.integers(1, 1_000)), max_size=12),
+    st.integers(1, 100),
+    st.integers(1, 8),
+)
+def test_rounds_read_each_offset_once_and_in_order(
+    spans: dict[int, tuple[int, int]], file_records_max: int, tasks_max: int
+) -> None:
+    ranges = [(partition, first, first + count) for partition, (first, count) in spans.items()]
+    reached = {partition: first for partition, first, _ in ranges}
+    for taken in rounds(ranges, file_records_max, tasks_max):
+        assert sum(-(-(until - first) // file_records_max) for _, first, until in taken) <= tasks_max
+        for partition, first, until in taken:
+            assert first == reached[partition] < until
+            reached[partition] = until
+    assert reached == {partition: until for partition, _, until in ranges}

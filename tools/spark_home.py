@@ -1,0 +1,82 @@
+"""Spark for the tests and the bench: pyspark as requirements/audit.txt pins it, and the jars that it does not bring.
+
+Both are fetched once into the user's cache, which knows them by the checksum of what they were made from; nothing of it
+is in the development environment, which would be three times as large.
+
+    python -m tools.spark_home        fetches what is missing, and prints where it is
+"""
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from functools import cache as once
+from pathlib import Path
+
+from tools.cache import cache, cache_home
+from tools.kafka_jars import fetch
+
+ROOT = Path(__file__).parent.parent
+HERE = Path(__file__).parent / "spark"
+PINS = ROOT / "requirements" / "audit.txt"
+FETCH_SECONDS_MAX = 900
+
+
+def packages() -> Path:
+    """The directory with pyspark and what it needs, for this version of Python, fetched or not."""
+    return cache_home() / "kavka" / "spark" / f"{sys.implementation.cache_tag}-{checksum(PINS)}"
+
+
+def jars() -> Path:
+    """The directory with the jars, fetched or not."""
+    return cache_home() / "kavka" / "spark" / f"jars-{checksum(HERE / 'pom.xml', HERE / 'jars.sha256')}"
+
+
+@once
+def checksum(*files: Path) -> str:
+    """What is in files, as a few letters."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def is_fetched() -> bool:
+    """Whether all of it is there."""
+    return packages().exists() and jars().exists()
+
+
+def spark_home() -> Path:
+    """Where pyspark is, with the jars beside; both are fetched where they are not there."""
+    with (cache("spark") / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not packages().exists():
+            install(packages())
+        if not jars().exists():
+            fetch(jars(), HERE)
+    return packages()
+
+
+def install(directory: Path) -> None:
+    """Have pip put the pinned packages into a directory, which appears as a whole."""
+    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+        target = Path(scratch) / "packages"
+        line = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--target", str(target)]
+        subprocess.run([*line, "-r", str(PINS)], check=True, timeout=FETCH_SECONDS_MAX, stdout=sys.stderr)
+        target.rename(directory)
+
+
+def settings(directory: Path, others: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Write a directory with settings for Spark, and return the environment in which a program finds it and pyspark."""
+    home = spark_home()
+    directory.mkdir(parents=True, exist_ok=True)
+    listed = ",".join(str(jar) for jar in sorted(jars().glob("*.jar")))
+    lines = {"spark.jars": listed, **(others or {})}
+    (directory / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
+    # Its own workers are given this path too.
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(home))))
+    return {"SPARK_CONF_DIR": str(directory), "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+
+
+if __name__ == "__main__":
+    print(spark_home())
