@@ -13,6 +13,8 @@ TYPES: Final[dict[str, Any]] = {
     "DOUBLE": types.DoubleType(),
     "BOOLEAN": types.BooleanType(),
 }
+SQL_TYPES: Final = {"VARCHAR": "STRING"}
+"""Types that have another name in Spark's SQL."""
 
 
 def schema(columns: Columns) -> Any:

@@ -9,7 +9,7 @@ from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.questions.asking import Question, Settings, Table, questions
-from kavka_audit.spark.columns import schema
+from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.faults import told
 from kavka_audit.spark.ingest import Ingestion
 from kavka_audit.spark.session import session
@@ -43,17 +43,15 @@ class SparkEngine:
             for name, columns in SNAPSHOT.items():
                 file = lake.snapshot / f"{name}.parquet"
                 self._view(name, columns, [str(file)] if file.exists() else [])
-            asked = asdict(settings)
-            kinds = schema(dict.fromkeys(asked, "BIGINT"))
-            self.spark.createDataFrame([tuple(asked.values())], kinds).createOrReplaceTempView("settings")
+            asked = [f"CAST({value:d} AS BIGINT) AS {name}" for name, value in asdict(settings).items()]
+            self.spark.sql(f"SELECT {', '.join(asked)}").createOrReplaceTempView("settings")
 
     def _view(self, name: str, columns: Columns, files: list[str]) -> None:
-        kinds = schema(columns)
-        frame = (
-            self.spark.read.schema(kinds).parquet(*map(address, files))
-            if files
-            else self.spark.createDataFrame([], kinds)
-        )
+        if files:
+            frame = self.spark.read.schema(schema(columns)).parquet(*map(address, files))
+        else:  # in this form Spark knows that there is nothing, and plans without it
+            nothing = [f"CAST(NULL AS {SQL_TYPES.get(kind, kind)}) AS `{column}`" for column, kind in columns.items()]
+            frame = self.spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
         frame.createOrReplaceTempView(name)
 
     def answer(self, lake: Lake, question: Question, rows_max: int) -> Table:

@@ -1,4 +1,8 @@
-"""One session of Spark for all tests here, with pyspark from the cache: its start takes longer than most of them."""
+"""One session of Spark for all tests here, with pyspark from the cache: its start takes longer than most of them.
+
+Over a few hundred rows, most of Spark's time goes to compiling what it generates for each query. So the session
+interprets its plans, and `as_delivered` has a test run by the settings that a run has.
+"""
 
 import os
 import sys
@@ -7,12 +11,21 @@ from typing import Any
 
 import pytest
 
+PLANS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java as it is quickest for a minute or two."""
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tools.spark_home import settings, spark_home
 
-    others = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"}
+    others = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": JAVA, **PLANS}
     given = settings(tmp_path_factory.mktemp("spark") / "conf", others)
     before = dict(os.environ)
     os.environ.update(given)
@@ -27,3 +40,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         sys.path.remove(str(spark_home()))
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture
+def as_delivered(spark: Any) -> Iterator[None]:
+    """Have Spark plan and compile as it does in a run."""
+    for name in PLANS:
+        spark.conf.unset(name)
+    yield
+    for name, value in PLANS.items():
+        spark.conf.set(name, value)

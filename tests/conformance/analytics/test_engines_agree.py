@@ -23,7 +23,7 @@ from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SEEDS = range(4)
+SEEDS = range(2)
 SITUATIONS = [
     test_questions.test_topics_that_nobody_uses_may_be_deleted,
     test_questions.test_no_topic_may_be_deleted_where_the_trail_is_younger,

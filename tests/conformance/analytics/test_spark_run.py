@@ -114,7 +114,8 @@ def entries(directory: Path, condition: str) -> list[Any]:
     return sorted(found.filter(condition).fetchall(), key=lambda row: row[:2])
 
 
-def test_a_user_with_the_least_rights_runs_it_over_tls(spark: Any, audited: Audited, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("as_delivered")
+def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_path: Path) -> None:
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(audited.config(tmp_path)))
     directories = {name: tmp_path / name for name in ("spark", "duckdb")}
     for name, directory in directories.items():
