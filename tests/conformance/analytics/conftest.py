@@ -21,6 +21,17 @@ JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java as it is quickest for a minute or two."""
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch Spark before the first test: on a slow network that takes longer than a test may."""
+    from tools.spark_home import spark_home
+
+    wanted = (
+        item for item in session.items if item.get_closest_marker("spark") and not item.get_closest_marker("skip")
+    )
+    if not session.config.option.collectonly and any(wanted):
+        spark_home()
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from tools.spark_home import settings, spark_home
