@@ -14,7 +14,6 @@ from tests.support.control_plane import Json
 from tests.support.servers import Server, start_server
 
 VOLUME: Json = {"volume": {"size": "1Gi"}}
-STORE: Json = {"s3": {"bucket": "audit", "endpoint": "http://s3:9000", "secretRef": {"name": "store"}}}
 OURS = ("roles", "rolebindings", "serviceaccounts")
 
 
@@ -57,9 +56,9 @@ def observed(scene: Operated) -> bool:
     [
         {},
         {"engine": "Spark", "executors": {"instances": 2, "resources": {"cpu": "0.5", "memory": "1536Mi"}}},
-        {"engine": "Spark", "storage": STORE, "pod": {"tolerations": [{"key": "only", "operator": "Exists"}]}},
+        {"engine": "Spark", "pod": {"tolerations": [{"key": "only", "operator": "Exists"}]}},
     ],
-    ids=["DuckDB", "Spark", "Spark and a store"],
+    ids=["DuckDB", "Spark", "Spark and tolerations"],
 )
 def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> None:
     """What the API server fills in, and how it spells amounts, is taken for no change."""

@@ -1,13 +1,12 @@
 """`KafkaCluster.spec.audit`: the brokers' audit trail, and the runs that answer questions from it.
 
 A run is `kavka audit run` in a pod, by a schedule. DuckDB is one pod and writes to a volume; Spark is a driver and
-executors, which write to a volume or to an S3 address. Sizes are those of pods, from which Spark's own follow.
+executors. Both write to a volume. Sizes are those of pods, from which Spark's own follow.
 """
 
 import re
 from typing import Annotated, ClassVar, Literal
 
-from kavka_operator.api.external import SecretRef
 from kavka_operator.api.model import Model, Rule, field
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
@@ -26,9 +25,6 @@ SCHEDULE_PATTERN = (
     r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9*/,-]+ [0-9*/,-]+( [0-9A-Za-z*/,?-]+){3})$"
 )
 """What looks like cron's five fields, or is a word for them. The API server judges the rest of it with the CronJob."""
-BUCKET_PATTERN = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
-PREFIX_PATTERN = r"^[a-zA-Z0-9]([a-zA-Z0-9._/=-]*[a-zA-Z0-9])?$"
-ENDPOINT_PATTERN = r"^https?://[a-zA-Z0-9.-]+(:[0-9]{1,5})?$"
 CPU_PATTERN = r"^([0-9]{1,3}(\.[0-9]{1,3})?|[1-9][0-9]{1,5}m)$"
 
 Image = Annotated[str, Bounds(max_length=512, pattern=IMAGE_PATTERN)]
@@ -77,42 +73,10 @@ class AuditVolume(Model):
     )
 
 
-class S3(Model):
-    """A place in an object store that speaks S3."""
-
-    bucket: str = field(min_length=3, max_length=63, pattern=BUCKET_PATTERN, description="The bucket, which is there.")
-    prefix: str = field(
-        default="audit", min_length=1, max_length=512, pattern=PREFIX_PATTERN, description="Where in it, as audit/shop."
-    )
-    endpoint: str | None = field(
-        default=None,
-        max_length=300,
-        pattern=ENDPOINT_PATTERN,
-        description="The address of the server, as https://s3.example.com. Left out: Amazon's, by the region.",
-    )
-    region: str = field(
-        default="us-east-1", min_length=1, max_length=64, pattern=BUCKET_PATTERN, description="The region."
-    )
-    secret_ref: SecretRef = field(
-        description="A Secret of the KafkaCluster's namespace with the keys AWS_ACCESS_KEY_ID and"
-        " AWS_SECRET_ACCESS_KEY. Pods read it, and the operator never does."
-    )
-
-
 class AuditStorage(Model):
     """The place of the tables."""
 
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="has(self.volume) != has(self.s3)",
-            message="has to be one of volume and s3; write one of them",
-            holds=lambda storage: (storage.volume is None) != (storage.s3 is None),
-            path="volume",
-        ),
-    )
-
-    volume: AuditVolume | None = field(default=None, description="A volume of the analytics.")
-    s3: S3 | None = field(default=None, description="A place in an object store. Spark only.")
+    volume: AuditVolume = field(description="A volume of the analytics.")
 
 
 class Analytics(Model):
@@ -124,12 +88,6 @@ class Analytics(Model):
             message='is no schedule as cron has it; write five fields such as "0 * * * *", or @hourly',
             holds=lambda analytics: re.fullmatch(SCHEDULE_PATTERN, analytics.schedule) is not None,
             path="schedule",
-        ),
-        Rule(
-            cel="!has(self.storage.s3) || self.engine == 'Spark'",
-            message="is written by Spark alone; write engine: Spark, or storage.volume",
-            holds=lambda analytics: analytics.storage.s3 is None or analytics.engine == "Spark",
-            path="storage",
         ),
         Rule(
             cel="!has(self.executors) || self.engine == 'Spark'",

@@ -14,7 +14,6 @@ from kavka_operator.platform.kubernetes.settings import fingerprint
 from tests.unit.operator.pods import Scene, main
 
 VOLUME = {"volume": {"size": "10Gi"}}
-STORE = {"s3": {"bucket": "tables", "endpoint": "http://s3:9000", "secretRef": {"name": "store"}}}
 NAME = "main-audit"
 MADE_FOR_SPARK = ("Role", "RoleBinding", "ServiceAccount")
 AN_HOUR = 3600.0
@@ -153,23 +152,6 @@ def test_a_driver_may_do_with_pods_what_spark_does_and_nothing_else() -> None:
     (term,) = executor["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["topologyKey"] == "kubernetes.io/hostname", "the volume is on one machine"
     assert settings_of(scene)["spark.executor.instances"] == "2"
-
-
-def test_a_store_is_reached_by_keys_that_only_pods_read() -> None:
-    scene = scene_of(asked(STORE, engine="Spark"))
-    settings = settings_of(scene)
-    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://s3:9000"
-    assert settings["spark.hadoop.fs.s3a.path.style.access"] == "true"
-    assert settings["spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY"] == "store:AWS_SECRET_ACCESS_KEY"
-    (container,) = template_of(scene)["spec"]["containers"]
-    named = {one["name"]: one["valueFrom"]["secretKeyRef"]["key"] for one in container["env"] if "valueFrom" in one
-             and "secretKeyRef" in one["valueFrom"]}  # fmt: skip
-    assert named == {"AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY"}
-    assert "s3a://tables/audit" in container["args"]
-    assert [volume for volume in template_of(scene)["spec"]["volumes"] if "persistentVolumeClaim" in volume] == []
-    assert NAME not in scene.api.names("PersistentVolumeClaim")
-    executor = json.loads(template_of(scene)["metadata"]["annotations"]["kavka.dev/spark-executor"])
-    assert "affinity" not in executor["spec"]
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])

@@ -133,10 +133,9 @@ def _pod(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str
 def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str) -> Document:
     size, is_spark = analytics.resources, analytics.engine == "Spark"
     memory = spell(size.memory)
-    mounts = [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}]
-    mounts += [{"name": DATA_VOLUME, "mountPath": spark.DATA}] if analytics.storage.volume else []
+    mounts = [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}, {"name": DATA_VOLUME, "mountPath": spark.DATA}]
     mounts += [{"name": FILES_VOLUME, "mountPath": spark.FILES}] if is_spark else []
-    own = spark.environment(analytics) if is_spark else []
+    own = spark.environment() if is_spark else []
     return {
         "name": CONTAINER,
         "image": image,
@@ -151,17 +150,14 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
 
 def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tuple[str, ...]:
     """The command of a run."""
-    store = analytics.storage.s3
-    place = f"{spark.DATA}/audit" if store is None else f"s3a://{store.bucket}/{store.prefix}"
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
-    return ("kavka", "audit", "run", "--bootstrap", bootstrap, *which, "--directory", place, *engine)
+    return ("kavka", "audit", "run", "--bootstrap", bootstrap, *which, "--directory", f"{spark.DATA}/audit", *engine)
 
 
 def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
-    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}]
-    if analytics.storage.volume is not None:
-        found.append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}})
+    tables = {"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}}
+    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}, tables]
     if analytics.engine == "Spark":
         files = {spark.DEFAULTS: SPARK_DEFAULTS, spark.EXECUTOR: EXECUTOR_TEMPLATE}
         items = [

@@ -17,11 +17,10 @@ from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH
 DATA = "/data"
 FILES = "/etc/kavka-spark"
 DEFAULTS, EXECUTOR = "spark-defaults.conf", "executor.yaml"
-KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 OVERHEAD_BYTES_MIN = 384 << 20
 MEBI = 20
+CLAIM = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data"
 DRIVER_PORT, BLOCKS_PORT = "7078", "7079"
-FROM_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 SUBMITTED = (
     "--conf spark.driver.host=$(POD_IP) --conf spark.driver.bindAddress=$(POD_IP)"
     " --conf spark.kubernetes.driver.pod.name=$(POD_NAME) pyspark-shell"
@@ -52,21 +51,10 @@ def defaults(cluster: KafkaCluster, analytics: Analytics, image: str) -> str:
         "spark.local.dir": SCRATCH,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **_of_storage(cluster, analytics),
+        f"{CLAIM}.mount.path": DATA,
+        f"{CLAIM}.options.claimName": audit_name(cluster.name),
     }
     return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
-
-
-def _of_storage(cluster: KafkaCluster, analytics: Analytics) -> dict[str, str]:
-    """The settings by which executors reach the tables."""
-    store = analytics.storage.s3
-    if store is None:
-        claim = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data"
-        return {f"{claim}.mount.path": DATA, f"{claim}.options.claimName": audit_name(cluster.name)}
-    address = {"endpoint": store.endpoint, "path.style.access": "true"} if store.endpoint else {}
-    found = {"endpoint.region": store.region, "aws.credentials.provider": FROM_ENVIRONMENT, **address}
-    keys = {f"spark.kubernetes.executor.secretKeyRef.{key}": f"{store.secret_ref.name}:{key}" for key in KEYS}
-    return {**{f"spark.hadoop.fs.s3a.{name}": value for name, value in found.items()}, **keys}
 
 
 def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
@@ -99,26 +87,19 @@ def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
 def _beside(cluster: KafkaCluster, analytics: Analytics) -> dict[str, Any]:
     """The affinity that keeps executors on the machine of their driver, where a volume is there and nowhere else."""
     volume = analytics.storage.volume
-    if volume is None or volume.access_mode != "ReadWriteOnce":
+    if volume.access_mode != "ReadWriteOnce":
         return {}
     term = {"labelSelector": {"matchLabels": {AUDIT_OF: cluster.name}}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def environment(analytics: Analytics) -> list[Document]:
+def environment() -> list[Document]:
     """The environment of the driver beside that of any run."""
     fields = {"POD_IP": "status.podIP", "POD_NAME": "metadata.name"}
     own: list[Document] = [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()
     ]
-    own += [{"name": "PYSPARK_SUBMIT_ARGS", "value": SUBMITTED}, {"name": "SPARK_CONF_DIR", "value": FILES}]
-    store = analytics.storage.s3
-    names = KEYS if store is not None else ()
-    return own + [
-        {"name": key, "valueFrom": {"secretKeyRef": {"name": store.secret_ref.name, "key": key}}}
-        for key in names
-        if store is not None
-    ]
+    return [*own, {"name": "PYSPARK_SUBMIT_ARGS", "value": SUBMITTED}, {"name": "SPARK_CONF_DIR", "value": FILES}]
 
 
 def security_context() -> Mapping[str, Any]:
