@@ -1,0 +1,219 @@
+"""What answers from an audit trail cost by its length: both engines, over one trail that a real client has written.
+
+    .venv/bin/python -m bench.audit [--events N]... [--engine duckdb] [--engine spark] [--output FILE.json]
+
+The trail is of three brokers that nobody runs: chains as brokers make them, of what 500 principals do by 2,000 client
+ids to 1,000 topics in a day, by chance from a fixed seed. librdkafka writes it to `__audit_events` of one real broker
+under the name that the broker's own records have. Then `kavka audit run` is run twice over an empty directory: the
+first run reads all and answers, the second finds nothing new of weight and answers again. What the first takes more is
+the reading.
+
+Memory is the highest sum of the resident memory of a run and of all that it has started, looked at five times a second;
+processors are the time of all of those. `others` is how many processors somebody else kept busy meanwhile: with one and
+more of two, seconds say little, and processor time says more.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import Producer
+
+from bench import machine, processes
+from bench.audited import Audited
+from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
+from kavka_broker.core.audit.chain import Chain, Entry
+from kavka_broker.core.audit.cloud_events import headers_of
+from kavka_broker.core.audit.happenings import Denied, Happening, LoggedIn, Tally
+from kavka_broker.core.audit.ocsf import event_of
+from kavka_broker.core.audit.quota_entities import entity_key
+from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.quota.entity import Entity
+from tools.spark_home import settings
+
+TOPIC: Final = "__audit_events"
+PRINCIPALS, CLIENTS, TOPICS = 500, 2_000, 1_000
+NODES: Final = (101, 102, 103)
+DAY_MS: Final = 86_400_000
+WINDOW_MS: Final = 60_000
+EVENTS: Final = (1_000_000, 10_000_000)
+ENGINES: Final = ("duckdb", "spark")
+RUN_SECONDS_MAX: Final = 3_600.0
+LOOK_SECONDS: Final = 0.2
+QUEUE_BYTES_MAX_KB: Final = 256 << 10
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run took."""
+
+    engine: str
+    events: int
+    which: str
+    wall_seconds: float
+    cpu_seconds: float
+    memory_mib: float
+    others_cores: float
+
+    @property
+    def cpu_us_per_event(self) -> float:
+        """Processor time of an event, in microseconds."""
+        return self.cpu_seconds * 1e6 / self.events
+
+
+def happening(chance: random.Random) -> Happening:
+    """Return what is told by one event: use of a topic, nearly always."""
+    number = chance.randrange(PRINCIPALS)
+    who, address = f"User:principal-{number}", f"10.0.{number // 250}.{number % 250}"
+    client, topic = f"client-{chance.randrange(CLIENTS)}", f"topic-{chance.randrange(TOPICS)}"
+    drawn = chance.random()
+    if drawn < 0.01:
+        return Denied(who, address, "READ", "topic", topic)
+    if drawn < 0.02:
+        return LoggedIn(who.removeprefix("User:"), address, "SASL")
+    if drawn < 0.03:
+        delay_ms = chance.randrange(1, 5_000)
+        return Throttling(
+            who, address, client, "produce", entity_key(Entity(None, client)), 1_048_576.0, delay_ms, delay_ms
+        )
+    is_write = drawn < 0.5
+    records = chance.randrange(1, 1_000) if is_write else None
+    return Use(who, address, client, "WRITE" if is_write else "READ", topic, chance.randrange(10**6), records)
+
+
+def trail(events: int, end_ms: int) -> Iterator[tuple[int, Entry]]:
+    """Give the entries, each with the number of its chain; the times are those of the day before `end_ms`."""
+    chance, begin_ms = random.Random(events), end_ms - DAY_MS
+    chains = [Chain(f"{node}-1") for node in NODES]
+    for number, chain in enumerate(chains):
+        yield number, chain.head(begin_ms)
+    for index in range(events):
+        number = index % len(chains)
+        told_ms = begin_ms + WINDOW_MS + index * (DAY_MS - WINDOW_MS) // events
+        uid = f"{chains[number].source}-{chains[number].sequence}"
+        told = Tally(happening(chance), chance.randrange(1, 9), told_ms - WINDOW_MS, told_ms)
+        yield number, chains[number].event(event_of(told, uid), told_ms)
+
+
+def write(bootstrap: str, events: int) -> float:
+    """Write a trail; returns the seconds that it took."""
+    begun, lost = time.perf_counter(), 0
+
+    def delivered(error: object, _: object) -> None:
+        nonlocal lost
+        lost += error is not None
+
+    conf = {"bootstrap.servers": bootstrap, "client.id": ADMIN_CLIENT_ID, "compression.type": "lz4"}
+    more = {"queue.buffering.max.kbytes": QUEUE_BYTES_MAX_KB, "queue.buffering.max.messages": 200_000, "linger.ms": 50}
+    producer = Producer({**conf, **more}, on_delivery=delivered)
+    partitions = len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)
+    for number, entry in trail(events, int(time.time() * 1000)):
+        while True:
+            try:
+                producer.produce(TOPIC, entry.value, partition=number % partitions, headers=[*headers_of(entry)])
+                break
+            except BufferError:
+                producer.poll(0.1)
+        producer.poll(0)
+    if producer.flush(RUN_SECONDS_MAX) or lost:
+        raise SystemExit(f"error: {lost} events were refused, or not taken in time")
+    return time.perf_counter() - begun
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that it has started, as far as they live."""
+    return [pid, *(one for child in machine.children_of(pid) for one in family(child))]
+
+
+def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, str]) -> tuple[float, float, float]:
+    """One run of the command: its seconds, those of processors, and MiB of memory. Raises SystemExit."""
+    words = ["audit", "run", "--bootstrap", bootstrap, "--engine", engine, "--directory", str(directory)]
+    log, begun = directory.parent / "run.log", time.perf_counter()
+    process = processes.start([sys.executable, "-m", "kavka_operator", *words], log, environment)
+    spent: dict[int, float] = {}
+    most, before = 0, set[int]()
+    while process.poll() is None:
+        members = set(family(process.pid))
+        with suppress(OSError, ValueError):  # one of them has ended meanwhile
+            # Java's children have its memory until they are programs of their own: who is new is not looked at yet.
+            most = max(most, sum(machine.rss_bytes(one) for one in members & before))
+            # A child that was waited for is in its parent's time too; here each counts what it did itself.
+            spent |= {one: own_seconds(one) for one in members}
+        before = members
+        if time.perf_counter() - begun > RUN_SECONDS_MAX:
+            processes.stop(process)
+        time.sleep(LOOK_SECONDS)
+    processes.stop(process)
+    if process.returncode:
+        raise SystemExit(f"error: {engine}: {log.read_text()[-2_000:]}")
+    return time.perf_counter() - begun, sum(spent.values()), most / MIB
+
+
+def own_seconds(pid: int) -> float:
+    """Return the processor time of a process without its children."""
+    fields = (machine.PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / machine.TICKS_PER_SECOND
+
+
+def measured(engine: str, events: int, broker: Audited, directory: Path) -> Iterator[Run]:
+    """Give both runs of an engine over what the topic has."""
+    environment = settings(directory / "conf") if engine == "spark" else {}
+    for which in ("reads and answers", "answers again"):
+        with machine.Meter(broker.pid) as meter:
+            wall, cpu, memory = ask(engine, broker.bootstrap, directory / "lake", environment)
+        # The meter counts as the clients' what this process has waited for, which is not all that a run has started.
+        others = max(0.0, (meter.cost.others_seconds + meter.cost.client_seconds - cpu) / wall)
+        yield Run(engine, events, which, wall, cpu, memory, others)
+
+
+def line(run: Run) -> str:
+    """Return a run as a row of a table."""
+    figures = f"{run.wall_seconds:.0f} s | {run.cpu_seconds:.0f} s | {run.cpu_us_per_event:.1f} us"
+    return f"| {run.events:,} | {run.engine} | {run.which} | {figures} | {run.memory_mib:.0f} MiB | {run.others_cores:.1f} |"
+
+
+def measure(events: int, engines: Sequence[str], scratch: Path) -> Iterator[Run]:
+    """Give the runs over a trail of so many events, on a broker of its own."""
+    broker = Audited(scratch / "broker", is_audited=True)
+    broker.format()
+    broker.start()
+    try:
+        print(f"{events:,} events written in {write(broker.bootstrap, events):.0f} s", file=sys.stderr, flush=True)
+        for engine in engines:
+            (scratch / engine).mkdir()
+            yield from measured(engine, events, broker, scratch / engine)
+    finally:
+        broker.stop()
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__.splitlines()[0])
+    parser.add_argument("--events", type=int, action="append", help="how long the trail is; may be given again")
+    parser.add_argument("--engine", choices=ENGINES, action="append")
+    parser.add_argument("--output", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    processes.end_all_at_exit()
+    runs = []
+    print("| events | engine | run | time | processors | of an event | memory | others |\n" + "|---" * 8 + "|")
+    for events in asked.events or EVENTS:
+        with tempfile.TemporaryDirectory(prefix="kavka-bench-") as scratch:
+            for run in measure(events, asked.engine or ENGINES, Path(scratch)):
+                runs.append(run)
+                print(line(run), flush=True)
+    if asked.output is not None:
+        found = {"machine": machine.describe(), "runs": [asdict(run) for run in runs]}
+        asked.output.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
