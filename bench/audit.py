@@ -177,8 +177,9 @@ def measured(engine: str, events: int, broker: Audited, directory: Path) -> Iter
 
 def line(run: Run) -> str:
     """Return a run as a row of a table."""
-    figures = f"{run.wall_seconds:.0f} s | {run.cpu_seconds:.0f} s | {run.cpu_us_per_event:.1f} us"
-    return f"| {run.events:,} | {run.engine} | {run.which} | {figures} | {run.memory_mib:.0f} MiB | {run.others_cores:.1f} |"
+    times = f"{run.wall_seconds:.0f} s | {run.cpu_seconds:.0f} s | {run.cpu_us_per_event:.1f} us"
+    figures = f"{times} | {run.memory_mib:.0f} MiB | {run.others_cores:.1f}"
+    return f"| {run.events:,} | {run.engine} | {run.which} | {figures} |"
 
 
 def measure(events: int, engines: Sequence[str], scratch: Path) -> Iterator[Run]:

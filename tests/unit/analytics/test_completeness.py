@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kavka_audit.completeness import reports
@@ -379,6 +379,7 @@ def test_a_malformed_count_makes_its_report_dead(field: str, value: object) -> N
         decode(json.dumps(GOOD | {"counts": [count | {field: value}]}).encode())
 
 
+@example(b"\x01\x00\x00\x01\x00\x00\x00\x00\x00")  # taken for UTF-16 that is cut off
 @given(
     st.none()
     | st.binary(max_size=200)
@@ -388,7 +389,7 @@ def test_a_malformed_count_makes_its_report_dead(field: str, value: object) -> N
     ).map(lambda found: json.dumps(found).encode())
 )
 def test_no_record_is_anything_but_a_report_or_refused(value: bytes | None) -> None:
-    with pytest.raises(ValueError, match=r"^(\w+: |Expecting|Extra data|Invalid|Unterminated|'utf-8')"):
+    with pytest.raises(ValueError, match=r"^(\w+: |Expecting|Extra data|Invalid|Unterminated|'utf-\d)"):
         decode(value)
     with pytest.raises(ValueError, match="deep"):
         decode(b"[" * 100_000)
