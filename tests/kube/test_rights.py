@@ -228,10 +228,16 @@ def play_resize(scene: Confined) -> None:
     scene.until(lambda: not names(scene, "statefulsets"))
     for pod in names(scene, "pods"):
         scene.kubernetes.api.call("DELETE", place(scene, "pods", pod), {"gracePeriodSeconds": 0})
-    scene.until(lambda: not names(scene, "pods"))
+    # What is left of the former cluster would be taken for a stranger's, and looked at again only after a minute.
+    scene.until(lambda: not any(owned(scene, kind) for kind in ("pods", "networkpolicies", "services", "secrets")))
     begin(scene, sized("500m"))
     assert scene.kubernetes.apply(sized("1")).is_well
     scene.until(lambda: processor(scene) == "1" and is_settled(scene))
+
+
+def owned(scene: Confined, kind: str) -> list[str]:
+    """What there is of the cluster `pods` that goes with it."""
+    return [name for name in names(scene, kind) if find(scene, kind, name).get("metadata", {}).get("ownerReferences")]
 
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
