@@ -12,6 +12,17 @@ from tests.support.servers import Server, free_port, start_apache_kafka
 USER, PASSWORD = "kavka", "correct horse"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 MODULES = "org.apache.kafka.common.security"
+EXTERNAL = """\
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata: {name: quickstart}
+spec:
+  external:
+    bootstrapServers: %s
+    tls: {caSecret: {name: authority}}
+    sasl: {mechanism: SCRAM-SHA-512, secretRef: {name: user}}
+"""
+"""A KafkaCluster that somebody else runs, with room for where clients begin; its Secrets are `authority` and `user`."""
 
 
 @dataclass(frozen=True, slots=True)

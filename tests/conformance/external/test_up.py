@@ -7,19 +7,13 @@ import pytest
 
 from kavka_operator.kafka.client import KafkaClient
 from tests.operator.local.support import Kavka, wait_until
-from tests.support.secured import PASSWORD, USER, Secured, start_secured
+from tests.support.secured import EXTERNAL, PASSWORD, USER, Secured, start_secured
 
 pytestmark = [pytest.mark.java]
 
-RESOURCES = """\
-apiVersion: kavka.dev/v1alpha1
-kind: KafkaCluster
-metadata: {name: quickstart}
-spec:
-  external:
-    bootstrapServers: %s
-    tls: {caSecret: {name: authority}}
-    sasl: {mechanism: SCRAM-SHA-512, secretRef: {name: user}}
+RESOURCES = (
+    EXTERNAL
+    + """\
 ---
 apiVersion: kavka.dev/v1alpha1
 kind: Topic
@@ -31,6 +25,7 @@ kind: ClientQuota
 metadata: {name: alice}
 spec: {clusterRef: {name: quickstart}, entity: {user: {name: alice}}, limits: {producerByteRate: 1Mi}}
 """
+)
 
 
 @pytest.fixture

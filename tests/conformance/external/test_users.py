@@ -19,7 +19,7 @@ from tests.conformance.security.test_kafka_users import RULES, USER, is_let_in, 
 from tests.conformance.security.test_kafka_users import Scene as UpScene
 from tests.operator.local.support import Kavka, wait_until
 from tests.support.programs import kafka_tool
-from tests.support.secured import PASSWORD, Secured, start_secured
+from tests.support.secured import EXTERNAL, PASSWORD, Secured, start_secured
 from tests.support.secured import USER as OPERATOR
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
@@ -31,16 +31,6 @@ AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": f"User:ANONYMOUS;User:{OPERATOR}",  # ANONYMOUS reaches the listeners of the nodes
 }
-EXTERNAL = """\
-apiVersion: kavka.dev/v1alpha1
-kind: KafkaCluster
-metadata: {name: quickstart}
-spec:
-  external:
-    bootstrapServers: %s
-    tls: {caSecret: {name: authority}}
-    sasl: {mechanism: SCRAM-SHA-512, secretRef: {name: user}}
-"""
 QUOTAS = "  quotas: {producerByteRate: 1Mi, consumerByteRate: 2Mi}\n"
 WRITES = {"AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "AlterClientQuotas"}
 CALLS_MAX = 50  # in a look that makes a thousand users: it looks again until nothing is left to do
