@@ -139,6 +139,7 @@ class _Lane:
     thread: threading.Thread | None = None
     is_closed: bool = False
     began: float | None = None  # of the turn under way
+    said: str = ""  # of what keeps it from looking: told once, not at each turn
 
     def run(self) -> None:
         """Look whenever a look is due, until nothing is left to look after."""
@@ -177,11 +178,14 @@ class _Lane:
         if self.is_closed:
             return  # another operator may act by now
         self.loop.follow(result)
+        self.said = ""
         if self.watch is not None:
             self.watch.acted(time.monotonic() - looked)
 
     def _fail(self, words: str) -> float:
-        self.tell(words)
+        if words != self.said:
+            self.tell(words)
+        self.said = words
         if self.watch is not None:
             self.watch.failed(self.cluster)
         return PAUSE_SECONDS

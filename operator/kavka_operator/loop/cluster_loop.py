@@ -262,8 +262,10 @@ class ClusterLoop:
         if not any(unread.key == key_of(cluster) for unread in unreadable):
             self._set_status(cluster, status, done)
         self.mishaps.clear(TURN)
-        self._note_readiness(cluster, status, plan)
-        self._next_look_at = min(self._next_look_at, self.clock() + self._pause(cluster, result, plan, limited))
+        try:
+            self._note_readiness(cluster, status, plan)
+        finally:
+            self._next_look_at = min(self._next_look_at, self.clock() + self._pause(cluster, result, plan, limited))
 
     def _steer(
         self, cluster: KafkaCluster, limited: list[ClientQuota], view: View, result: LookResult
@@ -477,11 +479,11 @@ class ClusterLoop:
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
         status = cluster_status(cluster, [], {}, None, plan, self.now(), pools=view.pools)
         self._set_status(cluster, status)
+        self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
         with suppress(PlatformUnavailableError):  # told already that something is wrong here
             self.platform.allow(cluster, frozenset())
-        self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
 
     def _note_readiness(self, cluster: KafkaCluster, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
         """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""

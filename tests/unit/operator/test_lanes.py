@@ -93,8 +93,9 @@ def test_no_fault_ends_a_lane(error: Exception, monkeypatch: pytest.MonkeyPatch)
     loops = Loops()
     loops.errors[ONE] = error
     loops.lanes.wake(ONE)
-    assert [loops.next(), loops.next()] == [ONE, ONE]
+    assert [loops.next(), loops.next(), loops.next()] == [ONE, ONE, ONE]
     loops.lanes.close(SECONDS_MAX)
+    assert len(loops.told) == 1, "what is told already is not told at each turn"
     assert str(error) in loops.told[0]
 
 
