@@ -39,6 +39,7 @@ TOLD = Metric("told_seconds", "s told to wait", more_is_better=False, derived=Tr
 HELD = Metric("held_share", "held, share", more_is_better=False, derived=True)
 IDLE_CORES = Metric("idle_cores", "cores, idle", more_is_better=False, derived=True)
 HELD_CORES = Metric("held_cores", "cores, held", more_is_better=False)
+ANSWERED = Metric("answered", "thousands answered", more_is_better=True, scale=1e-3, derived=True)
 GROWN = Metric("grown_mb", "MB more", more_is_better=False)
 FIRST_P99 = Metric("first_p99_ms", "p99 ms of the first", more_is_better=False, derived=True)
 LAST_P99 = Metric("last_p99_ms", "p99 ms of the last", more_is_better=False)

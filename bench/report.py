@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.measure import (
+    ANSWERED,
     BURST,
     CONSUMER_P50,
     CONSUMER_P99,
@@ -67,7 +68,7 @@ LAYOUTS = (
     Layout("Quotas, default window: the rate reached", "quotas", (OF_LIMIT, OF_LIMIT_LATER, TOLD, HELD)),
     Layout("Quotas, default window: how it comes", "quotas", (BURST, STALL, SPREAD)),
     Layout("Connections that are held by a quota", "crowd", (HELD, IDLE_CORES, HELD_CORES)),
-    Layout("Client ids that come once, under the default quota", "crowd", (GROWN, FIRST_P99, LAST_P99)),
+    Layout("Client ids that come once, under the default quota", "crowd", (ANSWERED, GROWN, FIRST_P99, LAST_P99)),
     Layout("A light producer beside others", "neighbours", (PRODUCER_P50, PRODUCER_P99)),
     Layout("A light consumer beside others", "neighbours", (CONSUMER_P50, CONSUMER_P99)),
     Layout("One at a time", "latency", (P50, P99, P999, CPU_PER_OPERATION)),
