@@ -5,11 +5,10 @@ Of addresses that connect as fast as that, `ADDRESSES_MAX` are known apart; thos
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
-from kavka_broker.core.quota.entity import Entity, IpEntity
+from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import entity_of_ip
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
@@ -97,17 +96,3 @@ class ObservedAddresses:
             EntityUsage(entity, self._limits[entity], *used.get(entity, (0.0, 0)), would.total_ms(now_ms))
             for entity, would in islice(self._would.items(), ENTITIES_MAX)
         ]
-
-
-def as_seen(limits: Mapping[Entity | IpEntity, float]) -> dict[IpEntity, float]:
-    """Return the limits of addresses, each as the kernel writes it: 2001:DB8:0::7 is 2001:db8::7."""
-    return {_seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0}
-
-
-def _seen(entity: IpEntity) -> IpEntity:
-    if not isinstance(entity.ip, str):
-        return entity
-    try:
-        return IpEntity(str(ip_address(entity.ip)))
-    except ValueError:
-        return entity  # the name of a host, in metadata that Apache Kafka wrote

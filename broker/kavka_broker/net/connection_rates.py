@@ -13,8 +13,8 @@ from typing import Final
 
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.core.quota.resolve import entity_of_ip, resolve_ip
-from kavka_broker.net.address_rates import AddressRates, ObservedAddresses, as_seen
+from kavka_broker.core.quota.resolve import as_seen, entity_of_ip, resolve_ip
+from kavka_broker.net.address_rates import AddressRates, ObservedAddresses
 
 INT_MAX: Final = 2**31 - 1
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.entity import TopicEntity
-from kavka_broker.core.quota.terms import CLUSTER, PREFIX, SHARE, base_key
+from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
-from kavka_operator.domain.entities import entity_text
-from kavka_operator.kafka.figures import QUOTA_TYPES
+from kavka_operator.domain.entities import as_meant, entity_text
+from kavka_operator.kafka.figures import QUOTA_TYPES, Page, QuotaFigures
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
 from kavka_top.model import History, greatest
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
@@ -43,7 +43,8 @@ def quotas(history: History) -> Sheet:
 def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, values: Mapping[str, float]) -> Row:
     budget = values.get(CLUSTER + key)
     limit = values[key] if budget is None else budget
-    text, level = units.printable(entity_text(entity)), level_of(entity)
+    meant, level = as_meant(entity, values), level_of(entity)
+    text = units.printable(entity_text(meant))
     hidden = [other for other in shadowed_by(entity, near) if key in other.keys and other.clients == "All"]
     return Row(
         f"{text}\0{key}",
@@ -52,7 +53,7 @@ def _row(history: History, near: Neighbours, entity: AnyEntity, key: str, values
             Cell(str(level), level) if level else Cell(""),
             Cell(_words(key) if budget is None else f"{_words(key)}, cluster", key),
             Cell(units.amount(_kind(key), limit), limit),
-            *_usage(history, entity, key, budget),
+            *_usage(history, meant, key, budget),
             Cell(", ".join(units.printable(other.entity) for other in hidden), None, Tone.NEAR),
         ),
     )
@@ -109,29 +110,37 @@ def _words(key: str) -> str:
 
 
 def _usage(history: History, entity: AnyEntity | str, key: str, budget: float | None) -> tuple[Cell, ...]:
-    """Usage, used, held and clients, as the metrics pages tell them: of a budget, of all brokers together."""
-    name = str(entity), QUOTA_TYPES.get(key, key)
-    now = {node: page.quotas[name] for node, page in history.now.pages.items() if name in page.quotas}
+    """Usage, used, held and clients, as the metrics pages tell them: of a budget, of all brokers together; of a limit
+    that is observed, what it would be.
+    """
+    kind = QUOTA_TYPES.get(key.removeprefix(OBSERVED), key)
+    now, before = (
+        _figures(look.pages, key, str(entity), kind) if look else {} for look in (history.now, history.before)
+    )
     used = greatest(quota.usage / quota.limit for quota in now.values() if quota.usage is not None and quota.limit)
     usage = greatest(quota.usage for quota in now.values())
     if budget and usage is not None:
         usage = sum(quota.usage for quota in now.values() if quota.usage is not None)
         used = usage / budget
+    held = greatest(
+        history.per_second(quota.throttled_seconds, before[node].throttled_seconds)
+        for node, quota in now.items()
+        if node in before
+    )
     return (
-        Cell(units.amount(QUOTA_TYPES.get(key, key), usage), usage) if usage is not None else UNTOLD,
+        Cell(units.amount(kind, usage), usage) if usage is not None else UNTOLD,
         cells.usage(used, is_limited=True),
-        _held(history, name),
+        cells.held(None if held is None else min(held, 1.0), awaited=bool(now) and history.before is None),
         cells.number(greatest(quota.shares for quota in now.values())),
     )
 
 
-def _held(history: History, name: tuple[str, str]) -> Cell:
-    """The share of the time in which the quota held anybody back, at the broker where it did most."""
-    both = [look.pages if look is not None else {} for look in (history.now, history.before)]
-    held = greatest(
-        history.per_second(*(pages[node].quotas[name].throttled_seconds for pages in both))
-        for node, page in both[0].items()
-        if name in page.quotas and node in both[1] and name in both[1][node].quotas
-    )
-    is_awaited = history.before is None and any(name in page.quotas for page in both[0].values())
-    return cells.held(held, awaited=is_awaited)
+def _figures(pages: Mapping[str, Page], key: str, entity: str, kind: str) -> dict[str, QuotaFigures]:
+    """The figures of a limit by broker, where it is told."""
+    found = {node: page.quotas[entity, kind] for node, page in pages.items() if (entity, kind) in page.quotas}
+    if not key.startswith(OBSERVED):
+        return found
+    return {
+        node: QuotaFigures(quota.observed_limit, quota.observed_usage, None, quota.observed_seconds)
+        for node, quota in found.items()
+    }

@@ -7,14 +7,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 
+from kavka_broker.core.quota.entity import IpEntity
+from kavka_broker.core.quota.resolve import seen
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.table import aligned
 from kavka_operator.cli.explaining_topic import of_topic
 from kavka_operator.cli.targets import Asked, Target, target
 from kavka_operator.cli.words import CommandError, complain, say
-from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.entities import as_set, entity_text
 from kavka_operator.domain.units import amount
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.figures import QUOTA_TYPES, ClientKey, Page, read_pages
@@ -55,6 +58,7 @@ class Subject:
 def explain_quota(asked: Asked, subject: Subject) -> int:
     """Print which quotas hold for a client, for an address, for a topic; the exit code."""
     try:
+        _check_address(subject.ip)
         found = target(asked)
         told = _ask(found, subject.topic)
     except (CommandError, AdminError) as error:
@@ -68,6 +72,16 @@ def explain_quota(asked: Asked, subject: Subject) -> int:
     if subject.topic is not None:
         say("\n".join(of_topic(subject.topic, found.name, told.of_topic, told.pages)))
     return 0
+
+
+def _check_address(ip: str | None) -> None:
+    """Raises CommandError for what is no address: brokers see addresses, and no names of hosts."""
+    if ip is None:
+        return
+    try:
+        ip_address(ip)
+    except ValueError:
+        raise CommandError(f'--ip "{ip}" is not an address; write one as 10.0.0.1 or 2001:db8::1') from None
 
 
 def of_client(found: Target, told: Told, user: str, client_id: str, now_ms: int) -> Iterator[str]:
@@ -100,8 +114,11 @@ def _callback_words(callbacks: Mapping[int, str]) -> Iterator[str]:
 def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]:
     """The lines about an address."""
     explanation = explain_address(told.limits, ip, now_ms, min(told.brokers, default=0))
+    owners: dict[AnyEntity, ClientQuota] = {
+        seen(entity): quota for entity, quota in found.owners.items() if isinstance(entity, IpEntity)
+    }
     yield f"address {ip}, on each broker of {found.name}:"
-    yield "  nothing limits this address" if explanation is None else "\n" + explained(explanation, found.owners)
+    yield "  nothing limits this address" if explanation is None else "\n" + explained(explanation, owners)
 
 
 def explained(explanation: Explanation, owners: Mapping[AnyEntity, ClientQuota]) -> str:
@@ -112,7 +129,7 @@ def explained(explanation: Explanation, owners: Mapping[AnyEntity, ClientQuota])
     for choice in explanation.choices:
         limit = "-" if choice.limit is None else spell(choice.limit)
         mark = "->" if choice is winner else ""
-        owner = owners.get(choice.entity) if choice.limit is not None else None
+        owner = owners.get(as_set(choice.entity)) if choice.limit is not None else None
         rows.append([mark, choice.level, entity_text(choice.entity), limit, owner.name if owner else "", choice.why])
     observed = "observed: " if explanation.is_observed else ""
     head = f"{observed}{explanation.key} {spell(winner.limit)}: {_where(winner.level)}"

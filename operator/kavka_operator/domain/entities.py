@@ -6,7 +6,8 @@ a type of its own (`api/quota.py` makes one of what a resource says).
 
 from collections.abc import Mapping
 
-from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part
+from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part, Prefix
+from kavka_broker.core.quota.terms import PREFIX, prefixed
 from kavka_operator.api.quota import AnyEntity
 
 
@@ -26,6 +27,18 @@ def from_wire(parts: Mapping[str, str | None]) -> AnyEntity | None:
     if named and set(named) <= {"user", "client-id"}:
         return Entity(named.get("user"), named.get("client-id"))
     return None
+
+
+def as_meant(entity: AnyEntity, values: Mapping[str, float]) -> AnyEntity:
+    """The entity as brokers take it, by its quotas: one of them may say that its client id is a prefix."""
+    return prefixed(entity) if PREFIX in values else entity
+
+
+def as_set(entity: AnyEntity) -> AnyEntity:
+    """The entity as its quotas are set: by the text of a prefix."""
+    if isinstance(entity, Entity) and isinstance(entity.client_id, Prefix):
+        return Entity(entity.user, entity.client_id.text)
+    return entity
 
 
 def entity_text(entity: AnyEntity) -> str:

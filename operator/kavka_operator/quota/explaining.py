@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, Entity, IpEntity, Prefix, QuotaKey
-from kavka_broker.core.quota.resolve import LEVELS, Share, candidates, resolve, resolve_ip, share_of
+from kavka_broker.core.quota.resolve import LEVELS, Share, as_seen, candidates, resolve, resolve_ip, seen, share_of
 from kavka_broker.core.quota.terms import in_force, observed
 from kavka_operator.api.quota import AnyEntity
 
@@ -55,13 +55,14 @@ def explain(limits: Limits, user: str, client_id: str, now_ms: int, node_id: int
 
 
 def explain_address(limits: Limits, ip: str, now_ms: int, node_id: int) -> Explanation | None:
-    """An explanation of the limit on an address; None where nothing limits it."""
+    """An explanation of the limit on an address, however it is written; None where nothing limits it."""
     rates = in_force(turned(limits), now_ms, node_id).get(QuotaKey.CONNECTION_CREATION_RATE, {})
-    of_addresses = {entity: rate for entity, rate in rates.items() if isinstance(entity, IpEntity)}
-    limit = resolve_ip(of_addresses, ip)
+    of_addresses = as_seen(rates)
+    address = seen(IpEntity(ip))
+    limit = resolve_ip(of_addresses, str(address.ip))
     if limit is None:
         return None
-    named = {IpEntity(ip): "address", IpEntity(DEFAULT): "default address"}
+    named = {address: "address", IpEntity(DEFAULT): "default address"}
     winner = next(entity for entity in named if of_addresses.get(entity) == limit)
     return _chosen(QuotaKey.CONNECTION_CREATION_RATE, named, of_addresses, winner)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.core.quota.entity import Entity, QuotaKey
+from kavka_broker.core.quota.resolve import resolve
 from kavka_operator.api.quota import AnyEntity
 
 ANYBODY = "ANONYMOUS"
@@ -83,9 +84,10 @@ def recommend(
     """A recommendation for each entity that used anything, by its name."""
     fits: dict[Entity, dict[str, Fit]] = {}
     for who, samples in sorted(observed.items()):
-        entity, key = entity_of_client(who), KEYS.get(who.kind)
-        if entity is None or key is None or not any(samples.demands):
+        client, key = entity_of_client(who), KEYS.get(who.kind)
+        if client is None or key is None or not any(samples.demands):
             continue
+        entity = _that_holds(client, key, who, limits)
         fit = _fit(key, who.broker, samples, limits.get(entity, {}).get(key), headroom, percent)
         before = fits.setdefault(entity, {}).get(key)
         fits[entity][key] = fit if before is None or fit.limit > before.limit else before
@@ -101,6 +103,15 @@ def entity_of_client(who: Observed) -> Entity | None:
         return None
     user = None if who.user == ANYBODY and who.client_id else who.user or None
     return Entity(user, who.client_id or None) if user or who.client_id else None
+
+
+def _that_holds(entity: Entity, key: str, who: Observed, limits: Mapping[AnyEntity, Mapping[str, float]]) -> Entity:
+    """The entity, or the client by its user too, where other quotas would win over a limit of the entity."""
+    if not who.user or not who.client_id:
+        return entity
+    others = {other: 1.0 for other, values in limits.items() if key in values and isinstance(other, Entity)}
+    effective = resolve({**others, entity: 1.0}, who.user, who.client_id)
+    return entity if effective is None or effective.entity == entity else Entity(who.user, who.client_id)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

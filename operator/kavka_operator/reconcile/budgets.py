@@ -11,6 +11,7 @@ from kavka_broker.core.quota.budget import KEPT, divide, step
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_broker.core.quota.terms import CLUSTER, DIVISIBLE, SHARE, share_key
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.domain.entities import as_meant
 from kavka_operator.domain.seen import SeenCluster, SeenUsage
 
 EASE = 0.8
@@ -34,7 +35,9 @@ def parts(wanted: ClientQuota, seen: SeenCluster) -> dict[str, float]:
 def _divided(key: QuotaKey, budget: int, entity: AnyEntity, seen: SeenCluster) -> dict[str, float]:
     if not isinstance(entity, Entity) or DEFAULT in {entity.user, entity.client_id}:
         return {}
-    return _of_key(key, budget, seen.quotas.get(entity, {}), seen.usage.get(str(entity), ()), sorted(seen.brokers))
+    values = seen.quotas.get(entity, {})
+    usage = seen.usage.get(str(as_meant(entity, values)), ())
+    return _of_key(key, budget, values, usage, sorted(seen.brokers))
 
 
 def _of_key(

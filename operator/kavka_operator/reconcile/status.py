@@ -30,7 +30,7 @@ from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
 from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.certificates import SeenCertificates
-from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
@@ -162,10 +162,11 @@ def quota_status(
     applied = {key: value for key, value in ours.items() if math.isfinite(value)}  # JSON has no word for infinity
     foreign = {key: value for key, value in in_kafka.items() if key not in ours and math.isfinite(value)}
     override = active_override(quota, now)
-    usage = seen.usage.get(str(entity), ())
+    meant = as_meant(entity, target)
+    usage = seen.usage.get(str(meant), ())
     return ClientQuotaStatus(
         **common,
-        entity=entity_text(entity),
+        entity=entity_text(meant),
         level=level_of(entity),
         applied=applied,
         applied_time=quota.status.applied_time or (now if applied else None),

@@ -1,10 +1,11 @@
 """Budgets of the whole cluster: the parts follow the traffic, step by step, and never allow more in between."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from kavka_broker.core.quota.entity import Entity
+from kavka_broker.core.quota.entity import Entity, Prefix
 from kavka_broker.core.quota.terms import CLUSTER, SHARE, in_force, share_key
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.plan import AlterQuota
@@ -116,6 +117,13 @@ def test_a_budget_that_is_divided_evenly_is_named_so_that_no_broker_lets_ten_sec
     by_default = quota(limits={"producerByteRate": BUDGET}, scope="Cluster", entity={"clientId": {"default": True}})
     assert parts(by_default, seen) == {CLUSTER + KEY: BUDGET}
     assert parts(quota(limits={"producerByteRate": 2}, scope="Cluster"), seen) == {}, "nothing is set of it"
+
+
+def test_a_budget_of_a_prefix_follows_the_traffic_of_all_client_ids_that_begin_so() -> None:
+    wanted = quota(limits={"producerByteRate": BUDGET}, scope="Cluster", entity={"clientId": {"prefix": "etl"}})
+    seen = cluster({"kavka_prefix": 1.0}, {0: 9e6, 1: 0.0, 2: 0.0})
+    named = replace(seen, usage={str(Entity(None, Prefix.of("etl"))): seen.usage[str(ETL)]})
+    assert parts(wanted, named).keys() > {CLUSTER + KEY}
 
 
 def test_the_words_name_each_part() -> None:

@@ -10,6 +10,7 @@ from kavka_operator.cli.explaining_topic import of_topic
 from kavka_operator.cli.targets import Target
 from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page, QuotaFigures
 from kavka_operator.quota.explaining import explain, explain_address, unlimited
+from tests.unit.operator.person import run
 from tests.unit.operator.test_recommending import quota
 
 ETL, USERS, ALICE = Entity(None, "etl"), Entity(DEFAULT), Entity("alice")
@@ -52,6 +53,22 @@ def test_an_address_has_its_own_limit_or_the_default(limits: dict[AnyEntity, flo
     rates = {entity: {"connection_creation_rate": limit} for entity, limit in limits.items()}
     found = explain_address(rates, "10.0.0.1", NOW_MS, 0)
     assert (found and [choice.why for choice in found.choices]) == whys
+
+
+def test_an_address_may_be_written_in_another_way_than_the_kernels() -> None:
+    written = IpEntity("2001:DB8:0::7")
+    told = Told({written: {"connection_creation_rate": 5.0}}, (0,), {})
+    target = Target("here", "a:1", owners={written: quota("seven", "alice", "Enforce")})
+    lines = list(of_address(target, told, "2001:db8:0:0::7", NOW_MS))
+    assert "seven" in "".join(lines)
+    assert lines == [lines[0], *list(of_address(target, told, "2001:db8::7", NOW_MS))[1:]]
+
+
+def test_the_name_of_a_host_is_no_address() -> None:
+    assert run("explain", "quota", "--ip", "localhost") == (
+        1,
+        'error: --ip "localhost" is not an address; write one as 10.0.0.1 or 2001:db8::1\n',
+    )
 
 
 def words(target: Target, pages: dict[str, Page], limits: dict[AnyEntity, dict[str, float]]) -> list[str]:
@@ -113,6 +130,8 @@ def test_a_prefix_stands_behind_the_whole_name_and_counts_its_clients_together()
         (7.0, "hidden by level 7"),
     ]
     assert found.winner.level == "7 client id, by prefix"
+    owned = Target("here", "a:1", owners={Entity(None, "et"): quota("etl", "alice", "Enforce")})
+    assert [line.split()[-2:] for line in words(owned, {}, limits) if "->" in line] == [["etl", "holds"]]
     page = Page(0, {ClientKey("", "et*", "produce"): ClientFigures(2.0, 5.0, 7)})
     assert any(
         line.split()[:3] == ["0", "5", "2"] for line in words(Target("here", "a:1", ("u",)), {"0": page}, limits)

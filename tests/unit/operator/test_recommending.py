@@ -100,6 +100,23 @@ def test_whom_a_limit_is_set_on(user: str, client_id: str, entity: Entity | None
     assert entity_of_client(Observed(user, client_id, "produce", "0")) == entity
 
 
+@pytest.mark.parametrize(
+    ("other", "entity"),
+    [
+        (Entity("ANONYMOUS", "etl"), Entity("ANONYMOUS", "etl")),
+        (Entity(DEFAULT, "etl"), Entity("ANONYMOUS", "etl")),
+        (Entity(DEFAULT, None), Entity("ANONYMOUS", "etl")),
+        (Entity("alice", "etl"), ETL),
+        (ETL, ETL),
+        (Entity(None, DEFAULT), ETL),
+    ],
+)
+def test_what_is_recommended_would_hold(other: Entity, entity: Entity) -> None:
+    """Limits of users win over those of client ids, where nobody says who they are too."""
+    observed = {Observed("ANONYMOUS", "etl", "produce", "0"): samples(MIB)}
+    assert [one.entity for one in recommend(observed, {ETL: {PRODUCE: 9.0}, other: {PRODUCE: 5.0}})] == [entity]
+
+
 def test_who_used_nothing_gets_no_limit() -> None:
     assert recommend({Observed("", "etl", "produce", "0"): samples(0.0, 0.0)}, {}) == []
 

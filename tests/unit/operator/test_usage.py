@@ -70,3 +70,14 @@ def test_an_observed_limit_has_its_usage_and_the_time_it_would_have_held() -> No
     assert isinstance(status, ClientQuotaStatus)
     assert status.used == "150%"
     assert status.usage[0].observed_seconds == 7
+
+
+def test_the_usage_under_a_prefix_is_that_of_all_client_ids_that_begin_so() -> None:
+    """Brokers name the beginning itself: a client may be called so."""
+    wanted = quota(entity={"clientId": {"prefix": "etl"}})
+    page = PAGE.replace('client id \\"etl', 'client id that begins with \\"etl').replace(
+        'client_id="etl"', 'client_id="etl*"'
+    )
+    status = converge([wanted], FakeKafka(), NOW, usage_by_entity({0: page})).statuses[key_of(wanted)]
+    assert isinstance(status, ClientQuotaStatus)
+    assert (status.entity, status.used, len(status.usage)) == ("client-id=etl*", "123%", 1)

@@ -20,6 +20,7 @@ under 7 and 8. A default is not one pot for all, it gives each name its own. `sh
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Prefix
 
@@ -116,6 +117,21 @@ def resolve_ip(limits: Mapping[IpEntity, float], ip: str) -> float | None:
 def entity_of_ip(limits: Mapping[IpEntity, float], ip: str) -> IpEntity | None:
     """The entity whose connection rate applies to an address."""
     return next((entity for entity in (IpEntity(ip), IpEntity(DEFAULT)) if entity in limits), None)
+
+
+def as_seen(limits: Mapping[Entity | IpEntity, float]) -> dict[IpEntity, float]:
+    """The limits of addresses, each as the kernel writes it: 2001:DB8:0::7 is 2001:db8::7."""
+    return {seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0}
+
+
+def seen(entity: IpEntity) -> IpEntity:
+    """The entity with its address as the kernel writes it."""
+    if not isinstance(entity.ip, str):
+        return entity
+    try:
+        return IpEntity(str(ip_address(entity.ip)))
+    except ValueError:
+        return entity  # the name of a host, in metadata that Apache Kafka wrote
 
 
 def share_of(effective: Effective, user: str, client_id: str) -> Share:

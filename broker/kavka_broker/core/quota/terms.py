@@ -122,10 +122,11 @@ def _with_prefixes(limits: Limits, values: Mapping[AnyEntity, float]) -> dict[An
     marked = limits.get(PREFIX)
     if not marked:
         return dict(values)  # which is quick for thousands: it takes the hashes over
-    return {_prefixed(entity) if entity in marked else entity: limit for entity, limit in values.items()}
+    return {prefixed(entity) if entity in marked else entity: limit for entity, limit in values.items()}
 
 
-def _prefixed(entity: AnyEntity) -> AnyEntity:
+def prefixed(entity: AnyEntity) -> AnyEntity:
+    """The entity with its client id as the beginning of many, where it has one by name."""
     if isinstance(entity, Entity) and isinstance(entity.client_id, str):
         return Entity(entity.user, Prefix.of(entity.client_id))
     return entity

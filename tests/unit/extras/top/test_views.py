@@ -198,3 +198,24 @@ def test_a_limit_of_a_topic_stands_among_quotas_though_only_pages_tell_of_it() -
         "500 B/s",
         ["50", "%"],
     )
+
+
+def test_a_limit_that_is_observed_shows_what_it_would_be_and_a_prefix_has_its_star() -> None:
+    values = {"kavka_observed_producer_byte_rate": 1000.0, "kavka_prefix": 1.0}
+    entity = 'client id that begins with "etl-"'
+
+    def pages(seconds: float) -> dict[str, Page]:
+        quota = QuotaFigures(observed_limit=1000.0, observed_usage=1500.0, observed_seconds=0.25 * seconds)
+        return {"1": Page(1, quotas={(entity, "produce"): quota})}
+
+    looks = [look(at, quotas={Entity(None, "etl-"): values}, pages=pages(at)) for at in (10.0, 12.0)]
+    row = table(VIEWS["quotas"](history(*looks)))["client-id=etl-*\0kavka_observed_producer_byte_rate"]
+    assert (row["LIMIT"], row["MOST"], row["USED"].split()[-2], row["HELD"]) == ("1000 B/s", "1.5 KiB/s", "150", "25 %")
+
+
+def test_a_quota_holds_somebody_for_no_more_than_all_of_the_time() -> None:
+    """Pages are read a moment before or after the look is dated."""
+    looks = [look(at, quotas={Entity(None, "etl"): {"producer_byte_rate": 1.0}}, pages=read) for at, read in (
+        (10.0, {"1": page(10.0)}), (10.2, {"1": page(12.0)}))]  # fmt: skip
+    (row,) = table(VIEWS["quotas"](history(*looks))).values()
+    assert row["HELD"] == "100 %"
