@@ -2,6 +2,7 @@
 
 - Answered when the moves have begun; DescribeLogDirs shows how far they are.
 - A path that is none of this broker's: LOG_DIR_NOT_FOUND; one that is offline: KAFKA_STORAGE_ERROR.
+- A path that is cordoned (KIP-1066): INVALID_REPLICA_ASSIGNMENT.
 - A partition without a replica here: REPLICA_NOT_AVAILABLE.
 - The directory in which the replica is already: a move elsewhere ends.
 Versions: flexible from 2.
@@ -57,6 +58,8 @@ def begin(topic: str, index: int, path: str, replicas: ReplicaManager) -> None:
         raise BrokerError(ErrorCode.LOG_DIR_NOT_FOUND)
     if not directory.is_online:
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
+    if directory.is_cordoned:
+        raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
     partition = replicas.get(topic, index)
     if partition is None:
         raise BrokerError(ErrorCode.REPLICA_NOT_AVAILABLE)

@@ -14,9 +14,11 @@ from collections import Counter
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
+from kavka_broker.core.config.cordoned import KEY, check_cordoned
+from kavka_broker.core.config.definition import ConfigError, split_list
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.configs import Change, alter_configs
-from kavka_broker.core.metadata.image.configs import Resource
+from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
+from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -27,12 +29,33 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import (
 )
 
 
+def refused(
+    request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
+) -> IncrementalAlterConfigsResponse | None:
+    """The answer where log directories are to be cordoned that this broker does not have: no controller knows them."""
+    del client
+    own = Resource(ResourceType.BROKER, str(broker.node_id))
+    for resource in request.resources:
+        if Resource(resource.resource_type, resource.resource_name) != own:
+            continue
+        try:
+            for config in resource.configs:
+                if config.name == KEY and config.config_operation in (Operation.SET, Operation.APPEND) and config.value:
+                    check_cordoned(split_list(config.value), broker.config.log_dirs)
+        except ConfigError as error:
+            reason = BrokerError(ErrorCode.INVALID_REQUEST, str(error))
+            asked = [Resource(found.resource_type, found.resource_name) for found in request.resources]
+            return IncrementalAlterConfigsResponse(responses=[response(found, reason) for found in asked])
+    return None
+
+
 @api(
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     versions=(0, 1),
     on=BOTH,
     forwarded=True,
+    refuses=refused,
     each=(Each("resources", "responses", per_turn=50),),
 )
 async def incremental_alter_configs(

@@ -26,6 +26,7 @@ from typing import Final
 
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.metadata.image.brokers import Registration
+from kavka_broker.core.metadata.image.features import CORDONED_SINCE
 from kavka_broker.logs import get
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
@@ -111,6 +112,7 @@ class Lifecycle:
     ) -> None:
         self.broker_epoch = -1
         self.offline_directories: list[bytes] = []
+        self.cordoned_directories: list[bytes] = []
         self.may_come_back: Callable[[], bool] = _always
         self._introduction = introduction
         self._times = times
@@ -306,6 +308,7 @@ class Lifecycle:
             want_fence=self._wants_fence or self._is_aside,
             want_shut_down=self._wants_shut_down,
             offline_log_dirs=list(self.offline_directories),
+            cordoned_log_dirs=self._cordoned,
         )
         time_ms = SILENCE_MS_MAX if self._wants_shut_down else self._times.session_ms / 2
         try:
@@ -323,6 +326,12 @@ class Lifecycle:
         if answer.should_shut_down and self._wants_shut_down:
             self._may_stop.set()
         return True
+
+    @property
+    def _cordoned(self) -> list[bytes] | None:
+        """The cordoned directories, once this broker knows what was altered; None where no record could keep them."""
+        knows = self._metadata.features.metadata_version >= CORDONED_SINCE and self.registration is not None
+        return list(self.cordoned_directories) if knows else None
 
     async def _after_refusal(self, code: ErrorCode) -> None:
         self._give_up_if_leaving()

@@ -49,6 +49,7 @@ from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
+from kavka_broker.runtime.cordoning import Cordoning
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
@@ -196,10 +197,12 @@ class Wiring:
         """Act on committed records from now on. The replicas that the image has already must be loaded."""
         metadata = broker.metadata
         effective = EffectiveConfig(self._config, metadata.configs)
+        cordoning = Cordoning(self._logs, broker.lifecycle, metadata)
 
         def reconfigure(records: Sequence[Message]) -> None:
             tell(records, broker.node_id)
             self._addresses.limit_brokers(effective.broker)
+            cordoning.follow(effective.broker)
 
         if broker.quotas.calls is not None:
             self._follow_for_callback(broker.quotas.calls, broker)
@@ -208,6 +211,7 @@ class Wiring:
         broker.client_metrics.follow()
         tell_altered(metadata.configs, broker.node_id)
         self._addresses.limit_brokers(effective.broker)
+        cordoning.follow(effective.broker)
         broker.groups.removals.follow()
         self._quorum.subscribers.extend((broker.groups.apply, broker.replicas.apply, reconfigure))
         self._quorum.subscribers.extend((broker.client_metrics.apply, of_topics.apply))

@@ -98,6 +98,7 @@ class LogDirectory:
         self.path = path
         self.directory_id = ZERO if meta is None else meta.directory_id
         self.is_online = is_online
+        self.is_cordoned = False  # new logs go elsewhere, while there is a directory that is not (KIP-1066)
         self.logs_count = 0  # logs that are open in it
         # Held from looking at the logs until a checkpoint is written: an older look must not replace a newer one.
         self.checkpoint_lock = threading.Lock()

@@ -266,7 +266,7 @@ class LogManager(OpenLogs):
         if not free:
             problem = in_the_way()
             raise _refused(name, "create", problem) from problem
-        return self._emptiest(free)
+        return self._emptiest([directory for directory in free if not directory.is_cordoned] or free)
 
     def _forget_former(self, directory: LogDirectory, name: PartitionName) -> None:
         problem = directory.forget_problem

@@ -4,7 +4,7 @@ import pytest
 
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs, replace_configs
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
-from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.features import ELR_FEATURE, METADATA_VERSION
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
@@ -167,6 +167,19 @@ def test_only_a_node_that_is_known_has_configs() -> None:
 def test_what_belongs_to_one_broker_is_altered_there() -> None:
     with pytest.raises(BrokerError, match="belongs to one broker"):
         alter_configs(cluster(1), EVERY_BROKER, [Change("cordoned.log.dirs", SET, "")])
+
+
+@pytest.mark.parametrize(("level", "is_kept"), [(29, False), (30, True)])
+def test_directories_are_cordoned_where_the_level_can_keep_it(level: int, is_kept: bool) -> None:
+    metadata = cluster(1)
+    metadata.replay(FeatureLevelRecord(METADATA_VERSION, level))
+    changes = [Change("cordoned.log.dirs", SET, "/a")]
+    if is_kept:
+        assert alter_configs(metadata, BROKER, changes).records
+        return
+    with pytest.raises(BrokerError, match="29 cannot keep it; raise it to 30 or more"):
+        alter_configs(metadata, BROKER, changes)
+    assert alter_configs(metadata, BROKER, [Change("cordoned.log.dirs", SET, "")]).records
 
 
 CLIENT_METRICS = Resource(ResourceType.CLIENT_METRICS, "each")

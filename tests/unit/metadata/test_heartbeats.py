@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat, leave
+from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.decide.registrations import register
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.brokers import FENCE, UNFENCE
@@ -175,5 +176,25 @@ def test_cordoned_directories_take_nothing_new() -> None:
     enact(metadata, heartbeat(metadata, command))
     assert heartbeat(metadata, command).records == []
     assert state(metadata, "u", 0).leader == 1
-    assert isinstance(create(metadata, CreateTopic("v", uuid(3), 1, 3)), BrokerError)
+    refusal = create(metadata, CreateTopic("v", uuid(3), 1, 3))
+    assert isinstance(refusal, BrokerError)
+    assert (
+        refusal.message == "3 replicas need as many brokers; there are 2, and 1 whose log directories are all cordoned"
+    )
     made(metadata, CreateTopic("v", uuid(3), 1, 2))
+    named = create(metadata, CreateTopic("w", uuid(4), assignments={0: (2, 1)}))
+    assert isinstance(named, BrokerError)
+    assert named.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert named.message.endswith("names broker 1, whose log directories are all cordoned; see cordoned.log.dirs")
+
+
+def test_a_reassignment_names_cordoned_brokers_only_where_they_have_the_replica() -> None:
+    metadata = two_directories()
+    command = Heartbeat(1, epoch_of(metadata, 1), CAUGHT_UP, cordoned_directories=(uuid(61), uuid(62)))
+    enact(metadata, heartbeat(metadata, command))
+    assert 1 in state(metadata, "u", 0).replicas
+    made(metadata, CreateTopic("v", uuid(3), 1, 2))
+    assert reassign(metadata, [Reassign("u", 0, (1, 2))]).response == [None]
+    (error,) = reassign(metadata, [Reassign("v", 0, (1, 2))]).response
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

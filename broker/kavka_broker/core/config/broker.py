@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from kavka_broker.core.authorization.settings import OWN_KEYS
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
+from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import (
     REQUIRED,
     ConfigError,
@@ -382,6 +383,7 @@ class BrokerConfig:
             raise ConfigError("log.dirs", "is empty; write at least one directory")
         if len(set(self.log_dirs)) < len(self.log_dirs):
             raise ConfigError("log.dirs", "names a directory twice; name each only once")
+        check_cordoned(self["cordoned.log.dirs"], self.log_dirs)
 
     def _check_listeners(self) -> None:
         if not self.roles:

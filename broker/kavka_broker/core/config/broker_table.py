@@ -75,7 +75,7 @@ BROKER_KEYS: Final = by_name(
         Definition("controller.quota.window.num", INT, 11, LOW, Range(1), served=True),
         Definition("controller.quota.window.size.seconds", INT, 1, LOW, Range(1), served=True),
         Definition("controller.socket.timeout.ms", INT, 30_000, MEDIUM),
-        Definition("cordoned.log.dirs", LIST, (), MEDIUM, mode=PER_BROKER),
+        Definition("cordoned.log.dirs", LIST, (), MEDIUM, mode=PER_BROKER, served=True),
         Definition("create.topic.policy.class.name", CLASS, None, LOW),
         Definition("default.replication.factor", INT, 1, MEDIUM, served=True),
         Definition("delete.records.purgatory.purge.interval.requests", INT, 1, MEDIUM),

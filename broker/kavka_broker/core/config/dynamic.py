@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kavka_broker.core.config.broker import KEYS, check_cleaner, check_per_ip, definition_of
+from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.unserved import LOGINS_OF_NODES, SECURED, plain_name
@@ -114,6 +115,10 @@ def _cleaner(name: str, _: Any, said: Said) -> None:
     check_cleaner(name, _value("log.cleaner.dedupe.buffer.size", said), _value("log.cleaner.threads", said))
 
 
+def _cordoned(_: str, value: tuple[str, ...], __: Said) -> None:
+    check_cordoned(value)
+
+
 def _reporters(name: str, value: tuple[str, ...], _: Said) -> None:
     if strange := [item for item in value if item not in KEYS[name].default]:
         raise ConfigError(
@@ -122,6 +127,7 @@ def _reporters(name: str, value: tuple[str, ...], _: Said) -> None:
 
 
 RULES: Final[Mapping[str, Callable[[str, Any, Said], None]]] = {
+    "cordoned.log.dirs": _cordoned,
     "log.cleaner.dedupe.buffer.size": _cleaner,
     "log.cleaner.threads": _cleaner,
     "log.local.retention.bytes": _local_retention,

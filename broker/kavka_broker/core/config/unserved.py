@@ -53,7 +53,6 @@ PROMISES: Final[Mapping[str, str]] = {
     "alter.config.policy.class.name": _POLICY,
     CLASS_KEY: f"this version runs {STANDARD} and no other authorizer; write that name, or remove it",
     "config.providers": "values are taken as they stand and none is fetched; remove it, and write the values out",
-    "cordoned.log.dirs": "no directory is cordoned, new replicas are placed in all of them; remove it",
     "create.topic.policy.class.name": _POLICY,
     "principal.builder.class": "no class is asked who a client is: its login or certificate says so; remove it",
     "remote.log.storage.system.enable": "there is no remote storage here, its records would be missing; remove it",

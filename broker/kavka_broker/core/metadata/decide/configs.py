@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Final
 
 from kavka_broker.core.config.broker import KEYS, definition_of
+from kavka_broker.core.config.cordoned import KEY as CORDONED
 from kavka_broker.core.config.definition import ConfigError, ConfigType, Definition, Mode, render, split_list
 from kavka_broker.core.config.dynamic import check_altered, check_group
 from kavka_broker.core.config.group_table import GROUP_KEYS
@@ -21,7 +22,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.partition_change import difference
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
-from kavka_broker.core.metadata.image.features import ELR_FEATURE
+from kavka_broker.core.metadata.image.features import CORDONED_SINCE, ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import problem_with
 from kavka_broker.core.metadata.image.topics import Topic
@@ -227,11 +228,18 @@ def _check_broker(metadata: Metadata, resource: Resource, values: Mapping[str, s
             definition = definition_of(name)
             if definition is not None:  # otherwise, as in Kafka, a plugin of some broker may know the key
                 _check_mode(definition, every_broker=not resource.name)
+                _check_level(metadata, name, values[name])
                 check_altered(name, values[name], said, before)
             elif not resource.name and OF_ONE_LISTENER.match(name):
                 raise ConfigError(name, "is of one listener; alter it for each broker")
         except ConfigError as error:
             raise _request(str(error)) from None
+
+
+def _check_level(metadata: Metadata, name: str, value: str) -> None:
+    level = metadata.features.metadata_version
+    if name == CORDONED and value and level < CORDONED_SINCE:
+        raise ConfigError(name, f"metadata.version {level} cannot keep it; raise it to {CORDONED_SINCE} or more")
 
 
 def _check_mode(definition: Definition, *, every_broker: bool) -> None:

@@ -73,7 +73,7 @@ def _reassign(metadata: Metadata, command: Reassign, policy: Policy, *, keep_fac
     if command.replicas is None:
         wanted, rules = _cancelled(before, command, rules)
     else:
-        check_replicas(metadata.brokers, command.replicas, command.partition)
+        check_replicas(metadata.brokers, command.replicas, command.partition, before.replicas)
         if keep_factor:
             _check_factor(before, command)
         wanted = _begun(metadata, before, command.replicas)

@@ -192,7 +192,10 @@ def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Se
     """Place replicas on live brokers; where these are too few, the last go to registered brokers that are offline."""
     sites, away = brokers.sites(), brokers.sites_away()
     if not sites:
-        raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, "every broker is fenced or shutting down; start one")
+        raise BrokerError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"every broker is fenced or shutting down{_cordoned(brokers)}; start one",
+        )
     assert partitions >= 1, partitions
     here = min(factor, len(sites)) if len(sites) + len(away) >= factor else factor
     try:
@@ -201,9 +204,14 @@ def _placed(brokers: Brokers, partitions: int, factor: int, rotation: int) -> Se
             return placed
         rest = place(partitions, factor - here, away, rotation)
     except TooFewBrokers:
-        problem = f"{factor} replicas need as many brokers; there are {len(sites) + len(away)}"
+        problem = f"{factor} replicas need as many brokers; there are {len(sites) + len(away)}{_cordoned(brokers)}"
         raise BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR, problem) from None
     return [(*first, *last) for first, last in zip(placed, rest, strict=True)]
+
+
+def _cordoned(brokers: Brokers) -> str:
+    count = sum(not broker.takes_replicas for broker in brokers)
+    return f", and {count} whose log directories are all cordoned" if count else ""
 
 
 def _manual(brokers: Brokers, command: CreateTopic) -> list[Sequence[int]]:
@@ -228,15 +236,19 @@ def check_assignment(brokers: Brokers, replicas: Sequence[int], partition: int, 
         raise _bad_assignment(f"partition {partition} is only on brokers that are fenced or shutting down")
 
 
-def check_replicas(brokers: Brokers, replicas: Sequence[int], partition: int) -> None:
-    """Check that these brokers can hold a partition. Raises BrokerError."""
+def check_replicas(brokers: Brokers, replicas: Sequence[int], partition: int, held_by: Sequence[int] = ()) -> None:
+    """Check that these brokers can hold a partition, which some of them hold already. Raises BrokerError."""
     if not replicas:
         raise _bad_assignment(f"partition {partition} has no brokers")
     if len(set(replicas)) < len(replicas):
         raise _bad_assignment(f"partition {partition} names a broker twice: {list(replicas)}")
     for broker_id in replicas:
-        if brokers.get(broker_id) is None:
+        registration = brokers.get(broker_id)
+        if registration is None:
             raise _bad_assignment(f"partition {partition} names broker {broker_id}, which is not registered")
+        if broker_id not in held_by and not registration.takes_replicas:
+            problem = f"names broker {broker_id}, whose log directories are all cordoned; see cordoned.log.dirs"
+            raise _bad_assignment(f"partition {partition} {problem}")
 
 
 def new_partition(brokers: Brokers, replicas: Sequence[int], partition: int) -> PartitionState:
