@@ -48,6 +48,10 @@ class NodeStatus(Model):
         description="How full its volumes are, as the broker tells it.",
         schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
+    cordoned: bool | None = field(
+        default=None,
+        description="Whether it is asked to take no new replicas, as it goes (KIP-1066). Left out: it is not.",
+    )
     directory: str | None = field(default=None, max_length=4096, description="Its log directory. Local platform only.")
 
 

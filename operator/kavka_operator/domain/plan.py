@@ -226,6 +226,19 @@ class LimitBrokers:
 
 
 @dataclass(frozen=True, slots=True)
+class CordonNode:
+    """A broker that is to take no new replicas, as it goes, or new ones again."""
+
+    node: int
+    is_on: bool
+
+    def __str__(self) -> str:
+        return (
+            f"give node {self.node} no new replicas" if self.is_on else f"let node {self.node} take new replicas again"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class AddVoter:
     """A controller that observes and is to vote, with one directory (KIP-853)."""
 
@@ -254,7 +267,8 @@ VoterAction = AddVoter | RemoveVoter
 TopicAction = CreateTopic | AddPartitions | AlterTopic | DeleteTopic | LimitReplicas | MoveReplicas
 SecretAction = KeepSecret | DropSecret
 UserAction = SetCredential | DropCredential | CreateAcls | DeleteAcls
-KafkaAction = TopicAction | AlterQuota | UserAction | AlterBrokers | LimitBrokers | ElectLeaders | VoterAction
+BrokerAction = AlterBrokers | LimitBrokers | CordonNode | ElectLeaders
+KafkaAction = TopicAction | AlterQuota | UserAction | BrokerAction | VoterAction
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +327,9 @@ class ResizeNode:
 
 ManagedAction = KafkaAction | SecretAction
 NodeAction = StartNode | RestartNode | StopNode | GrowVolume | ResizeNode
-ClusterAction = NodeAction | ElectLeaders | VoterAction | MoveReplicas
+AskedAction = ElectLeaders | MoveReplicas | CordonNode | VoterAction
+"""What the plan of the nodes asks of Kafka."""
+ClusterAction = NodeAction | AskedAction
 Action = ManagedAction | NodeAction
 A_co = TypeVar("A_co", bound=Action, covariant=True)
 

@@ -38,6 +38,7 @@ from kavka_operator.domain.plan import (
     AlterBrokers,
     AlterQuota,
     AlterTopic,
+    CordonNode,
     CreateAcls,
     CreateTopic,
     DeleteAcls,
@@ -53,7 +54,7 @@ from kavka_operator.domain.plan import (
     TopicAction,
 )
 from kavka_operator.domain.seen import SeenAccess, SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
-from kavka_operator.kafka import filling, throttling, users
+from kavka_operator.kafka import cordoning, filling, throttling, users
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.errors import in_words, raise_for
@@ -176,6 +177,8 @@ class KafkaClient:
                     self._change_voters(remove_request(action))
                 case LimitBrokers():
                     throttling.limit(self._send, action)
+                case CordonNode():
+                    cordoning.cordon(self._send, action)
                 case SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
                     (answer,) = users.carried_out(self._send, [action])
                     raise_for(answer.error_code, answer.error_message)
@@ -212,7 +215,7 @@ class KafkaClient:
                     self._alter_quota(action, validate_only=True)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
-                case DeleteTopic() | MoveReplicas() | LimitReplicas() | LimitBrokers() | ElectLeaders():
+                case DeleteTopic() | MoveReplicas() | LimitReplicas() | LimitBrokers() | CordonNode() | ElectLeaders():
                     pass  # what limits a move is altered with it
                 case AddVoter() | RemoveVoter() | SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
                     pass  # these requests have no field that asks for a check alone

@@ -23,15 +23,16 @@ from kavka_operator.domain.plan import (
     Action,
     AddVoter,
     AlterBrokers,
+    AskedAction,
     ClusterAction,
     ClusterPlan,
+    CordonNode,
     ElectLeaders,
     MoveReplicas,
     Plan,
     RemoveVoter,
     RestartNode,
     StopNode,
-    VoterAction,
     Word,
     reconciling,
     stalled,
@@ -48,6 +49,7 @@ from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import external, quotas
+from kavka_operator.reconcile.cordoning import marks
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.notices import Notice, invalid, notices
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
@@ -291,6 +293,7 @@ class ClusterLoop:
             outside=after.outside,
             analytics=after.analytics,
             certificates=after.certificates,
+            cordoned=marks(cluster.status.nodes, after.wanted, after.leaving, self._did),
         )
 
     def _regard(
@@ -367,7 +370,7 @@ class ClusterLoop:
 
     def _do(self, action: ClusterAction) -> tuple[Word, ...]:
         """Carry out an action; the words for why it cannot be, where the rest of its plan waits for the next look."""
-        if isinstance(action, ElectLeaders | MoveReplicas | AddVoter | RemoveVoter):
+        if isinstance(action, AskedAction):
             return self._ask(action)
         if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
             words = f"node {action.node} is not stopped yet: {obstacle}"
@@ -377,14 +380,14 @@ class ClusterLoop:
         self._did.append(action)
         return ()
 
-    def _ask(self, action: ElectLeaders | MoveReplicas | VoterAction) -> tuple[Word, ...]:
-        """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders to be elected."""
+    def _ask(self, action: AskedAction) -> tuple[Word, ...]:
+        """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders or cordons."""
         if (error := self._looker.perform(action)) is None:
             self._did.append(action)
-            self.tell(str(action))
+            (self._say_once if isinstance(action, CordonNode) else self.tell)(str(action))
             return ()
         self._say_once(error)
-        if isinstance(action, ElectLeaders):
+        if isinstance(action, ElectLeaders | CordonNode):
             return ()
         return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
 

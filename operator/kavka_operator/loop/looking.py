@@ -10,7 +10,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Managed
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.domain.plan import Action, ElectLeaders, MoveReplicas, StopNode, VoterAction
+from kavka_operator.domain.plan import Action, AskedAction, StopNode
 from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, SeenUsage, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
@@ -127,7 +127,7 @@ class Looker:
             self.close()
             return LookResult(obstacles=obstacles, error=describe(error), fault=error)
 
-    def perform(self, action: ElectLeaders | MoveReplicas | VoterAction) -> str | None:
+    def perform(self, action: AskedAction) -> str | None:
         """Carry out what the nodes' plan asks of Kafka; the error in words, or None."""
         try:
             assert self._admin is not None, "what is asked of Kafka follows a look"

@@ -28,6 +28,7 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.words import counted, named, some
 from kavka_operator.reconcile import quorum
+from kavka_operator.reconcile.cordoning import cordon, release
 from kavka_operator.reconcile.draining import assigned
 from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
@@ -109,7 +110,12 @@ def _at_rest(
     surplus = [node for number, node in sorted(seen.items()) if number not in ids]
     racks = {number: broker.rack for number, broker in (cluster.brokers if cluster else {}).items() if number in ids}
     former = gone((node.id for node in wanted.status.nodes), {*ids, *seen}, survey)
-    return change or shrink(surplus, survey, racks, former) or Plan(words=_words(nodes, seen, cluster, survey))
+    lines, live = wanted.status.nodes, cluster.brokers if cluster else ()
+    if change is not None:
+        return change
+    if (going := shrink(surplus, survey, racks, former)) is not None:
+        return cordon(going, surplus, lines, live)
+    return release(Plan(words=_words(nodes, seen, cluster, survey)), ids, lines, live)
 
 
 def brokers_config(wanted: KafkaCluster, cluster: SeenCluster) -> Plan[AlterBrokers]:

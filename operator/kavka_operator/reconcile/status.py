@@ -230,6 +230,7 @@ def cluster_status(
     outside: Mapping[str, str] | None = None,
     analytics: AnalyticsStatus | None = None,
     certificates: SeenCertificates | None = None,
+    cordoned: Collection[int] = (),
 ) -> KafkaClusterStatus:
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
 
@@ -239,7 +240,7 @@ def cluster_status(
     firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
     before = {line.id: line for line in cluster.status.nodes}
     lines = tuple(
-        _node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id), before.get(node.id))
+        _node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id), before.get(node.id), cordoned)
         for node in nodes
     )
     lines += _lines_of_gone(cluster, {*seen_nodes, *(node.id for node in nodes)}, survey) if nodes else ()
@@ -367,6 +368,7 @@ def _node_line(
     cluster: SeenCluster | None,
     place: tuple[str, str | None] | None,
     before: NodeStatus | None,
+    cordoned: Collection[int],
 ) -> NodeStatus:
     broker = cluster.brokers.get(node.id) if cluster else None
     address, directory = place or (broker.address if broker else None, None)
@@ -380,6 +382,7 @@ def _node_line(
         under_replicated=broker.under_replicated if broker else None,
         restarts=seen.restarts if seen else None,
         volumes=filling.lines(seen, before),
+        cordoned=node.id in cordoned or None,
         directory=directory,
     )
 

@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import NodeStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.stored import Unreadable, resource_from
@@ -326,6 +327,12 @@ def cluster(name: str = "main", *, metadata: Mapping[str, Any] | None = None, **
     return KafkaCluster.decode(
         {"metadata": _metadata(name, metadata or {}), "spec": {"nodePools": [{"name": "nodes"}], **spec}}
     )
+
+
+def cordoning(resource: KafkaCluster, *nodes: int) -> KafkaCluster:
+    """The cluster, whose status says that these nodes are cordoned as they go."""
+    lines = tuple(NodeStatus(id=number, roles=("broker",), state="Running", cordoned=True) for number in nodes)
+    return resource.replaced({"status": resource.status.replaced({"nodes": lines})})
 
 
 class FakePlatform:

@@ -8,7 +8,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults
-from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, MoveReplicas, StartNode, StopNode
+from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, CordonNode, MoveReplicas, StartNode, StopNode
 from kavka_operator.domain.seen import (
     NodeState,
     SeenBroker,
@@ -27,7 +27,7 @@ from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.cluster import brokers_config, managed_after
-from tests.unit.operator.fakes import NOW, cluster
+from tests.unit.operator.fakes import NOW, cluster, cordoning
 
 LAYOUT = Layout(Path("/state/default/main"), "default", "main")
 NOBODY = Members()
@@ -82,7 +82,8 @@ def test_fewer_nodes_are_refused_where_the_replicas_have_no_other_place() -> Non
 
 def test_the_replicas_of_a_node_that_is_not_wanted_are_moved() -> None:
     plan = shrunk("Running", replicas=(2, 0))
-    assert plan.actions == (MoveReplicas("orders", 2, {0: (1, 0)}, "move replicas of orders-0 away from node 2"),)
+    move = MoveReplicas("orders", 2, {0: (1, 0)}, "move replicas of orders-0 away from node 2")
+    assert plan.actions == (CordonNode(2, is_on=True), move)
     assert (plan.words[0].reason, plan.words[0].message) == (
         "Shrinking",
         "node 2 holds 1 replica; 1 partition on the way to other brokers",
@@ -95,12 +96,12 @@ def shrunk(state: NodeState, *, replicas: tuple[int, ...] = (0, 1), voters: tupl
         (SeenPartition("orders", 0, 0, replicas, replicas),), SeenQuorum(0, voters, dict.fromkeys(voters, 0))
     )
     there = {**seen("Running", "Running"), 2: SeenNode(2, state, "old")}
-    return clusters.reconcile(cluster(), NODES[:2], there, LIVE, survey, NOW)
+    return clusters.reconcile(cordoning(cluster(), 2), NODES[:2], there, LIVE, survey, NOW)
 
 
 def test_a_node_that_holds_nothing_goes() -> None:
     plan = shrunk("Running")
-    assert (plan.actions, plan.words[0].reason) == ((StopNode(2),), "Shrinking")
+    assert (plan.actions, plan.words[0].reason) == ((CordonNode(2, is_on=False), StopNode(2)), "Shrinking")
     assert (shrunk("Stopping").actions, shrunk("Stopping").words[0].reason) == ((), "Shrinking")
     assert shrunk("Stopped").words[0].status == "True", "what is gone is not missed"
 

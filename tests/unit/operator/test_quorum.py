@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kavka_operator.api.cluster_status import RolloutStatus
-from kavka_operator.domain.plan import AddVoter, RemoveVoter, VoterAction
+from kavka_operator.domain.plan import AddVoter, CordonNode, RemoveVoter, StopNode, VoterAction
 from kavka_operator.domain.seen import (
     ControllerPlace,
     NodeState,
@@ -17,7 +17,7 @@ from kavka_operator.domain.seen import (
 )
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quorum
-from tests.unit.operator.fakes import NOW, cluster
+from tests.unit.operator.fakes import NOW, cluster, cordoning
 
 
 def directory(number: int) -> str:
@@ -151,8 +151,9 @@ def test_a_vote_goes_before_its_node_does() -> None:
     there = running(0, 1, 2, 3)
     plan = clusters.reconcile(cluster(), wanted(0, 1, 2), there, live, quorum_of(0, 1, 2, 3), NOW)
     assert plan.actions == (RemoveVoter(3, "directory-3"),)
-    plan = clusters.reconcile(cluster(), wanted(0, 1, 2), there, live, quorum_of(0, 1, 2, observers=[observer(3)]), NOW)
-    assert [str(action) for action in plan.actions] == ["stop node 3, which is no longer wanted and holds nothing"]
+    resource, survey = cordoning(cluster(), 3), quorum_of(0, 1, 2, observers=[observer(3)])
+    plan = clusters.reconcile(resource, wanted(0, 1, 2), there, live, survey, NOW)
+    assert plan.actions == (CordonNode(3, is_on=False), StopNode(3))
 
 
 def test_a_roll_goes_on_when_a_restarted_controller_votes_again() -> None:
