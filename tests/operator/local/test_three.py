@@ -213,6 +213,9 @@ def test_a_broker_goes_when_its_replicas_have_moved(kavka: Kavka) -> None:
         wait_until(lambda: "stop node 100, which is no longer wanted and holds nothing" in kavka.said, "it goes")
     assert "move replicas of flights-" in kavka.said
     assert "away from node 100" in kavka.said
+    order = ["give node 100 no new replicas", "move replicas", "let node 100 take new replicas again", "stop node 100,"]
+    places = [kavka.said.rindex(words) if number else kavka.said.index(words) for number, words in enumerate(order)]
+    assert places == sorted(places), "it is cordoned while it is emptied, and no longer than that"
     wait_until(lambda: [each["id"] for each in kavka.status()["nodes"]] == [0], "it is gone")
     assert {node for _, replicas, _ in partitions(kavka).values() for node in replicas} == {0}
     wait_until(lambda: kavka.run("get", "kvc")[1].splitlines()[1].split()[4:6] == ["True", "Ready"], "all is well")
