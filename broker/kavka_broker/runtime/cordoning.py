@@ -3,7 +3,7 @@
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.config.cordoned import KEY, cordoned
+from kavka_broker.core.config.cordoned import cordoned
 from kavka_broker.core.metadata.image.features import CORDONED_SINCE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
@@ -31,7 +31,7 @@ class Cordoning:
         if config is self._config:
             return
         self._config = config
-        chosen = cordoned(config[KEY], [directory.path for directory in self._logs.directories])
+        chosen = cordoned(config["cordoned.log.dirs"], [directory.path for directory in self._logs.directories])
         for directory in self._logs.directories:
             directory.is_cordoned = directory.path in chosen
         told = [directory.directory_id for directory in self._logs.directories if directory.is_cordoned]

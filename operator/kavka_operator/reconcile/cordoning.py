@@ -1,8 +1,9 @@
 """Nodes that go take no new replicas meanwhile (KIP-1066), and those that are wanted again do.
 
-That a node is to be cordoned stands in the status before Kafka is asked for it, so that an operator that dies in between
-leaves no node cordoned that nobody knows of. Just before a node is stopped its cordon is taken away, as it would hold for
-the next node of that id. Where Kafka refuses, as with a metadata.version below 4.3, nodes are emptied all the same.
+That a node is to be cordoned stands in the status before Kafka is asked for it, so that an operator that dies in
+between leaves no node cordoned that nobody knows of. Just before a node is stopped its cordon is taken away, as it
+would hold for the next node of that id. Where Kafka refuses, as with a metadata.version below 4.3, nodes are emptied
+all the same.
 """
 
 from collections.abc import Collection, Sequence

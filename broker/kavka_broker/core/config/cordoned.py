@@ -1,7 +1,7 @@
 """Which log directories take no new replicas (KIP-1066).
 
-`cordoned.log.dirs` names directories as `log.dirs` does, or all of them by one asterisk. What is in a cordoned directory
-is served as before; a broker whose directories are all cordoned is given no replicas.
+`cordoned.log.dirs` names directories as `log.dirs` does, or all of them by one asterisk. What is in a cordoned
+directory is served as before; a broker whose directories are all cordoned is given no replicas.
 """
 
 from collections.abc import Iterable, Sequence
