@@ -13,7 +13,7 @@ from crc32c import crc32c
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES
-from kavka_broker.storage.checkpoints import LOG_STARTS
+from kavka_broker.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS
 from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
 from kavka_broker.storage.producer_snapshot import decode
 from tests.sim.history import Place
@@ -180,14 +180,16 @@ def topic_id(node: Node, chance: Random, _: Ends) -> str | None:
 def checkpoint(node: Node, chance: Random, _: Ends) -> str | None:
     """Of recovery points or high watermarks. Where a log starts nothing else says, in Apache Kafka's form: a replica
     whose `log-start-offset-checkpoint` is damaged shows again what DeleteRecords has taken, until its leader says so.
+    Nor after a crash, whether a high watermark that a log reaches is its own (seed 524).
     """
+    untold = (LOG_STARTS,) if node.is_clean else (LOG_STARTS, HIGH_WATERMARKS)
     paths = [
         f"{directory}/{name}"
         for directory in node.config.log_dirs
         for name in node.disk.peek(directory)
         if name.endswith("-checkpoint") and parse_offset_file(name) is None
     ]
-    return spoil(node, chance, [path for path in paths if not path.endswith(LOG_STARTS)])
+    return spoil(node, chance, [path for path in paths if not path.endswith(untold)])
 
 
 LOGS: Final[dict[str, Damage]] = {"payload": payload_bit, "header": header_bit, "zeros": zeroed_sector}
