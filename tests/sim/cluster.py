@@ -432,12 +432,12 @@ class Simulation:
         ending = [client for client in clients if hasattr(client.client, "is_stopping")]
         for running in ending:
             running.client.is_stopping = True
+            # A broker with `max.connections` has room then for those that are not done, and for the last reader.
+            running.task.add_done_callback(running.leave)
         for workload in self.workloads:
             workload.stop()
         self._waiting_for = ending
         await self._until(lambda: all(running.task.done() for running in ending))
-        for running in ending:
-            running.client.leave()  # brokers with `max.connections` have room for the last reader then
         await self._until(lambda: all(node.is_serving for node in self.nodes))
         # A new leader's high watermark may lag behind what the former one has acknowledged, until it has heard of all.
         await self._until(lambda: not self.invariants.missing_at_the_end())
@@ -477,6 +477,10 @@ class Running:
 
     client: Any
     task: asyncio.Task[None]
+
+    def leave(self, _: asyncio.Task[None]) -> None:
+        """Close the connections of the client, which is done."""
+        self.client.leave()
 
 
 def listeners(host: str, controller: str, *, is_apart: bool) -> dict[str, str]:
