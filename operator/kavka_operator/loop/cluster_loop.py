@@ -48,8 +48,7 @@ from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavail
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
 from kavka_operator.reconcile import cluster as clusters
-from kavka_operator.reconcile import external, quotas
-from kavka_operator.reconcile.cordoning import marks
+from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.notices import Notice, invalid, notices
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
@@ -259,8 +258,7 @@ class ClusterLoop:
             plan, status = self._steer(cluster, limited, view, result)
         else:
             plan, status = self._regard(cluster, resources, view, result)
-        done = list(self._did)
-        self._did.clear()
+        done = [self._did.popleft() for _ in range(len(self._did))]
         if not any(unread.key == key_of(cluster) for unread in unreadable):
             self._set_status(cluster, status, done)
         self.mishaps.clear(TURN)
@@ -293,7 +291,7 @@ class ClusterLoop:
             outside=after.outside,
             analytics=after.analytics,
             certificates=after.certificates,
-            cordoned=marks(cluster.status.nodes, after.wanted, after.leaving, self._did),
+            cordoned=cordoning.marks(cluster.status.nodes, after.wanted, after.leaving, self._did),
         )
 
     def _regard(

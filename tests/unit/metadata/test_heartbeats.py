@@ -185,7 +185,7 @@ def test_cordoned_directories_take_nothing_new() -> None:
     named = create(metadata, CreateTopic("w", uuid(4), assignments={0: (2, 1)}))
     assert isinstance(named, BrokerError)
     assert named.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert named.message.endswith("names broker 1, whose log directories are all cordoned; see cordoned.log.dirs")
+    assert str(named.message).endswith("names broker 1, whose log directories are all cordoned; see cordoned.log.dirs")
 
 
 def test_a_reassignment_names_cordoned_brokers_only_where_they_have_the_replica() -> None:

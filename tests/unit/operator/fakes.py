@@ -19,6 +19,7 @@ from kavka_operator.domain.plan import (
     AlterBrokers,
     AlterQuota,
     AlterTopic,
+    CordonNode,
     CreateAcls,
     CreateTopic,
     DeleteAcls,
@@ -128,7 +129,7 @@ class FakeKafka:
                     del self.quotas[action.entity]
             case AlterBrokers():
                 self.config = {k: v for k, v in self.config.items() if k not in action.reset} | dict(action.set)
-            case ElectLeaders() | AddVoter() | RemoveVoter():
+            case ElectLeaders() | AddVoter() | RemoveVoter() | CordonNode():
                 pass
             case SetCredential() | DropCredential() | CreateAcls() | DeleteAcls():
                 self._perform_on_user(action)
