@@ -270,8 +270,10 @@ SECURITY = (
     Row("two users in one", cluster(listeners=[CLIENTS], authorization={"superUsers": ["User:a;User:b"]}), BAD),
     Row("a user without a kind", cluster(listeners=[CLIENTS], authorization={"superUsers": ["alice"]}), BAD),
     Row("a trail of a secured cluster", cluster(listeners=[CLIENTS], audit={}), GOOD),
-    Row("answers from the trail of a secured cluster", cluster(
+    Row("answers from the trail of a secured cluster to nobody", cluster(
         tls={}, audit={"analytics": {"schedule": "0 * * * *", "storage": KEEPS}}), BAD),
+    Row("answers from the trail of a secured cluster to a user", cluster(
+        tls={}, audit={"analytics": {"schedule": "0 * * * *", "storage": KEEPS, "userSecret": {"name": "a"}}}), GOOD),
     Row("somebody else's Kafka with rules", resource("KafkaCluster", "main", {
         "external": SECURED, "authorization": {}}), BAD),
     Row("somebody else's Kafka with certificates of nodes", resource("KafkaCluster", "main", {

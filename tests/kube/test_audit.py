@@ -56,9 +56,10 @@ def observed(scene: Operated) -> bool:
     [
         {},
         {"engine": "Spark", "executors": {"instances": 2, "resources": {"cpu": "0.5", "memory": "1536Mi"}}},
+        {"userSecret": {"name": "auditor"}},
         {"engine": "Spark", "pod": {"tolerations": [{"key": "only", "operator": "Exists"}]}},
     ],
-    ids=["DuckDB", "Spark", "Spark and tolerations"],
+    ids=["DuckDB", "Spark", "a user", "Spark and tolerations"],
 )
 def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> None:
     """What the API server fills in, and how it spells amounts, is taken for no change."""

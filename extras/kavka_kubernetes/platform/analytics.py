@@ -27,10 +27,6 @@ NO_IMAGE: Final = (
     "spec.audit.analytics.image: this operator has no image of its own for the analytics; name one here, or give the"
     " operator one"
 )
-NO_LOGIN: Final = (
-    "spec.audit.analytics: runs cannot log in or speak TLS yet, which spec.listeners ask for; have listeners with"
-    " protocol: PLAINTEXT alone, or take analytics out and run `kavka audit run` elsewhere"
-)
 
 
 class RefusedError(Exception):
@@ -79,8 +75,6 @@ class AnalyticsOf:
         image = asked.image or self.image
         if image is None:
             raise RefusedError(NO_IMAGE)
-        if cluster.spec.is_secured:
-            raise RefusedError(NO_LOGIN)
         cron = self._known.get("CronJob")
         if cron is not None and label(cron, ENGINE) != asked.engine:
             self._delete(cron)  # with what Spark needs; the next look makes another

@@ -7,6 +7,7 @@ executors. Both write to a volume. Sizes are those of pods, from which Spark's o
 import re
 from typing import Annotated, ClassVar, Literal
 
+from kavka_operator.api.external import SecretRef
 from kavka_operator.api.model import Model, Rule, field
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
@@ -108,6 +109,11 @@ class Analytics(Model):
     )
     image: Image | None = field(
         default=None, description="The image of the analytics. Left out: that of the operator's own version."
+    )
+    user_secret: SecretRef | None = field(
+        default=None,
+        description="Who the runs are, where listeners ask: a Secret with client.properties as Kafka's tools take it,"
+        " bootstrap.servers among it. That of a KafkaUser is one; its rights are what the runs see.",
     )
     storage: AuditStorage = field(description="Where the tables and the report go.")
     resources: Size = field(default_factory=Size, description="The size of the pod that runs; of Spark, the driver.")

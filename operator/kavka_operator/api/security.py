@@ -239,10 +239,11 @@ LISTENER_RULES = (
 
 SPEC_RULES = (
     Rule(
-        cel=f"!{secured('self')} || !has(self.audit) || !has(self.audit.analytics)",
-        message="the analytics of the trail cannot log in to a secured cluster yet; take out audit.analytics, and ask"
-        " the trail by `kavka audit run`",
-        holds=lambda spec: not is_secured(spec) or spec.audit is None or spec.audit.analytics is None,
+        cel=f"!{secured('self')} || !has(self.audit) || !has(self.audit.analytics)"
+        " || has(self.audit.analytics.userSecret)",
+        message="runs have nobody to be in a secured cluster; name in audit.analytics.userSecret a Secret with"
+        " client.properties, such as that of a KafkaUser",
+        holds=lambda spec: not is_secured(spec) or spec.analytics is None or spec.analytics.user_secret is not None,
         path="audit",
     ),
     Rule(

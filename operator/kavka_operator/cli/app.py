@@ -471,15 +471,16 @@ def _run_audit(options: Options) -> int:
         sys.stderr.write(f"error: {words}\n")
         return 1
     from kavka_audit_run.main import Wanted, run_audit
-    from kavka_operator.cli.client_properties import security_of_file
+    from kavka_operator.cli.client_properties import client_of_file
     from kavka_operator.cli.words import CommandError, complain
 
     asked = _asked(options)
     if options.command_config is not None:
         try:
-            asked = replace(asked, security=security_of_file(options.command_config))
+            security, bootstrap = client_of_file(options.command_config)
         except CommandError as error:
             return complain(error)
+        asked = replace(asked, security=security, bootstrap=asked.bootstrap or bootstrap)
     return run_audit(asked, Wanted(**wanted_of(options)))
 
 

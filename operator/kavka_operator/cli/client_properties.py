@@ -1,9 +1,12 @@
 """What a client must show a broker, as the properties that Java's clients and Kafka's tools take.
 
-One way in: the file that `--command-config` names, of which each property is understood or refused. One way out: the
-properties by which Spark's Kafka source is let in as this process was.
+One way in: the file that `--command-config` names, of which each property is understood or refused. It may say by
+`bootstrap.servers` which Kafka it is for, as that of a KafkaUser does. Where it says of TLS nothing of whom to trust,
+the file that SSL_CERT_FILE names does, as for all that is built on OpenSSL. One way out: the properties by which
+Spark's Kafka source is let in as this process was.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,12 +29,16 @@ PEM: Final = "PEM"
 LOCATIONS: Final = ("ssl.truststore.location", "ssl.keystore.location")
 TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
 TEXTS: Final = ("ssl.truststore.certificates", "ssl.keystore.certificate.chain", "ssl.keystore.key")
-KNOWN: Final = {"security.protocol", "sasl.mechanism", "sasl.jaas.config", *LOCATIONS, *TYPES, *TEXTS}
+BOOTSTRAP: Final = "bootstrap.servers"
+TRUSTED: Final = "SSL_CERT_FILE"
+KNOWN: Final = {BOOTSTRAP, "security.protocol", "sasl.mechanism", "sasl.jaas.config", *LOCATIONS, *TYPES, *TEXTS}
 BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", re.DOTALL)
 
 
-def security_of_file(path: Path) -> Security:
-    """Return what the file says. Raises CommandError, which names the property that is not understood."""
+def client_of_file(path: Path) -> tuple[Security, str | None]:
+    """Return what the file says, and the brokers that it names, if any. Raises CommandError, which names the property
+    that is not understood.
+    """
     try:
         properties = parse_properties(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -39,7 +46,7 @@ def security_of_file(path: Path) -> Security:
     except (ConfigError, UnicodeDecodeError) as problem:
         raise CommandError(f"{OPTION}: {path} is no properties file: {problem}") from problem
     try:
-        return _security(properties, lambda name: _text(properties, name))
+        return _security(properties, lambda name: _text(properties, name)), properties.get(BOOTSTRAP)
     except ValueError as problem:
         raise CommandError(f"{OPTION}: {path}: {problem}") from problem
 
@@ -83,7 +90,9 @@ def _login(properties: Mapping[str, str]) -> tuple[str, str, str]:
 def _authority(properties: Mapping[str, str], text: Callable[[str], str]) -> str | None:
     if "ssl.truststore.certificates" in properties:
         return properties["ssl.truststore.certificates"]
-    return text("ssl.truststore.location") if "ssl.truststore.location" in properties else None
+    if "ssl.truststore.location" in properties:
+        return text("ssl.truststore.location")
+    return _text(os.environ, TRUSTED) if os.environ.get(TRUSTED) else None
 
 
 def _own(properties: Mapping[str, str], text: Callable[[str], str]) -> tuple[str | None, str | None]:

@@ -63,6 +63,20 @@ USERS = {
     "loader": ("bulk", "Write, Describe", f"  quotas: {{producerByteRate: {RATE}}}\n"),
     "stranger": ("vault", "Describe", ""),
 }
+AUDITOR = """
+apiVersion: kavka.dev/v1alpha1
+kind: KafkaUser
+metadata: {name: auditor}
+spec:
+  clusterRef: {name: quickstart}
+  acls:
+    - {resource: {type: Topic, name: __audit_events}, operations: [Read, Describe]}
+    - {resource: {type: Topic, name: __audit_counts}, operations: [Read]}
+    - {resource: {type: Topic, name: orders}, operations: [Read]}
+    - {resource: {type: Group, name: kavka-audit}, operations: [Read]}
+    - {resource: {type: Topic, name: "*"}, operations: [Describe, DescribeConfigs]}
+    - {resource: {type: Cluster}, operations: [Describe, DescribeConfigs]}
+"""
 RULES = sum(len(operations.split(",")) + 1 for _, operations, _ in USERS.values()) + 2  # and two for counts
 
 
@@ -97,9 +111,14 @@ class Scene:
         assert code == 0, said + self.kavka.said
         self.secrets = {user: self._secret(user) for user in USERS}
 
-    def _secret(self, user: str) -> dict[str, str]:
+    def place(self, user: str) -> Path:
+        """Where the Secret of a user is, once it says where to begin."""
         place = Path(json.loads(self.kavka.run("get", "kvu", user, "-o", "json")[1])["status"]["secret"])
         wait_until((place / "bootstrap.servers").exists, "addresses stand in the Secret")
+        return place
+
+    def _secret(self, user: str) -> dict[str, str]:
+        place = self.place(user)
         return {path.name: path.read_text() for path in place.iterdir() if not path.name.startswith(".")}
 
     def librdkafka(self, user: str, **more: Any) -> dict[str, Any]:
@@ -271,7 +290,7 @@ def has_told_all(report: Report, counted: Counted) -> bool:
     )
 
 
-def test_every_number_of_the_report_is_what_clients_counted(scene: Scene) -> None:
+def test_every_number_of_the_report_is_what_clients_counted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.up('{kavka.audit.interval.ms: "1000"}')
     admin = AdminClient(scene.kavka.as_operator())
     admin.create_topics([NewTopic(COUNTS_TOPIC, 3, 3)])[COUNTS_TOPIC].result(30)
@@ -328,6 +347,23 @@ def test_every_number_of_the_report_is_what_clients_counted(scene: Scene) -> Non
     assert code == 0, said
     assert (said.count(": sound: "), said.count(" 0 lost,")) == (3, 3), said
     assert leaked(scene) == []
+    monkeypatch.setenv("SSL_CERT_FILE", scene.authority)
+    asked_as_the_auditor(scene)
+
+
+def asked_as_the_auditor(scene: Scene) -> None:
+    """A run is nobody else than a KafkaUser with least rights, by its Secret as it stands, as a CronJob's runs are."""
+    file, directory = scene.kavka.directory / "auditor.yaml", scene.kavka.directory / "own"
+    file.write_text(AUDITOR)
+    assert scene.kavka.run("apply", "-f", str(file))[0] == 0
+    code, said = scene.kavka.run("wait", "kvu/auditor", "--for", "condition=Ready", "--timeout=120s")
+    assert code == 0, said + scene.kavka.said
+    config = scene.place("auditor") / "client.properties"
+    code, said = scene.kavka.run("audit", "run", "--command-config", str(config), "--directory", str(directory))
+    assert code == 0, said
+    assert "not told" not in said
+    whole = duckdb.connect().read_parquet(str(directory / "tables" / "top_talkers.parquet"))
+    assert whole.filter("topic = 'orders' AND operation = 'WRITE'").project("records").fetchall() == [(SHOP_RECORDS,)]
 
 
 def leaked(scene: Scene) -> list[str]:

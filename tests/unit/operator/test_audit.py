@@ -232,16 +232,34 @@ def test_analytics_without_an_image_are_refused_by_the_field() -> None:
     assert template_of(scene)["spec"]["containers"][0]["image"] == "mine/audit:2"
 
 
-def test_runs_that_could_not_reach_the_brokers_are_refused() -> None:
-    wanted = asked()
+def secured(wanted: KafkaCluster) -> KafkaCluster:
+    """The cluster with listeners that speak TLS."""
     listeners = tuple(listener.replaced({"protocol": "SSL"}) for listener in wanted.spec.listeners)
-    scene = Scene(wanted.replaced({"spec": wanted.spec.replaced({"listeners": listeners})}))
+    return wanted.replaced({"spec": wanted.spec.replaced({"listeners": listeners})})
+
+
+@pytest.mark.parametrize("engine", ["DuckDB", "Spark"])
+def test_runs_are_who_their_secret_says_and_trust_the_authority_of_the_cluster(engine: str) -> None:
+    scene = Scene(secured(asked(engine=engine, userSecret={"name": "auditor"})))
     status = scene.host._analytics.keep(scene.wanted, "main:9092")
     assert status is not None
-    assert status.state == "Refused"
-    assert status.message is not None
-    assert status.message.startswith("spec.audit.analytics: runs cannot log in or speak TLS yet")
-    assert scene.api.names("CronJob") == []
+    assert status.state == "Waiting"
+    spec = template_of(scene)["spec"]
+    (container,) = spec["containers"]
+    assert container["args"][3:5] == ["--command-config", "/etc/kavka/user/client.properties"]
+    assert "--bootstrap" not in container["args"]
+    assert {"name": "SSL_CERT_FILE", "value": "/etc/kavka/trusted/ca.crt"} in container["env"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"] if mount.get("readOnly")}
+    assert mounts == {"user": "/etc/kavka/user", "trusted": "/etc/kavka/trusted"}
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
+    assert secrets == {"user": "auditor", "trusted": "main-ca"}
+
+
+def test_a_user_of_an_open_cluster_trusts_whom_its_own_file_names() -> None:
+    scene = scene_of(asked(userSecret={"name": "auditor"}))
+    spec = template_of(scene)["spec"]
+    assert [volume["name"] for volume in spec["volumes"] if "secret" in volume] == ["user"]
+    assert "SSL_CERT_FILE" not in [variable["name"] for variable in spec["containers"][0]["env"]]
 
 
 def test_the_status_follows_the_newest_run() -> None:

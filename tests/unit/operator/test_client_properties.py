@@ -1,5 +1,7 @@
 """The file of --command-config: what Kafka's tools take, and nothing that would be read over."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -7,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_broker.core.config.properties import format_properties
-from kavka_operator.cli.client_properties import java_properties, security_of_file
+from kavka_operator.cli.client_properties import client_of_file, java_properties
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError
 from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.seen import Login
+from kavka_operator.domain.user_secret import Notes, texts_of
+from tests.unit.operator.fakes import user
 from tests.unit.operator.person import run
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----"
@@ -22,7 +27,25 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 def read(directory: Path, text: str) -> Security:
     file = directory / "client.properties"
     file.write_text(text)
-    return security_of_file(file)
+    return client_of_file(file)[0]
+
+
+def test_the_file_of_a_user_says_where_to_begin_and_the_environment_whom_to_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = Notes(datetime.now(UTC), None, 5000, "key")
+    texts = texts_of(user("auditor"), "secret", notes, Login("SASL_SSL", ("a:9092", "b:9092")), {})
+    file, trusted = tmp_path / "client.properties", tmp_path / "ca.crt"
+    file.write_text(texts["client.properties"])
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    alone = Security(True, None, None, None, "SCRAM-SHA-512", "auditor", "secret")
+    assert client_of_file(file) == (alone, "a:9092,b:9092")
+    trusted.write_text(CERTIFICATE)
+    monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+    assert client_of_file(file)[0] == replace(alone, authority=CERTIFICATE)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
+    with pytest.raises(CommandError, match=r"SSL_CERT_FILE: .*none cannot be read"):
+        client_of_file(file)
 
 
 def test_an_empty_file_asks_for_nothing(tmp_path: Path) -> None:
@@ -62,7 +85,7 @@ def test_what_goes_to_java_is_what_came_in(mechanism: str, username: str, passwo
         def read_text(encoding: str) -> str:
             return format_properties(properties)
 
-    assert security_of_file(File()) == wanted  # type: ignore[arg-type]  # a file without a disk
+    assert client_of_file(File()) == (wanted, None)  # type: ignore[arg-type]  # a file without a disk
 
 
 LOGIN = f'sasl.jaas.config={PLAIN} required username="a" password="b";\n'
@@ -111,5 +134,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_file_is_for_a_kafka_that_is_named() -> None:
-    with pytest.raises(CommandError, match="--command-config is for a Kafka that --bootstrap names"):
+    with pytest.raises(CommandError, match="--command-config is for a Kafka that --bootstrap or"):
         target(Asked(security=Security(is_tls=True)))

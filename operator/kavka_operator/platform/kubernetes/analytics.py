@@ -12,6 +12,7 @@ from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsSta
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored import part
+from kavka_operator.platform.certificates.keeping import TRUSTED, Place
 from kavka_operator.platform.kubernetes import spark
 from kavka_operator.platform.kubernetes.manifests import owned
 from kavka_operator.platform.kubernetes.names import (
@@ -26,15 +27,19 @@ from kavka_operator.platform.kubernetes.names import (
     label,
     labels_of,
     name_of,
+    place_secret,
     uid_of,
 )
 from kavka_operator.platform.kubernetes.seeing import last_words
-from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME
+from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, SECRET_MODE
 
 COMPONENT_NAME = "audit"
 CONTAINER = "audit"
 SPARK_DEFAULTS, EXECUTOR_TEMPLATE = "kavka.dev/spark-defaults", "kavka.dev/spark-executor"
 FILES_VOLUME, DATA_VOLUME = "kavka-spark", "data"
+USER_VOLUME, TRUSTED_VOLUME = "user", "trusted"
+USER_FILES, TRUSTED_FILES = "/etc/kavka/user", "/etc/kavka/trusted"
+CLIENT_PROPERTIES = "client.properties"
 POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
 """What a driver does with the pods of its executors."""
 HISTORY = 3
@@ -133,9 +138,16 @@ def _pod(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str
 def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstrap: str) -> Document:
     size, is_spark = analytics.resources, analytics.engine == "Spark"
     memory = spell(size.memory)
-    mounts = [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}, {"name": DATA_VOLUME, "mountPath": spark.DATA}]
+    mounts: list[Document] = [
+        {"name": SCRATCH_VOLUME, "mountPath": SCRATCH},
+        {"name": DATA_VOLUME, "mountPath": spark.DATA},
+    ]
     mounts += [{"name": FILES_VOLUME, "mountPath": spark.FILES}] if is_spark else []
+    mounts += [{"name": USER_VOLUME, "mountPath": USER_FILES, "readOnly": True}] if analytics.user_secret else []
     own = spark.environment() if is_spark else []
+    if _trusts_authority(cluster, analytics):
+        mounts.append({"name": TRUSTED_VOLUME, "mountPath": TRUSTED_FILES, "readOnly": True})
+        own = [*own, {"name": "SSL_CERT_FILE", "value": f"{TRUSTED_FILES}/{TRUSTED}"}]
     return {
         "name": CONTAINER,
         "image": image,
@@ -149,10 +161,19 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
 
 
 def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tuple[str, ...]:
-    """The command of a run."""
+    """The command of a run: as a user, whose file says where to begin, or as anybody."""
+    user = ("--command-config", f"{USER_FILES}/{CLIENT_PROPERTIES}")
+    begin = user if analytics.user_secret is not None else ("--bootstrap", bootstrap)
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
-    return ("kavka", "audit", "run", "--bootstrap", bootstrap, *which, "--directory", f"{spark.DATA}/audit", *engine)
+    return ("kavka", "audit", "run", *begin, *which, "--directory", f"{spark.DATA}/audit", *engine)
+
+
+def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
+    """Whether runs are told of the cluster's own authority: a listener has a certificate of it, or of somebody's whom
+    the user's file names.
+    """
+    return analytics.user_secret is not None and cluster.spec.is_secured
 
 
 def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
@@ -164,7 +185,15 @@ def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
             {"path": path, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for path, key in files.items()
         ]
         found.append({"name": FILES_VOLUME, "downwardAPI": {"items": items}})
+    if analytics.user_secret is not None:
+        found.append(_secret(USER_VOLUME, analytics.user_secret.name))
+    if _trusts_authority(cluster, analytics):
+        found.append(_secret(TRUSTED_VOLUME, place_secret(cluster.name, Place.CA)))
     return found
+
+
+def _secret(volume: str, name: str) -> Document:
+    return {"name": volume, "secret": {"secretName": name, "defaultMode": SECRET_MODE}}
 
 
 def of_spark(cluster: KafkaCluster, cron: Mapping[str, Any]) -> list[Document]:
