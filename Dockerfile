@@ -1,4 +1,4 @@
-# The images: `docker build --target broker .` and `--target operator .`, with Docker, Podman or buildah.
+# The images: `docker build --target broker .`, `--target operator .` and `--target audit .`, with Docker, Podman or buildah.
 #
 # What is installed is pinned by hash, comes as wheels, and is compiled to bytecode that holds no time of day, so that
 # two builds on one base hold the same files. No stage of the results has a compiler or a pip of ours. They run as a
@@ -22,7 +22,9 @@ RUN python -m venv --without-pip /tools \
 COPY broker broker
 COPY operator operator
 COPY extras extras
-RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels ./broker ./operator ./extras
+COPY audit audit
+RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels \
+    ./broker ./operator ./extras ./audit
 
 FROM wheels AS broker-files
 COPY requirements/broker.txt requirements/
@@ -45,6 +47,18 @@ RUN python -m venv --without-pip /opt/kavka \
  && /opt/kavka/bin/python /tools/strip.py \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
+FROM wheels AS audit-files
+COPY requirements/audit-image.txt requirements/
+COPY tools/image/strip_audit.py /tools/
+RUN python -m venv --without-pip /opt/kavka \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
+    --only-binary :all: --require-hashes -r requirements/audit-image.txt \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
+    /wheels/kavka_*.whl \
+ && /opt/kavka/bin/python /tools/strip_audit.py \
+ && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
+COPY tools/image/kavka /opt/kavka/bin/
+
 FROM base AS broker
 LABEL org.opencontainers.image.title="kavka-broker" \
       org.opencontainers.image.description="Apache Kafka's broker and controller: its log, replication and quotas" \
@@ -66,3 +80,13 @@ COPY --from=operator-files /opt/kavka /opt/kavka
 USER 10001:10001
 WORKDIR /tmp
 ENTRYPOINT ["kavka-operator"]
+
+FROM base AS audit
+LABEL org.opencontainers.image.title="kavka-audit" \
+      org.opencontainers.image.description="Answers from the audit trail of a Kafka cluster, by DuckDB" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=audit-files /opt/kavka /opt/kavka
+USER 10001:10001
+WORKDIR /tmp
+# No entry point: the arguments of a pod are a whole command.
+CMD ["kavka", "audit", "run", "--help"]

@@ -20,14 +20,23 @@ BASE = "python:3.11-slim"
 BASE_PACKAGES = ("python3", "python-is-python3", "python3-pip", "ca-certificates")
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 SUITE = "bookworm"  # its Python is the one that BASE names
-TARGETS = ("broker", "operator")
+TARGETS = ("broker", "operator", "audit")
 TAG = "e2e"
 NEXT_TAG = "e2e-next"
 """Another name of the very same images, for a roll to another image."""
 BROKEN_TAG = "e2e-broken"
 LAST_WORDS = "no room for wings"
 """What an image that does not start says before it ends."""
-SOURCES = ("Dockerfile", ".dockerignore", "requirements", "broker", "operator", "extras", "tools/image")
+SOURCES = (
+    "Dockerfile",
+    ".dockerignore",
+    "requirements",
+    "broker",
+    "operator",
+    "extras",
+    "audit",
+    "tools/image",
+)
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PAUSE = """\
@@ -67,7 +76,7 @@ def checksum() -> str:
     """What the images are made from, as a few letters."""
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
-    content = [f"{name}\0".encode() + (ROOT / name).read_bytes() for name in names if (ROOT / name).is_file()]
+    content = [f"{name}\0".encode() + (ROOT / name).read_bytes() for name in sorted(names) if (ROOT / name).is_file()]
     return hashlib.sha256(b"\0".join(content)).hexdigest()
 
 

@@ -13,7 +13,7 @@ from tests.kube.helm import CHART
 from tools.kube.programs import program
 
 OPERATORS = RELEASE = DEPLOYMENT = "kavka"
-OPERATOR_IMAGE, BROKER_IMAGE = "kavka.local/operator", "kavka.local/broker"
+OPERATOR_IMAGE, BROKER_IMAGE, AUDIT_IMAGE = "kavka.local/operator", "kavka.local/broker", "kavka.local/audit"
 OPERATOR = f"deployment/{DEPLOYMENT}"
 
 
@@ -30,7 +30,11 @@ def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
     """Install the chart, or upgrade it: the same line does both. Images by their tags; in the namespace `secured`
     clusters may have certificates.
     """
-    images = {"image": (OPERATOR_IMAGE, operator), "brokerImage": (BROKER_IMAGE, broker)}
+    images = {
+        "image": (OPERATOR_IMAGE, operator),
+        "brokerImage": (BROKER_IMAGE, broker),
+        "auditImage": (AUDIT_IMAGE, TAG),
+    }
     words = [
         word
         for name, (repository, tag) in images.items()

@@ -38,9 +38,12 @@ def project(member: str) -> dict[str, Any]:
     return settings
 
 
-@pytest.mark.parametrize("image", ["broker", "operator"])
-def test_an_image_holds_what_its_member_declares_as_the_tests_run_it(image: str) -> None:
-    declared = project(image)["dependencies"] + project("extras")["optional-dependencies"].get(image, [])
+@pytest.mark.parametrize(
+    ("image", "members"), [("broker", ["broker"]), ("operator", ["operator"]), ("audit-image", ["operator", "audit"])]
+)
+def test_an_image_holds_what_its_members_declare_as_the_tests_run_it(image: str, members: list[str]) -> None:
+    declared = [text for member in members for text in project(member)["dependencies"]]
+    declared += project("extras")["optional-dependencies"].get(image, [])
     names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared} - {"kavka-broker"}
     held, run = pins(image), pins("run")
     assert names <= held.keys()
@@ -48,7 +51,7 @@ def test_an_image_holds_what_its_member_declares_as_the_tests_run_it(image: str)
 
 
 def test_every_wanted_package_is_pinned() -> None:
-    for name in ("run", "dev", "build", "audit", "broker", "operator"):
+    for name in ("run", "dev", "build", "audit", "audit-image", "broker", "operator"):
         lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
         wanted = [re.split(r"[\[<>=;]", line)[0].replace(".", "-") for line in lines if re.match(r"[a-z]", line)]
         assert wanted
