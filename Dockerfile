@@ -1,4 +1,5 @@
-# The images: `docker build --target broker .`, `--target operator .` and `--target audit .`, with Docker, Podman or buildah.
+# The images: `docker build --target broker .`, `--target operator .` and `--target audit .`, with Docker, Podman or buildah; of
+# `--target audit-spark` docs/how-to/images.md says what it wants besides.
 #
 # What is installed is pinned by hash, comes as wheels, and is compiled to bytecode that holds no time of day, so that
 # two builds on one base hold the same files. No stage of the results has a compiler or a pip of ours. They run as a
@@ -59,6 +60,24 @@ RUN python -m venv --without-pip /opt/kavka \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 COPY tools/image/kavka /opt/kavka/bin/
 
+FROM wheels AS audit-spark-files
+COPY requirements/audit-spark-image.txt requirements/
+COPY tools/image/strip_audit.py tools/image/strip_spark.py /tools/
+# pyspark comes as a source that nothing is compiled of; what it takes to make a wheel is in /tools.
+RUN python -m venv --without-pip /opt/kavka \
+ && /tools/bin/python -m pip wheel -q --no-cache-dir --no-build-isolation --only-binary :all: --no-binary pyspark \
+    --require-hashes -w /packages -r requirements/audit-spark-image.txt \
+ && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
+    /packages/*.whl /wheels/kavka_*.whl \
+ && rm -r /packages \
+ && /opt/kavka/bin/python /tools/strip_audit.py \
+ && /opt/kavka/bin/python /tools/strip_spark.py \
+ && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
+COPY tools/image/kavka /opt/kavka/bin/
+COPY tools/image/spark_pod.py tools/image/kavka.py /opt/kavka/
+# Spark's source for Kafka, which pyspark does not bring; a directory that the builder is given.
+COPY --from=jars . /opt/kavka/jars
+
 FROM base AS broker
 LABEL org.opencontainers.image.title="kavka-broker" \
       org.opencontainers.image.description="Apache Kafka's broker and controller: its log, replication and quotas" \
@@ -89,4 +108,17 @@ COPY --from=audit-files /opt/kavka /opt/kavka
 USER 10001:10001
 WORKDIR /tmp
 # No entry point: the arguments of a pod are a whole command.
+CMD ["kavka", "audit", "run", "--help"]
+
+FROM base AS audit-spark
+LABEL org.opencontainers.image.title="kavka-audit-spark" \
+      org.opencontainers.image.description="Answers from the audit trail of a Kafka cluster, by Spark or DuckDB" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=audit-spark-files /opt/kavka /opt/kavka
+# Hadoop ends where the user has no name.
+RUN echo 'kavka:x:10001:10001::/tmp:/usr/sbin/nologin' >> /etc/passwd
+ENV JAVA_HOME=/opt/kavka/java SPARK_DIST_CLASSPATH=/opt/kavka/jars/* PYSPARK_PYTHON=/opt/kavka/bin/python
+USER 10001:10001
+WORKDIR /tmp
+ENTRYPOINT ["python", "/opt/kavka/spark_pod.py"]
 CMD ["kavka", "audit", "run", "--help"]

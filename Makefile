@@ -62,7 +62,7 @@ compat: $(DEV) ## rewrite COMPAT.md from the registered handlers
 	@$(BIN)/python -m tools.compat_table
 
 requirements: $(DEV) ## compile requirements/*.in again, with hashes
-	@for name in build run dev audit audit-image broker operator; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
+	@for name in build run dev audit audit-image audit-spark-image broker operator; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
 	    --no-header --no-annotate --allow-unsafe --universal --python-version 3.11 \
 	    requirements/$$name.in --output-file requirements/$$name.txt; done
 

@@ -31,9 +31,9 @@ def apply(resource: Json, namespace: str) -> None:
     ask("apply", "--filename", "-", stdin=json.dumps(resource), namespace=namespace)
 
 
-def until(holds: Callable[[], object]) -> None:
+def until(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -> None:
     """Wait until something holds. An AssertionError where it never does."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + seconds_max
     while not holds():
-        assert time.monotonic() < deadline, f"it did not come true in {SECONDS_MAX} s"
+        assert time.monotonic() < deadline, f"it did not come true in {seconds_max:g} s"
         time.sleep(POLL_SECONDS)

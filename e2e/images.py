@@ -14,13 +14,16 @@ import tempfile
 from pathlib import Path
 
 from e2e.machine import CACHE, IMAGES, demand, run
+from tools.spark_home import spark_jars
 
 ROOT = Path(__file__).parents[1]
 BASE = "python:3.11-slim"
 BASE_PACKAGES = ("python3", "python-is-python3", "python3-pip", "ca-certificates")
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 SUITE = "bookworm"  # its Python is the one that BASE names
-TARGETS = ("broker", "operator", "audit")
+TARGETS = ("broker", "operator", "audit", "audit-spark")
+JARS = "jars"
+"""What the Dockerfile calls the directory with Spark's jars."""
 TAG = "e2e"
 NEXT_TAG = "e2e-next"
 """Another name of the very same images, for a roll to another image."""
@@ -36,6 +39,7 @@ SOURCES = (
     "extras",
     "audit",
     "tools/image",
+    "tools/spark",
 )
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -133,7 +137,8 @@ def build(target: str, tar: Path, *, root: Path = ROOT, tag: str = TAG) -> None:
     """One target of a Dockerfile. Its steps see the machine's network and its certificates, so that pip works."""
     name = f"kavka.local/{target}:{tag}"
     seen = f"{CERTIFICATES}:{CERTIFICATES}:ro"
-    how = ("--pull-never", "--network", "host", "--layers", "--timestamp", "0", "--volume", seen)
+    how: tuple[str, ...] = ("--pull-never", "--network", "host", "--layers", "--timestamp", "0", "--volume", seen)
+    how += ("--build-context", f"{JARS}={spark_jars()}") if target == "audit-spark" else ()
     buildah("build", *how, "--target", target, "--tag", name, str(root))
     new = tar.with_suffix(".new")
     new.unlink(missing_ok=True)  # buildah adds to no archive

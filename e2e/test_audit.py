@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from e2e.asking import SECONDS_MAX, until
+from e2e.images import TAG
 from e2e.machine import STATE
 from e2e.scene import Scene
 from kavka_operator.platform.kubernetes.analytics import selector
@@ -25,8 +26,17 @@ LISTENERS = [
 ]
 CONFIG = {"kavka.audit.interval.ms": "1000"}
 NEW_YEAR = "0 0 1 1 *"
+RUN_SECONDS_MAX = 1_200
+"""A run of Spark compiles much, on processors that it shares with the node."""
 SMALL: Json = {"cpu": "250m", "memory": "1Gi"}
 ANALYTICS: Json = {"schedule": NEW_YEAR, "storage": {"volume": {"size": "1Gi"}}, "resources": SMALL}
+WITH_SPARK: Json = {
+    **ANALYTICS,
+    "engine": "Spark",
+    "image": f"kavka.local/audit-spark:{TAG}",
+    "resources": {"cpu": "250m", "memory": "1536Mi"},
+    "executors": {"instances": 1, "resources": {"cpu": "250m", "memory": "1536Mi"}},
+}
 FLIGHTS, OLD = "flights", "old"
 
 
@@ -113,7 +123,7 @@ def run(scene: Scene, name: str) -> tuple[str, str]:
         ends = (found["type"] for found in status.get("conditions", ()) if found["type"] in {"Complete", "Failed"})
         return next(ends, "")
 
-    until(ended)
+    until(ended, RUN_SECONDS_MAX)
     return ended(), scene.ask("logs", f"job/{name}", "--container", "audit")
 
 
@@ -224,3 +234,38 @@ def test_a_run_that_fails_says_why_and_tables_stay_without_analytics(scene: Scen
     until_gone(scene, "cronjobs,jobs,roles,rolebindings,serviceaccounts,networkpolicies")
     until(lambda: not analytics(scene))
     assert (lake(scene) / "report.html").exists()
+
+
+def executors(scene: Scene) -> dict[str, Json]:
+    """The executors' pods, by name."""
+    listed = json.loads(scene.ask("get", "pods", "--selector", "spark-role=executor", "--output", "json"))["items"]
+    return {item["metadata"]["name"]: item for item in listed}
+
+
+def test_executors_are_pods_that_go_with_the_run_and_both_engines_tell_the_same(scene: Scene) -> None:
+    wants(scene, analytics=WITH_SPARK)
+    clients = begun(scene)
+    clients.prepare()
+    clients.write(RECORDS)
+    until(lambda: scene.ask("get", "rolebindings", "main-audit", "--ignore-not-found", "--output", "name"))
+    scene.ask("create", "job", "seen", "--from=cronjob/main-audit")
+    until(lambda: executors(scene), RUN_SECONDS_MAX)
+    (pod,) = executors(scene).values()
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    (owner,) = pod["metadata"]["ownerReferences"]
+    assert owner["kind"] == "Pod"
+    assert owner["name"].startswith("seen-")
+    scene.ask("wait", "--for=condition=Complete", "job/seen", f"--timeout={SECONDS_MAX}s")
+    assert "403" not in scene.ask("logs", "job/seen")
+    until(lambda: not executors(scene))
+
+    said = until_told(scene, "spark", clients)
+    assert "/data/audit/report.html" in said
+    assert table(scene, "audit_gaps") == []
+    tables = {name: table(scene, name) for name in ("top_talkers", "config_changes", "throttle_incidents")}
+    wants(scene, analytics=ANALYTICS)
+    until_gone(scene, "roles,rolebindings,serviceaccounts")
+    until(lambda: scene.ask("get", "cronjobs", "main-audit", "--ignore-not-found", "--output", "name"))
+    clients.write(RECORDS)
+    until_told(scene, "duckdb", clients)
+    assert table(scene, "config_changes")[-len(tables["config_changes"]) :] == tables["config_changes"]

@@ -3,7 +3,8 @@
 Both are fetched once into the user's cache, which knows them by the checksum of what they were made from; nothing of it
 is in the development environment, which would be three times as large.
 
-    python -m tools.spark_home        fetches what is missing, and prints where it is
+    python -m tools.spark_home        fetches what is missing, and prints where pyspark is
+    python -m tools.spark_home jars   fetches the jars alone, as the image of the analytics has them
 """
 
 import fcntl
@@ -57,6 +58,15 @@ def spark_home() -> Path:
     return packages()
 
 
+def spark_jars() -> Path:
+    """Where the jars are, which are fetched where they are not there; without pyspark."""
+    with (cache("spark") / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars().exists():
+            fetch(jars(), HERE)
+    return jars()
+
+
 def install(directory: Path) -> None:
     """Have pip put the pinned packages into a directory, which appears as a whole."""
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
@@ -79,4 +89,4 @@ def settings(directory: Path, others: Mapping[str, str] | None = None) -> dict[s
 
 
 if __name__ == "__main__":
-    print(spark_home())
+    print(spark_jars() if sys.argv[1:] == ["jars"] else spark_home())

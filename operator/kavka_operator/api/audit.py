@@ -105,7 +105,7 @@ class Analytics(Model):
     )
     engine: Literal["DuckDB", "Spark"] = field(
         default="DuckDB",
-        description="DuckDB: one pod. Spark: for more than a machine can read; no image of Kavka has it yet.",
+        description="DuckDB: one pod. Spark: for more than a machine can read; the image audit-spark has it.",
     )
     image: Image | None = field(
         default=None, description="The image of the analytics. Left out: that of the operator's own version."

@@ -152,6 +152,10 @@ def test_a_driver_may_do_with_pods_what_spark_does_and_nothing_else() -> None:
     (term,) = executor["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["topologyKey"] == "kubernetes.io/hostname", "the volume is on one machine"
     assert settings_of(scene)["spark.executor.instances"] == "2"
+    # Otherwise Spark mounts a directory of its own at the same place, and no API server takes the pod.
+    (mount,) = executor["spec"]["containers"][0]["volumeMounts"]
+    assert mount["mountPath"] == settings_of(scene)["spark.local.dir"]
+    assert mount["name"].startswith("spark-local-dir-")
 
 
 @pytest.mark.parametrize("engine", ["DuckDB", "Spark"])

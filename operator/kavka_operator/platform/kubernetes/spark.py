@@ -12,7 +12,7 @@ from typing import Any
 from kavka_operator.api.audit import Analytics, Executors, Size
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.kubernetes.names import AUDIT_OF, Document, audit_name
-from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, USER
+from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, USER
 
 DATA = "/data"
 FILES = "/etc/kavka-spark"
@@ -21,6 +21,8 @@ OVERHEAD_BYTES_MIN = 384 << 20
 MEBI = 20
 CLAIM = "spark.kubernetes.executor.volumes.persistentVolumeClaim.data"
 DRIVER_PORT, BLOCKS_PORT = "7078", "7079"
+LOCAL_VOLUME = "spark-local-dir-1"
+"""By this name Spark knows that its own directory is there; otherwise it mounts another one at the same place."""
 SUBMITTED = (
     "--conf spark.driver.host=$(POD_IP) --conf spark.driver.bindAddress=$(POD_IP)"
     " --conf spark.kubernetes.driver.pod.name=$(POD_NAME) pyspark-shell"
@@ -73,10 +75,10 @@ def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
             {
                 "name": "executor",
                 "securityContext": RIGHTS,
-                "volumeMounts": [{"name": SCRATCH_VOLUME, "mountPath": SCRATCH}],
+                "volumeMounts": [{"name": LOCAL_VOLUME, "mountPath": SCRATCH}],
             }
         ],
-        "volumes": [{"name": SCRATCH_VOLUME, "emptyDir": {}}],
+        "volumes": [{"name": LOCAL_VOLUME, "emptyDir": {}}],
     }
     metadata = {"labels": {**pod.labels, AUDIT_OF: cluster.name}}
     metadata |= {"annotations": pod.annotations} if pod.annotations else {}
