@@ -65,9 +65,8 @@ def target(asked: Asked) -> Target:
         pages = urls_of(asked.metrics)
         return Target(asked.bootstrap, asked.bootstrap, pages, security=asked.security, namespace=namespace)
     if asked.security != OPEN:
-        raise CommandError(
-            "--command-config is for a Kafka that --bootstrap or its bootstrap.servers name; other clusters say it themselves"
-        )
+        words = "is for a Kafka that --bootstrap or its bootstrap.servers name; other clusters say it themselves"
+        raise CommandError(f"--command-config {words}")
     place = place_of(asked.where)
     namespace = asked.where.namespace or place.namespace
     found = (
