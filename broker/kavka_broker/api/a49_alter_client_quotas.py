@@ -4,19 +4,25 @@
 - Keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate; of an ip only
   connection_creation_rate. Beside these, keys of Kavka's own (`core.quota.terms`). Another key, or a limit that is not
   above 0, is INVALID_REQUEST.
+- An ip is an address, or the name of a host that the controller finds; brokers ask for its addresses themselves.
 - An entity changes whole or not at all, and each for itself. Removing what is not set is fine.
 - `validate_only` says what would happen, and nothing does. A change holds from the next request on, on every broker.
 Versions: flexible from 1.
 """
 
+import asyncio
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.quotas import Alteration, alter
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter, is_address
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.quotas import IP
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest
@@ -25,6 +31,9 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
     EntityData,
     EntryData,
 )
+
+HOSTS_MAX: Final = 16  # of a request; more are refused
+FIND_SECONDS_MAX: Final = 5.0
 
 
 @api(
@@ -47,8 +56,10 @@ async def alter_client_quotas(
         for entry in request.entries
     ]
 
+    hosts = await found_of(alterations)
+
     def decide(metadata: Metadata, _: int) -> Decision[list[EntryData]]:
-        decision = alter_all(metadata, alterations)
+        decision = alter_all(metadata, alterations, hosts)
         return Decision([], decision.response) if request.validate_only else decision
 
     try:
@@ -57,13 +68,32 @@ async def alter_client_quotas(
         return AlterClientQuotasResponse(entries=[answered(alteration, error) for alteration in alterations])
 
 
-def alter_all(metadata: Metadata, alterations: Sequence[Alteration]) -> Decision[list[EntryData]]:
+async def found_of(alterations: Sequence[Alteration]) -> AbstractSet[str]:
+    """The names of hosts among the addresses for which addresses are found."""
+    names = dict.fromkeys(
+        name for entry in alterations for kind, name in entry.parts if kind == IP and name and not is_address(name)
+    )
+    return {name for name in islice(names, HOSTS_MAX) if await is_found(name)}
+
+
+async def is_found(host: str) -> bool:
+    """Whether a host of this name is known, and told in time."""
+    try:
+        async with asyncio.timeout(FIND_SECONDS_MAX):
+            return bool(await asyncio.get_running_loop().getaddrinfo(host, None))
+    except (OSError, UnicodeError):
+        return False
+
+
+def alter_all(
+    metadata: Metadata, alterations: Sequence[Alteration], hosts: AbstractSet[str] = frozenset()
+) -> Decision[list[EntryData]]:
     """The records of each entity, or the reason why it stays as it is."""
     records: list[Message] = []
     answers = []
     for alteration in alterations:
         try:
-            records += alter(metadata.quotas, alteration).records
+            records += alter(metadata.quotas, alteration, hosts).records
             answers.append(answered(alteration))
         except BrokerError as reason:
             answers.append(answered(alteration, reason))

@@ -136,7 +136,7 @@ class Addresses:
 
     def limit_addresses(self, limits: OfEntities, observed: OfEntities) -> None:
         """Take over the rates at which addresses may connect to the brokers' listeners, and those only observed."""
-        self._bounding_brokers.quotas.rates.limit_addresses(limits, observed)
+        self._bounding_brokers.limit_addresses(limits, observed)
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:

@@ -76,12 +76,8 @@ def explain_quota(asked: Asked, subject: Subject) -> int:
 
 def _check_address(ip: str | None) -> None:
     """Raises CommandError for what is no address: brokers see addresses, and no names of hosts."""
-    if ip is None:
-        return
-    try:
-        ip_address(ip)
-    except ValueError:
-        raise CommandError(f'--ip "{ip}" is not an address; write one as 10.0.0.1 or 2001:db8::1') from None
+    if ip is not None and not _is_address(ip):
+        raise CommandError(f'--ip "{ip}" is not an address; write one as 10.0.0.1 or 2001:db8::1')
 
 
 def of_client(found: Target, told: Told, user: str, client_id: str, now_ms: int) -> Iterator[str]:
@@ -119,6 +115,26 @@ def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]
     }
     yield f"address {ip}, on each broker of {found.name}:"
     yield "  nothing limits this address" if explanation is None else "\n" + explained(explanation, owners)
+    yield from _hosts(told.limits)
+
+
+def _hosts(limits: Limits) -> Iterator[str]:
+    """A line for each quota of a host that is named: brokers know its addresses."""
+    for entity, values in limits.items():
+        if isinstance(entity, IpEntity) and isinstance(entity.ip, str) and not _is_address(entity.ip) and values:
+            yield f'  otherwise, if it is of the host "{entity.ip}": {_amounts(values)}'
+
+
+def _amounts(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{key} {spell(value)}" for key, value in sorted(values.items()))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def explained(explanation: Explanation, owners: Mapping[AnyEntity, ClientQuota]) -> str:

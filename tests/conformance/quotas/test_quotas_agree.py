@@ -112,6 +112,8 @@ ENTITIES: list[tuple[Entity, Limits]] = [
     ([(USER, "a"), (IP, "192.0.2.7")], {BYTES: 1.0}),
     ([(CLIENT, "a"), (IP, None)], {CONNECTIONS: 1.0}),
     ([(IP, "no such host.")], {CONNECTIONS: 1.0}),
+    ([(IP, "localhost")], {CONNECTIONS: 1e6}),
+    ([(IP, "nobody.invalid")], {CONNECTIONS: 1.0}),
     ([(IP, "")], {CONNECTIONS: 1.0}),
     (ADDRESS, {BYTES: 1.0}),
     (ALICE, {CONNECTIONS: 1.0}),

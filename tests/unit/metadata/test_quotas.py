@@ -49,6 +49,18 @@ def test_a_user_called_default_is_not_the_default() -> None:
     assert quotas.of(Entity("<default>")) == {"producer_byte_rate": 5.0}
 
 
+def test_an_address_may_be_named_by_a_host_that_is_found_and_what_is_set_can_be_removed() -> None:
+    quotas, named = Quotas(), Alteration([("ip", "a.example")], [("connection_creation_rate", 5.0)])
+    with pytest.raises(BrokerError, match=r'"a\.example" is no address and no host that is found'):
+        alter(quotas, named)
+    for record in alter(quotas, named, {"a.example"}).records:
+        assert isinstance(record, ClientQuotaRecord)
+        quotas.replay(record)
+    assert quotas.of(IpEntity("a.example")) == {"connection_creation_rate": 5.0}
+    set_limits(quotas, [("ip", "a.example")], connection_creation_rate=None)
+    assert not quotas.of(IpEntity("a.example"))
+
+
 def test_what_says_the_same_writes_nothing() -> None:
     quotas = furnished()
     assert not alter(quotas, Alteration(ALICE, [("producer_byte_rate", 1.0)])).records

@@ -64,6 +64,12 @@ def test_an_address_may_be_written_in_another_way_than_the_kernels() -> None:
     assert lines == [lines[0], *list(of_address(target, told, "2001:db8::7", NOW_MS))[1:]]
 
 
+def test_quotas_of_hosts_are_told_since_brokers_alone_know_their_addresses() -> None:
+    told = Told({IpEntity("a.example"): {"connection_creation_rate": 5.0}}, (0,), {})
+    lines = list(of_address(Target("here", "a:1"), told, "10.0.0.1", NOW_MS))
+    assert lines[-1] == '  otherwise, if it is of the host "a.example": connection_creation_rate 5'
+
+
 def test_the_name_of_a_host_is_no_address() -> None:
     assert run("explain", "quota", "--ip", "localhost") == (
         1,

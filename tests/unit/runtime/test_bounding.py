@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.quota.entity import DEFAULT, IpEntity
 from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.runtime import bounding
 from kavka_broker.runtime.bounding import Bounding, bounds_of
@@ -70,7 +71,7 @@ def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(
         assert quotas.bounds.per_address == {"10.0.0.8": 2, "fd00::8": 2, "10.0.0.1": 3}
 
     asyncio.run(scenario())
-    assert [record.getMessage() for record in caplog.records] == ["config.unresolved"]
+    assert [record.getMessage() for record in caplog.records] == ["host.unresolved"]
 
 
 def test_a_name_that_cannot_be_one_does_not_keep_the_others_from_being_resolved(
@@ -92,4 +93,29 @@ def test_a_name_that_cannot_be_one_does_not_keep_the_others_from_being_resolved(
         assert quotas.bounds.per_address == {"10.0.0.8": 1}
 
     asyncio.run(scenario())
-    assert [record.getMessage() for record in caplog.records] == ["config.unresolved"]
+    assert [record.getMessage() for record in caplog.records] == ["host.unresolved"]
+
+
+def test_a_quota_of_a_host_is_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Apache Kafka takes names of hosts as well as addresses."""
+
+    async def getaddrinfo(*_: Any, **__: Any) -> Any:
+        return [(socket.AF_INET, 1, 6, "", (address, 0)) for address in ("10.0.0.8", "10.0.0.9")]
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
+        quotas = ConnectionQuotas()
+        one = Bounding(quotas, Timers(SystemClock(), loop))
+        one.limit_addresses({IpEntity("good"): 5.0, IpEntity("10.0.0.9"): 6.0, IpEntity(DEFAULT): 7.0}, {})
+        assert quotas.rates.limit_of("10.0.0.8") == (IpEntity(DEFAULT), 7.0), "the name is not known yet"
+        async with asyncio.timeout(20):
+            while quotas.rates.limit_of("10.0.0.8") != (IpEntity("10.0.0.8"), 5.0):
+                await asyncio.sleep(0)
+        assert quotas.rates.limit_of("10.0.0.9") == (IpEntity("10.0.0.9"), 6.0), "the address itself wins"
+        one.limit_addresses({IpEntity("good"): 9.0}, {})
+        assert quotas.rates.limit_of("10.0.0.8") == (IpEntity("10.0.0.8"), 9.0), "known names are not asked for again"
+        one.limit_addresses({}, {})
+        assert quotas.rates.limit_of("10.0.0.8") is None
+
+    asyncio.run(scenario())

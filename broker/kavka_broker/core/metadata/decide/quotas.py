@@ -1,6 +1,7 @@
 """Limits of an entity are set and taken away (KIP-546)."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
@@ -24,9 +25,13 @@ class Alteration:
     limits: Sequence[tuple[str, float | None]]
 
 
-def alter(quotas: Quotas, alteration: Alteration) -> Decision[AnyEntity]:
-    """Set and take away limits of one entity. Raises BrokerError with INVALID_REQUEST."""
+def alter(quotas: Quotas, alteration: Alteration, hosts: AbstractSet[str] = frozenset()) -> Decision[AnyEntity]:
+    """Set and take away limits of one entity; `hosts` are names that were found to be those of hosts. Raises
+    BrokerError with INVALID_REQUEST.
+    """
     entity = entity_of(alteration.parts)
+    if isinstance(entity, IpEntity):
+        _check_address(quotas, entity, hosts)
     allowed = IP_KEYS if isinstance(entity, IpEntity) else CLIENT_KEYS
     records = []
     keys = [key for key, _ in alteration.limits]
@@ -74,12 +79,19 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
         raise _invalid("an ip stands alone; take the user and the client-id away")
     ip = named[IP]
     assert len(named) == 1, named
-    if not isinstance(ip, Default) and not _is_address(ip):
-        raise _invalid(f'"{ip}" is not an address; write it like 192.0.2.7 or 2001:db8::7')
     return IpEntity(ip)
 
 
-def _is_address(text: str) -> bool:
+def _check_address(quotas: Quotas, entity: IpEntity, hosts: AbstractSet[str]) -> None:
+    ip = entity.ip
+    if isinstance(ip, Default) or ip in hosts or is_address(ip):
+        return
+    if not any(entity in limits for limits in quotas.limits.values()):  # what is set can be removed
+        raise _invalid(f'"{ip}" is no address and no host that is found; write one like 192.0.2.7 or 2001:db8::7')
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is an address and not a name."""
     try:
         ip_address(text)
     except ValueError:
