@@ -52,7 +52,8 @@ without a quota are counted by both. Buckets of `kavka_throttle_duration_seconds
 
 `kavka_quota_*` have a series for each quota that is configured, used or not, and for each limit of a topic. `entity` is
 whom or what it is set on, in words; `kavka_quota_limit` and `kavka_quota_usage` are in the unit of the key: bytes a
-second for `produce` and `fetch`, percent of the loop for `request`, partitions a second for `controller_mutation`.
+second for `produce` and `fetch`, percent of the loop for `request`, partitions a second for `controller_mutation`, and
+connections a second for `connection_creation`, where the usage is that of the address that comes fastest.
 
 The throttled seconds are seconds in which at least one connection really was held back, so they never pass faster than
 time does; `kavka_client_throttle_seconds_total` counts each connection for itself. Where there are more quotas than the

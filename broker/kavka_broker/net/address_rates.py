@@ -1,4 +1,4 @@
-"""How fast connections come from each address, as far as a limit is measured, and limits that are only observed.
+"""How fast connections come from each address, as far as a limit is measured; what limits hold, or would hold, of them.
 
 Of addresses that connect as fast as that, `ADDRESSES_MAX` are known apart; those beyond have one rate in common.
 """
@@ -11,8 +11,9 @@ from typing import Final
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import entity_of_ip
-from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
+from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage, shown_of
 from kavka_broker.quotas.observed import WouldBeHeld
+from kavka_broker.quotas.sensor import HeldTime
 from kavka_broker.slices import Pace, Work
 
 ADDRESSES_MAX: Final = 10_000
@@ -84,15 +85,57 @@ class ObservedAddresses:
 
     def lines(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return a line for each observed limit; its usage is that of the address that comes fastest."""
-        used, pace = dict[IpEntity, tuple[float, int]](), Pace()
-        for address, rate in self._rates.latest(ADDRESSES_MAX + 1):
-            entity = entity_of_ip(self._limits, address)
-            if entity is not None:
-                usage, addresses = used.get(entity, (0.0, 0))
-                used[entity] = max(usage, rate.measure(now_ms)), addresses + 1
-            if pace.spent(UNITS_PER_RATE):
-                yield
+        used = yield from used_of(self._limits, self._rates, now_ms)
         return [
             EntityUsage(entity, self._limits[entity], *used.get(entity, (0.0, 0)), would.total_ms(now_ms))
             for entity, would in islice(self._would.items(), ENTITIES_MAX)
         ]
+
+
+class HeldAddresses:
+    """For how long connections above the limits in force are really held."""
+
+    def __init__(self) -> None:
+        self._limits: Mapping[IpEntity, float] = {}
+        self._held: dict[IpEntity, HeldTime] = {}
+
+    @property
+    def limits_total(self) -> int:
+        return len(self._limits)
+
+    def limit(self, limits: Mapping[IpEntity, float]) -> None:
+        """Take over the limits in force."""
+        self._limits = limits
+        self._held = {entity: time for entity, time in self._held.items() if entity in limits}
+
+    def of(self, address: str) -> HeldTime:
+        """Return the time of the limit that holds an address."""
+        entity = entity_of_ip(self._limits, address)
+        return HeldTime() if entity is None else self._held.setdefault(entity, HeldTime())
+
+    def lines(self, rates: AddressRates, now_ms: int) -> Work[list[EntityUsage]]:
+        """Return a line for each limit, as far as they are shown; those that have held a connection come first."""
+        limits = self._limits
+        shown = yield from shown_of(limits, self._held, now_ms)
+        used = yield from used_of(limits, rates, now_ms)
+        return [
+            EntityUsage(entity, limit, *used.get(entity, (0.0, 0)), time.any_ms(now_ms), time.connections)
+            for entity, limit, time in (
+                (entity, limit, self._held.get(entity) or HeldTime()) for entity, limit in shown.items()
+            )
+        ]
+
+
+def used_of(
+    limits: Mapping[IpEntity, float], rates: AddressRates, now_ms: int
+) -> Work[Mapping[IpEntity, tuple[float, int]]]:
+    """Measure the address that comes fastest under each limit, and count the addresses."""
+    used, pace = dict[IpEntity, tuple[float, int]](), Pace()
+    for address, rate in rates.latest(ADDRESSES_MAX + 1):
+        entity = entity_of_ip(limits, address)
+        if entity is not None:
+            usage, addresses = used.get(entity, (0.0, 0))
+            used[entity] = max(usage, rate.measure(now_ms)), addresses + 1
+        if pace.spent(UNITS_PER_RATE):
+            yield
+    return used

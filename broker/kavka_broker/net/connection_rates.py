@@ -14,7 +14,9 @@ from typing import Final
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import as_seen, entity_of_ip, resolve_ip
-from kavka_broker.net.address_rates import AddressRates, ObservedAddresses
+from kavka_broker.net.address_rates import AddressRates, HeldAddresses, ObservedAddresses
+from kavka_broker.quotas.entity_usage import EntityUsage
+from kavka_broker.slices import Work
 
 INT_MAX: Final = 2**31 - 1
 
@@ -39,6 +41,7 @@ class ConnectionRates:
         self._limits: Mapping[IpEntity, float] = {}
         self._of_address = AddressRates(self.window)
         self.observed: Final = ObservedAddresses(self.window)
+        self.held: Final = HeldAddresses()
 
     def join(self, listener: str) -> None:
         """Measure a listener too."""
@@ -56,6 +59,7 @@ class ConnectionRates:
         """Hold addresses to other limits from now on, and observe others; what was measured stays."""
         self._limits = as_seen(limits)
         self.observed.observe(self._limits, as_seen(observed))
+        self.held.limit(self._limits)
 
     def take(self, listener: str, now_ms: int) -> int:
         """Count a connection; returns the milliseconds until the listener may take the next."""
@@ -106,6 +110,10 @@ class ConnectionRates:
         """Yield the rates of those addresses with a limit that came last."""
         for address, rate in self._of_address.latest(count_max):
             yield address, rate.measure(now_ms)
+
+    def lines(self, now_ms: int) -> Work[list[EntityUsage]]:
+        """Return a line for each limit of addresses, as far as they are shown."""
+        return self.held.lines(self._of_address, now_ms)
 
     def _charge(self, rate: SampledRate, limit: float, now_ms: int) -> int:
         return min(rate.charge(1, now_ms, limit), self.window.size_ms)

@@ -20,6 +20,7 @@ from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import Tls
+from kavka_broker.quotas.sensor import HeldTime
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 
@@ -64,7 +65,7 @@ class Listener:
         self._quotas.join(name, self.connections, self._acceptor.look_again)
         self._sweep: Timer | None = None
         self._pause: Timer | None = None  # until it may take the next connection
-        self._held: dict[Connection, None] = {}  # those above the rate of their address
+        self._held: dict[Connection, HeldTime] = {}  # those above the rate of their address
 
     @property
     def rates(self) -> ConnectionRates:
@@ -147,7 +148,7 @@ class Listener:
         if self._sweep is None:
             self._schedule_sweep()
         if delay_ms := self._quotas.rates.admit(self.name, address, int(self.clock.monotonic_ms())):
-            self._hold(connection, delay_ms)
+            self._hold(connection, address, delay_ms)
             self._tell_held(address, delay_ms)
 
     def _tell_held(self, address: str, delay_ms: int) -> None:
@@ -156,18 +157,20 @@ class Listener:
             quota = "connection_creation", entity_key(limited[0]), limited[1]
             use.throttled(ANONYMOUS, address, "", quota, delay_ms)
 
-    def _hold(self, connection: Connection, delay_ms: int) -> None:
+    def _hold(self, connection: Connection, address: str, delay_ms: int) -> None:
         """Hold a connection above the rate of its address for a while, so that the next does not come at once."""
         reason = f"its address is above its connection_creation_rate; it has been held for {delay_ms} ms"
         if len(self._held) >= HELD_MAX:
             connection.close(f"its address is above its connection_creation_rate, and {HELD_MAX} are held")
             return
-        self._held[connection] = None
+        self._held[connection] = held = self._quotas.rates.held.of(address)
+        held.begin(int(self.clock.monotonic_ms()))
         connection.close_after(delay_ms, reason)
 
     def closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
-        self._held.pop(connection, None)
+        if (held := self._held.pop(connection, None)) is not None:
+            held.end(int(self.clock.monotonic_ms()))
         self._closed_sent_bytes += connection.outbox.sent_bytes
         self._quotas.release(self.name, connection, connection.peer.address)
 

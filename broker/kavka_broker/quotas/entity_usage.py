@@ -7,13 +7,14 @@ that one meets the limit first. Its held time is that in which at least one conn
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, TopicEntity
 from kavka_broker.core.quota.resolve import is_shadowed
 from kavka_broker.quotas.sensor import HeldTime, Sensor
 from kavka_broker.slices import Pace, Work
 
+E = TypeVar("E", Entity, IpEntity)
 ENTITIES_MAX: Final = 500  # that are shown, of each type of quota
 UNITS_PER_SENSOR: Final = 4  # of a slice
 UNITS_PER_ENTITY: Final = 10
@@ -63,13 +64,11 @@ def entity_usages(
     return found
 
 
-def shown_of(
-    limits: Mapping[Entity, float], held: Mapping[Entity, HeldTime], now_ms: int
-) -> Work[Mapping[Entity, float]]:
+def shown_of(limits: Mapping[E, float], held: Mapping[E, HeldTime], now_ms: int) -> Work[Mapping[E, float]]:
     """Choose the entities that are shown."""
     if len(limits) <= ENTITIES_MAX:
         return limits
-    chosen, pace = dict[Entity, float](), Pace()
+    chosen, pace = dict[E, float](), Pace()
     for entity, time in list(held.items()):
         if time.any_ms(now_ms) and entity in limits:
             chosen[entity] = limits[entity]

@@ -141,6 +141,9 @@ def samples(sources: Sources) -> Work[list[Sample]]:
         lines = yield from observed.observed(int(sources.clock.monotonic_ms()))
         found += observed_samples(quota_type, lines)
     for listener in list(sources.listeners)[:1]:  # of a broker, if this node is one
+        entities = yield from listener.rates.lines(int(sources.clock.monotonic_ms()))
+        found += entity_samples(CONNECTION_CREATION, entities)
+        not_shown += listener.rates.held.limits_total - len(entities)
         lines = yield from listener.rates.observed.lines(int(sources.clock.monotonic_ms()))
         found += observed_samples(CONNECTION_CREATION, lines)
     found.append(("kavka_series_omitted", ("quota",), not_shown))

@@ -7,6 +7,7 @@ a type of its own (`api/quota.py` makes one of what a resource says).
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part, Prefix
+from kavka_broker.core.quota.resolve import seen
 from kavka_broker.core.quota.terms import PREFIX, prefixed
 from kavka_operator.api.quota import AnyEntity
 
@@ -31,6 +32,8 @@ def from_wire(parts: Mapping[str, str | None]) -> AnyEntity | None:
 
 def as_meant(entity: AnyEntity, values: Mapping[str, float]) -> AnyEntity:
     """The entity as brokers take it, by its quotas: one of them may say that its client id is a prefix."""
+    if isinstance(entity, IpEntity):
+        return seen(entity)
     return prefixed(entity) if PREFIX in values else entity
 
 

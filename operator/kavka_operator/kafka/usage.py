@@ -56,6 +56,7 @@ def _on_broker(broker: int, page: Page) -> dict[str, SeenUsage]:
 def _sum(broker: int, clients: Clients, quotas: Mapping[str, QuotaFigures]) -> SeenUsage:
     observed = [quota.observed_seconds for quota in quotas.values() if quota.observed_seconds is not None]
     used = [(client.rate or 0.0) / (client.limit or float("inf")) for client in clients.values()]
+    used += [(quota.usage or 0.0) / quota.limit for quota in quotas.values() if quota.limit]
     used += [(quota.observed_usage or 0.0) / quota.observed_limit for quota in quotas.values() if quota.observed_limit]
     return SeenUsage(
         broker,

@@ -18,7 +18,9 @@ from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuota
 from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
+from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.slices import at_once
 from kavka_broker.timers import Timers
 from tests.support.waiting import until
 from tests.unit.net.test_connection import Client, Handlers, body
@@ -41,6 +43,10 @@ class Ports:
         for name, listener in self.listeners.items():
             self._ports[name] = await listener.bind("127.0.0.1", 0)
             await listener.serve()
+
+    def of_addresses(self) -> list[EntityUsage]:
+        """What the limits of addresses do."""
+        return at_once(self.quotas.rates.lines(int(self.now_ms())))
 
     async def close(self) -> None:
         for client in self._clients:
@@ -294,16 +300,23 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
     async def scenario() -> None:
         async with two_listeners() as ports:
             ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 1.0})
+            began_ms = ports.now_ms()
             served = [await ports.served("A") for _ in range(10)]
             refused = await ports.connect("A")
             await serves(served[0])
             held = list(ports.listeners["A"].connections)[-1]
             assert held.is_muted
             assert held._muted_until_ms > ports.listeners["A"].clock.monotonic_ms()
+            assert [line.held_connections for line in ports.of_addresses()] == [1]
             async with asyncio.timeout(20):
                 assert await refused.is_closed()
             assert ports.listeners["A"].refused_count == 1
             await serves(served[9])
+            (line,) = ports.of_addresses()
+            assert (line.entity, line.limit, line.shares, line.held_connections) == (IpEntity("127.0.0.1"), 1.0, 1, 0)
+            assert line.usage > 0
+            assert 0 < line.held_ms <= ports.now_ms() - began_ms, "it was really held"
+            assert line.held_ms == ports.of_addresses()[0].held_ms, "and is no more"
 
     asyncio.run(scenario())
 

@@ -81,3 +81,17 @@ def test_the_usage_under_a_prefix_is_that_of_all_client_ids_that_begin_so() -> N
     status = converge([wanted], FakeKafka(), NOW, usage_by_entity({0: page})).statuses[key_of(wanted)]
     assert isinstance(status, ClientQuotaStatus)
     assert (status.entity, status.used, len(status.usage)) == ("client-id=etl*", "123%", 1)
+
+
+def test_a_limit_of_an_address_has_its_usage_and_the_time_it_holds_however_it_is_written() -> None:
+    wanted = quota(entity={"ip": {"name": "2001:DB8:0::7"}}, limits={"connectionCreationRate": 4})
+    labels = '{entity="address \\"2001:db8::7\\"",quota_type="connection_creation"}'
+    figures = {"limit": 4, "usage": 3, "throttled_seconds_total": 2.5}
+    kinds = {name: "counter" if name.endswith("_total") else "gauge" for name in figures}
+    page = "".join(
+        f"# TYPE kavka_quota_{name} {kinds[name]}\nkavka_quota_{name}{labels} {value}\n"
+        for name, value in figures.items()
+    )
+    status = converge([wanted], FakeKafka(), NOW, usage_by_entity({0: page})).statuses[key_of(wanted)]
+    assert isinstance(status, ClientQuotaStatus)
+    assert (status.used, status.usage[0].throttled_seconds) == ("75%", 2)

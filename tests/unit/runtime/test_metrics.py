@@ -182,6 +182,10 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, f"{name}_failed_reauthentication_total", listener="PLAINTEXT") == 2
     assert value(found, "kavka_sessions_ended_total", listener="PLAINTEXT") == 5
     assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
+    quota = {"entity": 'address "192.0.2.7"', "quota_type": "connection_creation"}
+    assert value(found, "kavka_quota_limit", **quota) == 10
+    assert value(found, "kavka_quota_usage", **quota) == 0.5
+    assert value(found, "kavka_quota_throttled_seconds_total", **quota) == 0
 
 
 def test_names_that_clients_choose_cannot_break_the_page() -> None:

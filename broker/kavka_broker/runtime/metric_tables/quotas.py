@@ -10,7 +10,7 @@ QUOTAS: Final[tuple[Row, ...]] = (
         "kavka_quota_usage",
         Kind.GAUGE,
         ENTITY,
-        "What the client, or the partition, that uses most of this quota uses, in the unit of the limit.",
+        "What the client, the address or the partition that uses most of this quota uses, in the unit of the limit.",
     ),
     ("kavka_quota_shares", Kind.GAUGE, ENTITY, "Allowances of this quota that were drawn on within the hour."),
     (
