@@ -89,4 +89,9 @@ def address(text: object) -> Json:
     return quota(entity={"ip": {"name": text}}, limits={"connectionCreationRate": 5})
 
 
+def connecting(rate: float) -> Json:
+    """A ClientQuota of the default address that allows so many connections a second."""
+    return quota(entity={"ip": {"default": True}}, limits={"connectionCreationRate": rate})
+
+
 OF_MAIN: Json = {"clusterRef": {"name": "main"}}

@@ -86,6 +86,13 @@ def too_short(given: object, length_min: int) -> str:
     return f"{shown(given)} is too short; at least {length_min} must be given"
 
 
+def no_multiple(given: object, of: int) -> str:
+    """Words for a number that is no multiple of another."""
+    return (
+        f"{shown(given)} is not {'a whole number; write one without a fraction' if of == 1 else f'a multiple of {of}'}"
+    )
+
+
 def out_of_range(given: object, side: str, limit: float) -> str:
     """Words for a number on the wrong side of a limit; `side` says which: from, above or up to."""
     spelled = str(limit) if type(limit) is int else f"{limit:g}"

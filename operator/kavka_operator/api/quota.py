@@ -9,7 +9,7 @@ for the whole cluster.
 from ipaddress import ip_address
 from typing import Annotated, ClassVar, Literal
 
-from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Part
+from kavka_broker.core.quota.entity import DEFAULT, WHOLE_KEYS, Entity, IpEntity, Part, QuotaKey
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.model import Model, Rule, Transition, field
 from kavka_operator.api.quantity import Quantity
@@ -39,6 +39,7 @@ AnyEntity = Entity | IpEntity
 
 LIMIT_MAX = 1e12
 Positive = Annotated[float, Bounds(gt=0, le=LIMIT_MAX)]
+Connections = Annotated[float, Bounds(ge=1, le=WHOLE_KEYS[QuotaKey.CONNECTION_CREATION_RATE], multiple_of=1)]
 
 KAFKA_KEYS = {
     "producer_byte_rate": "producerByteRate",
@@ -198,8 +199,8 @@ class Limits(Model):
     controller_mutation_rate: Positive | None = field(
         default=None, description="Partitions a second that clients may create or delete."
     )
-    connection_creation_rate: Positive | None = field(
-        default=None, description="Connections a second that an address may open. For ip only."
+    connection_creation_rate: Connections | None = field(
+        default=None, description="Connections a second that an address may open, a whole number. For ip only."
     )
 
     def kafka_values(self) -> dict[str, float]:

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kavka_operator.api.complaints import NAMES, not_a_name, not_one_of, out_of_range, shown, too_long, too_short
+from kavka_operator.api.complaints import (
+    NAMES,
+    no_multiple,
+    not_a_name,
+    not_one_of,
+    out_of_range,
+    shown,
+    too_long,
+    too_short,
+)
 from kavka_operator.api.yaml_lines import Where
 
 Schema = dict[str, Any]
@@ -62,6 +71,7 @@ class Bounds:
     ge: int | None = None
     gt: int | None = None
     le: float | None = None
+    multiple_of: int | None = None
     min_length: int | None = None
     max_length: int | None = None
     pattern: str | None = None
@@ -77,6 +87,8 @@ class Bounds:
             return out_of_range(given, "from", self.ge)
         if self.gt is not None and not value > self.gt:
             return out_of_range(given, "above", self.gt)
+        if self.multiple_of is not None and value % self.multiple_of:
+            return no_multiple(given, self.multiple_of)
         return None
 
     def _length(self, value: Any) -> str | None:
@@ -98,6 +110,7 @@ class Bounds:
             "minimum": self.ge if self.gt is None else self.gt,
             "exclusiveMinimum": None if self.gt is None else True,
             "maximum": self.le,
+            "multipleOf": self.multiple_of,
             f"min{noun}": self.min_length,
             f"max{noun}": self.max_length,
             "pattern": self.pattern,

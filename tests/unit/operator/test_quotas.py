@@ -7,6 +7,7 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import AnyEntity, RelatedQuota, entity_of
+from kavka_operator.api.shapes import InvalidError
 from kavka_operator.domain.entities import entity_text, from_wire, to_wire
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
@@ -79,6 +80,12 @@ def test_every_limit_that_is_set_is_in_force(field: str) -> None:
     assert isinstance(action, AlterQuota)
     words = reconcile(wanted, action.set, 1, NOW).words[0]
     assert (words.status, words.message) == ("True", "in force on every broker")
+
+
+@pytest.mark.parametrize(("rate", "said"), [(1.5, "whole number"), (0, "from 1"), (-1, "from 1"), (2**31, "up to")])
+def test_a_limit_on_connections_is_what_brokers_take(rate: float, said: str) -> None:
+    with pytest.raises(InvalidError, match=f"connectionCreationRate: .*{said}"):
+        quota(entity={"ip": {"name": "10.0.0.1"}}, limits={"connectionCreationRate": rate})
 
 
 def test_observing_takes_back_the_limit_and_has_it_measured() -> None:
