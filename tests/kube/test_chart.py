@@ -16,6 +16,7 @@ from kavka_operator.platform.kubernetes.names import node_labels
 from kavka_operator.platform.nodes import Node
 from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.support.waiting import until_outside
 from tests.tidy.tree import ROOT
 from tools.definitions.generate import MONITORING
 from tools.kube.definitions import monitoring_definitions
@@ -272,8 +273,9 @@ def test_an_api_server_that_knows_those_kinds_takes_each_of_them(bare: ControlPl
         ran = kubectl(bare, "apply", "--server-side", "--filename", str(definition))
         assert ran.returncode == 0, ran.stderr
     for name in ("podmonitors", "prometheusrules"):
-        crd = f"crd/{name}.monitoring.coreos.com"
-        assert kubectl(bare, "wait", "--for=condition=Established", crd, "--timeout=30s").returncode == 0
+        known = ("wait", "--for=condition=Established", f"crd/{name}.monitoring.coreos.com")
+        # A definition that is new has no conditions yet, which kubectl takes for an error.
+        until_outside(lambda known=known: kubectl(bare, *known).returncode == 0)  # type: ignore[misc]
     found = monitoring(EVERYTHING, "PodMonitor", "PrometheusRule")
     line = ("apply", "--server-side", "--validate=strict", "--field-manager=helm", "--filename", "-")
     place = found[0]["metadata"]["namespace"]

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from tests.support.control_plane import ControlPlane, Json, kubectl
+from tests.support.waiting import until_outside
 from tests.tidy.tree import ROOT
 from tools.kube.definitions import spark_definition
 
@@ -23,7 +24,8 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         assert kubectl(found, "create", "namespace", PLACE).returncode == 0
         ran = kubectl(found, "apply", "--server-side", "--filename", str(spark_definition()))
         assert ran.returncode == 0, ran.stderr
-        assert kubectl(found, "wait", "--for=condition=Established", CRD, "--timeout=30s").returncode == 0
+        # A definition that is new has no conditions yet, which kubectl takes for an error.
+        until_outside(lambda: kubectl(found, "wait", "--for=condition=Established", CRD).returncode == 0)
         yield found
 
 
