@@ -170,7 +170,7 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
 
 
 def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
-    """Whether runs are told of the cluster's own authority: a listener has a certificate of it, or of somebody's whom
+    """Whether runs are told of the cluster's own authority: a listener has a certificate of it, or of an authority that
     the user's file names.
     """
     return analytics.user_secret is not None and cluster.spec.is_secured
