@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
+from kavka_broker.core.audit.happenings import Changed
 from kavka_broker.core.audit.use import OTHERS
 from kavka_broker.core.audit.verification import verify
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
@@ -103,10 +104,16 @@ def journal_of(node: Any) -> Any:
 
 
 def has_waiting(node: Any) -> bool:
-    """Whether a node that lives has something that its trail does not tell yet."""
+    """Whether a node that lives has changes that its trail does not tell yet.
+
+    Other events may wait at any time: nodes whose logins are short log in again and again.
+    """
     journal = journal_of(node)
     return journal is not None and bool(
-        journal.waiting or len(journal.window) or journal.promised or node.server._auditing._unsent
+        journal.waiting
+        or any(isinstance(happening, Changed) for happening in journal.window._counts)
+        or journal.promised
+        or node.server._auditing._unsent
     )
 
 

@@ -44,6 +44,32 @@ def test_files_are_short() -> None:
     assert too_long == LONG_FILES, f"more than {FILE_LINES_MAX} lines: split the file; the list only shrinks"
 
 
+def unused(test: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """The functions that are defined in a test and never named again: a scenario that nothing runs cannot fail."""
+    made = [node for node in test.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    named = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    return [node.name for node in made if not node.decorator_list and node.name not in named]
+
+
+def test_what_a_test_defines_it_runs() -> None:
+    found = {
+        f"{relative(path)}::{function.name}": names
+        for path in PYTHON
+        if path.name.startswith("test_")
+        for function in functions(parsed(path.read_text()))
+        if (names := unused(function))
+    }
+    assert found == {}, "never run: asyncio.run(scenario())"
+
+
+def test_a_scenario_that_nothing_runs_is_found() -> None:
+    lines = "def test_it():\n    async def scenario():\n        assert False\n"
+    test = next(functions(ast.parse(lines)))
+    assert unused(test) == ["scenario"]
+    run = next(functions(ast.parse(f"{lines}    asyncio.run(scenario())")))
+    assert unused(run) == []
+
+
 def test_functions_are_short() -> None:
     too_long = {
         f"{relative(path)}::{node.name}": lines_of(node)

@@ -155,6 +155,7 @@ class Broker:
     use: UseWindow | None = None  # likewise, of clients that are let through
     journal: Journal | None = None  # promises room for changes
     is_refusing: bool = False  # data and changes that the trail has no room for, see `refusing`
+    is_trail_over: bool = False  # the node stops, and its audit trail takes nothing more
     refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("produce", "fetch", "change"), 0))
     under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict)  # changes that are decided and told
     token_secrets: TokenSecrets | None = None  # of delegation tokens; None: there are none

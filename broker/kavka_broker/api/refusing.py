@@ -8,7 +8,8 @@
 
 What mends the trail is let in, and told all the same: nodes among each other, super users, requests on a controller's
 own listener, and of everybody reading the audit topic and altering nothing but it. So are logins and refusals, whose
-number is told however many they are, and what tells nothing.
+number is told however many they are, and what tells nothing. A node that stops has ended its trail, and lets in no
+change of a client: another node tells it.
 """
 
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,6 +27,10 @@ WORDS: Final = (
     f"the audit trail has no room, and kavka.audit.failure.policy is reject: {AUDIT_TOPIC} takes no events, and nothing"
     " was done; it can be mended by a super user, or by whoever may alter that topic"
 )
+STOPS: Final = (
+    "this node stops, its audit trail has ended, and kavka.audit.failure.policy is reject: nothing was done; ask"
+    " another node, or this one when it has started again"
+)
 #: By API: which topics an alteration of topics names.
 NAMED: Final = {
     37: lambda request: [topic.name for topic in request.topics],
@@ -40,6 +45,11 @@ def refusal(code: ErrorCode) -> BrokerError:
     return BrokerError(code, WORDS)
 
 
+def refusal_of_change(broker: "Broker") -> BrokerError:
+    """Return the error of a change that is refused."""
+    return BrokerError(ErrorCode.POLICY_VIOLATION, STOPS if broker.is_trail_over else WORDS)
+
+
 def is_mender(broker: "Broker", client: "Client") -> bool:
     """Whether requests of this client are let in, whatever they ask for."""
     if client.peer is None or client.role == "controller":
@@ -48,7 +58,9 @@ def is_mender(broker: "Broker", client: "Client") -> bool:
 
 
 def is_let_in(request: Message, api: "Api", broker: "Broker", client: "Client") -> bool:
-    """Whether a change is let in although the trail may have no room."""
+    """Whether a change is let in although the trail may have no room; none is once the trail has ended."""
+    if broker.is_trail_over and client.peer is not None:
+        return False
     return is_mender(broker, client) or _mends(request, api.key)
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kavka_broker.api.delegation_tokens import find, known
-from kavka_broker.api.refusing import Refusing, is_let_in, refusal
+from kavka_broker.api.refusing import Refusing, is_let_in, refusal_of_change
 from kavka_broker.api.steps import paid
 from kavka_broker.core.audit.changes import (
     ACLS_DELETED,
@@ -28,7 +28,6 @@ from kavka_broker.core.audit.changes import (
 )
 from kavka_broker.core.metadata.image.configs import Resource
 from kavka_broker.protocol.codec import decode
-from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.framing import read_response_header
 from kavka_broker.protocol.message import Message
 
@@ -85,11 +84,11 @@ async def changed(
     room = room_for(request, api, broker, client)
     if is_let_in(request, api, broker, client):
         if journal is None:
-            return await decide(broker)  # the trail has not begun, or has ended
+            return await decide(broker)  # the trail has not begun
         journal.let_in(room)
     elif broker.is_refusing or journal is None or not journal.admit(room):
         broker.refused["change"] += 1
-        return await decide(Refusing.of(broker, refusal(ErrorCode.POLICY_VIOLATION)))
+        return await decide(Refusing.of(broker, refusal_of_change(broker)))
 
     async def told() -> T:
         try:

@@ -122,6 +122,7 @@ class Auditing:
         self.journal.window.note(self._lifecycle("STOP"))
         self._broker.audit = self._broker.use = self._broker.journal = None
         self._broker.is_refusing = self._policy is Policy.REJECT
+        self._broker.is_trail_over = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         try:
