@@ -22,30 +22,51 @@ from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    IncrementalAlterConfigsRequest,
+)
 from kavka_broker.protocol.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from kavka_broker.slices import Pace, Work
 
 
-def refused(
+async def refused(
     request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
 ) -> IncrementalAlterConfigsResponse | None:
     """The answer where log directories are to be cordoned that this broker does not have: no controller knows them."""
     del client
-    own = Resource(ResourceType.BROKER, str(broker.node_id))
+    return await broker.slices.whole(refused_in_slices(request, broker))
+
+
+def refused_in_slices(
+    request: IncrementalAlterConfigsRequest, broker: Broker
+) -> Work[IncrementalAlterConfigsResponse | None]:
+    pace, own = Pace(), str(broker.node_id)
     for resource in request.resources:
-        if Resource(resource.resource_type, resource.resource_name) != own:
+        if pace.spent(1):
+            yield
+        if resource.resource_type != ResourceType.BROKER or resource.resource_name != own:
             continue
-        try:
-            for config in resource.configs:
-                if config.name == KEY and config.config_operation in (Operation.SET, Operation.APPEND) and config.value:
-                    check_cordoned(split_list(config.value), broker.config.log_dirs)
-        except ConfigError as error:
-            reason = BrokerError(ErrorCode.INVALID_REQUEST, str(error))
-            asked = [Resource(found.resource_type, found.resource_name) for found in request.resources]
-            return IncrementalAlterConfigsResponse(responses=[response(found, reason) for found in asked])
+        for config in resource.configs:
+            if pace.spent(1):
+                yield
+            if (reason := misfit(config, broker)) is not None:
+                asked = [Resource(found.resource_type, found.resource_name) for found in request.resources]
+                return IncrementalAlterConfigsResponse(responses=[response(found, reason) for found in asked])
+    return None
+
+
+def misfit(config: AlterableConfig, broker: Broker) -> BrokerError | None:
+    """Return what is wrong with log directories that are to be cordoned, if anything is."""
+    if config.name != KEY or config.config_operation not in (Operation.SET, Operation.APPEND) or not config.value:
+        return None
+    try:
+        check_cordoned(split_list(config.value), broker.config.log_dirs)
+    except ConfigError as error:
+        return BrokerError(ErrorCode.INVALID_REQUEST, str(error))
     return None
 
 

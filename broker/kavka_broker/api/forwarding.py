@@ -65,13 +65,19 @@ class Forwarded:
 async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
     """Have the active controller decide a request; returns its answer. Raises BrokerError and ProtocolViolation."""
     request = await read_any(frame, body, api, broker, client)
-    if api.refuses is not None and (refusal := api.refuses(request, broker, client)) is not None:
+    if (refusal := await refused(request, api, broker, client)) is not None:
         return refusal
 
     async def decide(broker: "Broker") -> "Forwarded | Answer":
         return await _decided(frame, request, api, broker, client)
 
     return await changed(request, api, broker, client, decide)
+
+
+async def refused(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Answer":
+    """Return what this broker alone says of a request; None where nothing."""
+    refusal = None if api.refuses is None else api.refuses(request, broker, client)
+    return refusal if refusal is None or isinstance(refusal, Message) else await refusal
 
 
 async def _decided(

@@ -54,7 +54,7 @@ class Postponed:
 
 Handler = Callable[..., Answer | Awaitable[Answer]]
 #: Gives the answer of a broker that does not pass a request on, or None.
-Refuses = Callable[[Any, Any, Any], Message | None]
+Refuses = Callable[[Any, Any, Any], Message | Awaitable[Message | None] | None]
 H = TypeVar("H", bound=Callable[..., Any])
 Role = Literal["broker", "controller"]
 
