@@ -20,6 +20,8 @@ SHOWN = {
     "git clone": "the reader",
     "make demo": "tests/operator, and the demo itself exits 1 on any mismatch",
     ".venv/bin/kavka": "tests/operator",
+    "helm upgrade": "e2e/test_readme.py",
+    "kubectl": "e2e/test_readme.py",
     "make check": "this",
     "make test": ".ci/run",
 }
