@@ -1,9 +1,9 @@
 """`make check` and `make test`: run the steps, and sum up in one line.
 
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
-what is marked `thorough`. `make test` then runs what only computes behind the suites that start processes: with the
-processor's time that those leave, and shown at the end. Each goes on when an earlier one failed, so that one run shows
-everything. What the machine lacks is said first, the suites that were skipped for it are named at the end, and with
+what is marked `thorough`. `make test` then runs what starts processes, which waits most of its time, in two lanes: the
+longest suite, shown while it runs, and beside it the others. Behind them, with the processor's time that those leave,
+goes what only computes. Each goes on when an earlier one failed, so that one run shows everything. What the machine lacks is said first, the suites that were skipped for it are named at the end, and with
 CI=true a lack counts as a failure. The last line is always `N passed, N failed, N skipped`: the tools count one each,
 pytest counts its tests.
 """
@@ -48,6 +48,7 @@ SUITE_SECONDS_MAX = 3600
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
 THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
 PARTS = 6
+LONGEST = "tests/conformance"  # of those that start processes
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
 COMPUTED_SECONDS_MAX = 3600
 NICE = 10
@@ -170,20 +171,25 @@ def run_quick(tally: Tally, *, is_thorough: bool) -> None:
 
 
 def run_others(tally: Tally) -> None:
-    """All other suites, one behind the other and shown while they run; behind them what only computes."""
-    with ThreadPoolExecutor(1) as pool:
+    """All other suites: the longest, which is shown while it runs, the others beside it, and what only computes."""
+    with ThreadPoolExecutor(2) as pool:
         computed = pool.submit(run_pytest, (COMPUTED,), nice=NICE, seconds_max=COMPUTED_SECONDS_MAX)
-        for suite in other_suites():
-            tally.add(run_pytest((suite,), is_shown=True).tally)
-        ran = computed.result()
-        print(ran.text, end="", flush=True)
-        tally.add(ran.tally)
+        beside = pool.submit(run_lane, other_suites())
+        tally.add(run_pytest((LONGEST,), is_shown=True).tally)
+        for ran in (*beside.result(), computed.result()):
+            print(ran.text, end="", flush=True)
+            tally.add(ran.tally)
+
+
+def run_lane(suites: tuple[str, ...]) -> list[Ran]:
+    """Suites one behind the other."""
+    return [run_pytest((suite,)) for suite in suites]
 
 
 def other_suites() -> tuple[str, ...]:
-    """Every directory of tests that is neither part of the quick check nor run behind the others."""
+    """Every directory of tests that is neither part of the quick check nor has a place of its own."""
     names = (path for path in sorted((ROOT / "tests").iterdir()) if any(path.glob("**/test_*.py")))
-    return tuple(f"tests/{path.name}" for path in names if f"tests/{path.name}" not in {*QUICK, COMPUTED})
+    return tuple(f"tests/{path.name}" for path in names if f"tests/{path.name}" not in {*QUICK, LONGEST, COMPUTED})
 
 
 def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:

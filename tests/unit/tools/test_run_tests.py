@@ -64,18 +64,21 @@ def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.Ca
     assert "1 passed, 1 skipped" in capfd.readouterr()[0]
 
 
-def test_what_only_computes_runs_behind_the_others_and_is_shown_at_the_end(
+def test_the_longest_suite_is_shown_first_and_what_only_computes_at_the_end(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (project / "tests").mkdir()
     for name in ("good", "bad"):
         (project / name).rename(project / "tests" / name)
+    (project / "tests" / "beside").mkdir()
+    (project / "tests" / "beside" / "test_two.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    monkeypatch.setattr(run_tests, "LONGEST", "tests/good")
     monkeypatch.setattr(run_tests, "COMPUTED", "tests/bad")
     tally = Tally()
     run_others(tally)
-    assert (tally.passed, tally.failed, tally.skipped) == (1, 1, 1)
+    assert (tally.passed, tally.failed, tally.skipped) == (3, 1, 1)
     shown, _ = capfd.readouterr()
-    assert -1 < shown.find("1 passed, 1 skipped") < shown.find("a defect")
+    assert -1 < shown.find("1 passed, 1 skipped") < shown.find("2 passed") < shown.find("a defect")
 
 
 def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
