@@ -3,9 +3,9 @@
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
 what is marked `thorough`. `make test` then runs what starts processes, which waits most of its time, in two lanes: the
 longest suite, shown while it runs, and beside it the others. Behind them, with the processor's time that those leave,
-goes what only computes. Each goes on when an earlier one failed, so that one run shows everything. What the machine lacks is said first, the suites that were skipped for it are named at the end, and with
-CI=true a lack counts as a failure. The last line is always `N passed, N failed, N skipped`: the tools count one each,
-pytest counts its tests.
+goes what only computes. Each goes on when an earlier one failed, so that one run shows everything. What the machine
+lacks is said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a
+failure. The last line is always `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
 """
 
 import os
