@@ -66,7 +66,8 @@ def test_what_was_applied_does_not_differ(person: Person) -> None:
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_an_example_that_was_applied_does_not_differ(person: Person, example: Path) -> None:
-    person.types("apply", "-f", str(EXAMPLES / "quickstart.yaml"))
+    if example.stem != "kubernetes":  # whose cluster is another
+        person.types("apply", "-f", str(EXAMPLES / "quickstart.yaml"))
     assert person.types("apply", "-f", str(example))[0] == 0
     assert person.types("diff", "-f", str(example)) == (0, "")
 
