@@ -54,7 +54,8 @@ async def run_in_circles_in_a_thread(loop: SimLoop) -> None:
 def test_a_step_without_end_is_told_with_its_place(circle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 10)
-    with pytest.raises(Exhausted, match=r"(?s)one step goes on forever.*test_watchdog\.py.*circle.*while True"):
+    # Not the line: on a busy machine the next tick may come while the one before is caught.
+    with pytest.raises(Exhausted, match=r"(?s)one step goes on forever.*test_watchdog\.py.*circle"):
         play(circle)
 
 
