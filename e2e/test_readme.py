@@ -4,20 +4,17 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from e2e.asking import SECONDS_MAX, ask, until
-from e2e.images import TAG
+from e2e.images import ROOT, TAG
 from e2e.machine import KUBECONFIG, STATE
 from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, OPERATORS, uninstall
 from e2e.scene import Scene, client
-from tests.kube.helm import CHART
+from tests.tidy.test_documents import BLOCK
 from tools.kube.programs import program
 
-ROOT = Path(CHART).parents[1]
-BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 OURS = {
     "registry.example.com/kavka-operator": f"{OPERATOR_IMAGE},image.tag={TAG}",
     "registry.example.com/kavka-broker": f"{BROKER_IMAGE},brokerImage.tag={TAG}",

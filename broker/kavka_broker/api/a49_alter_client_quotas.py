@@ -20,9 +20,10 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.quotas import Alteration, alter, is_address
+from kavka_broker.core.metadata.decide.quotas import Alteration, alter
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.quotas import IP
+from kavka_broker.core.quota.resolve import is_address
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_client_quotas_request import AlterClientQuotasRequest

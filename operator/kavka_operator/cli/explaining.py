@@ -7,10 +7,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
 from kavka_broker.core.quota.entity import IpEntity
-from kavka_broker.core.quota.resolve import seen
+from kavka_broker.core.quota.resolve import is_address, seen
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
 from kavka_operator.api.table import aligned
@@ -76,7 +75,7 @@ def explain_quota(asked: Asked, subject: Subject) -> int:
 
 def _check_address(ip: str | None) -> None:
     """Raises CommandError for what is no address: brokers see addresses, and no names of hosts."""
-    if ip is not None and not _is_address(ip):
+    if ip is not None and not is_address(ip):
         raise CommandError(f'--ip "{ip}" is not an address; write one as 10.0.0.1 or 2001:db8::1')
 
 
@@ -121,20 +120,12 @@ def of_address(found: Target, told: Told, ip: str, now_ms: int) -> Iterator[str]
 def _hosts(limits: Limits) -> Iterator[str]:
     """A line for each quota of a host that is named: brokers know its addresses."""
     for entity, values in limits.items():
-        if isinstance(entity, IpEntity) and isinstance(entity.ip, str) and not _is_address(entity.ip) and values:
+        if isinstance(entity, IpEntity) and isinstance(entity.ip, str) and not is_address(entity.ip) and values:
             yield f'  otherwise, if it is of the host "{entity.ip}": {_amounts(values)}'
 
 
 def _amounts(values: Mapping[str, float]) -> str:
     return ", ".join(f"{key} {spell(value)}" for key, value in sorted(values.items()))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def explained(explanation: Explanation, owners: Mapping[AnyEntity, ClientQuota]) -> str:

@@ -1,21 +1,17 @@
-"""The rates of throttled replicas: settings of each broker by itself, which only that broker describes and alters."""
+"""The rates of throttled replicas: settings of each broker by itself."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import kafka.errors
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from kafka.protocol.admin import DescribeConfigsRequest
 
 from kavka_operator.domain.plan import LimitBrokers
+from kavka_operator.kafka.broker_settings import BROKER_RESOURCE, Send, alter
 from kavka_operator.kafka.errors import raise_for
 from kavka_operator.reconcile.moves import RATES
 
-BROKER_RESOURCE, BROKER_OVERRIDE_SOURCE = 4, 2
-SET, DELETE = 0, 1
-
-Send = Callable[[Any, int], Any]
-"""Sends a request to a broker, by its id."""
+BROKER_OVERRIDE_SOURCE = 2
 
 
 def rates(send: Send, brokers: Iterable[int]) -> dict[int, Mapping[str, str]]:
@@ -29,13 +25,9 @@ def rates(send: Send, brokers: Iterable[int]) -> dict[int, Mapping[str, str]]:
 
 def limit(send: Send, action: LimitBrokers) -> None:
     """Set the rates, or take them away. Raises KafkaError."""
-    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-    operation, value = (DELETE, None) if action.rate is None else (SET, str(action.rate))
-    changes = [kind.AlterableConfig(name=key, config_operation=operation, value=value) for key in RATES]
+    value = None if action.rate is None else str(action.rate)
     for broker in action.brokers:
-        altered = kind(resource_type=BROKER_RESOURCE, resource_name=str(broker), configs=changes)
-        (result,) = send(IncrementalAlterConfigsRequest(resources=[altered], validate_only=False), broker).responses
-        raise_for(result.error_code, result.error_message)
+        alter(send, broker, dict.fromkeys(RATES, value))
 
 
 def _rates_of(send: Send, broker: int) -> Mapping[str, str]:

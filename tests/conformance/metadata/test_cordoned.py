@@ -1,7 +1,7 @@
 """Cordoned log directories (KIP-1066): Kavka and Apache Kafka take and refuse the same, and place alike."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -44,8 +44,9 @@ BROKER = 4
 TIMEOUT_MS = 10_000
 
 
-@pytest.fixture
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+@contextmanager
+def both_products(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    """Kavka and Apache Kafka, with the log directories a and b each."""
     found = []
     with ExitStack() as stack:
         for start in (start_kavka, start_apache_kafka):
@@ -53,6 +54,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
             server = start(directory, {"log.dirs": ",".join(str(directory / name) for name in "ab")})
             stack.callback(server.kill)
             found.append(server)
+        yield found
+
+
+@pytest.fixture
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    with both_products(tmp_path_factory) as found:
         yield found
 
 
@@ -179,11 +186,5 @@ def test_values_are_taken_and_refused_alike(shared: list[Server], names: str, op
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
-    found = []
-    with ExitStack() as stack:
-        for start in (start_kavka, start_apache_kafka):
-            directory = tmp_path_factory.mktemp("values")
-            server = start(directory, {"log.dirs": ",".join(str(directory / name) for name in "ab")})
-            stack.callback(server.kill)
-            found.append(server)
+    with both_products(tmp_path_factory) as found:
         yield found

@@ -124,14 +124,20 @@ def as_seen(limits: Mapping[Entity | IpEntity, float]) -> dict[IpEntity, float]:
     return {seen(entity): limit for entity, limit in limits.items() if isinstance(entity, IpEntity) and limit >= 0}
 
 
+def is_address(text: str) -> bool:
+    """Whether the text is an address and not a name."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 def seen(entity: IpEntity) -> IpEntity:
     """The entity with its address as the kernel writes it."""
-    if not isinstance(entity.ip, str):
-        return entity
-    try:
+    if isinstance(entity.ip, str) and is_address(entity.ip):
         return IpEntity(str(ip_address(entity.ip)))
-    except ValueError:
-        return entity  # the name of a host, in metadata that Apache Kafka wrote
+    return entity  # the default, or the name of a host
 
 
 def share_of(effective: Effective, user: str, client_id: str) -> Share:

@@ -31,7 +31,7 @@ from kavka_operator.platform.kubernetes.names import (
     uid_of,
 )
 from kavka_operator.platform.kubernetes.seeing import last_words
-from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, SECRET_MODE
+from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, secret_volume
 
 COMPONENT_NAME = "audit"
 CONTAINER = "audit"
@@ -186,14 +186,10 @@ def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
         ]
         found.append({"name": FILES_VOLUME, "downwardAPI": {"items": items}})
     if analytics.user_secret is not None:
-        found.append(_secret(USER_VOLUME, analytics.user_secret.name))
+        found.append(secret_volume(USER_VOLUME, analytics.user_secret.name))
     if _trusts_authority(cluster, analytics):
-        found.append(_secret(TRUSTED_VOLUME, place_secret(cluster.name, Place.CA)))
+        found.append(secret_volume(TRUSTED_VOLUME, place_secret(cluster.name, Place.CA)))
     return found
-
-
-def _secret(volume: str, name: str) -> Document:
-    return {"name": volume, "secret": {"secretName": name, "defaultMode": SECRET_MODE}}
 
 
 def of_spark(cluster: KafkaCluster, cron: Mapping[str, Any]) -> list[Document]:

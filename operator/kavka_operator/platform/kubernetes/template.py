@@ -209,6 +209,11 @@ def _port_name(listener: str) -> str:
     return f"l-{listener.lower().replace('_', '-')}"[:15].rstrip("-")
 
 
+def secret_volume(name: str, secret: str) -> Document:
+    """A volume with all files of a Secret."""
+    return {"name": name, "secret": {"secretName": secret, "defaultMode": SECRET_MODE}}
+
+
 def _volumes(layout: Layout) -> list[Document]:
     claims: list[Document] = [
         {"name": name, "persistentVolumeClaim": {"claimName": claim_name(layout.name, layout.node, name)}}
@@ -221,8 +226,7 @@ def _volumes(layout: Layout) -> list[Document]:
         "defaultMode": SECRET_MODE,
         "items": [{"key": AUDIT_KEY, "path": AUDIT_KEY}],
     }
-    secret = {"secretName": certificates_secret(node_name(layout.name, layout.node)), "defaultMode": SECRET_MODE}
-    certificates: list[Document] = [{"name": CERTIFICATES_VOLUME, "secret": secret}]
+    certificates = [secret_volume(CERTIFICATES_VOLUME, certificates_secret(node_name(layout.name, layout.node)))]
     return [
         *claims,
         {"name": SETTINGS_VOLUME, "downwardAPI": settings},

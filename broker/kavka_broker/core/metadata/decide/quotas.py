@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.quotas import CLIENT_ID, IP, TYPES, USER, AnyEntity, Quotas, entity_data
 from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, Default, Entity, IpEntity
+from kavka_broker.core.quota.resolve import is_address
 from kavka_broker.core.quota.terms import PREFIX, greatest, is_own
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
@@ -88,15 +88,6 @@ def _check_address(quotas: Quotas, entity: IpEntity, hosts: AbstractSet[str]) ->
         return
     if not any(entity in limits for limits in quotas.limits.values()):  # what is set can be removed
         raise _invalid(f'"{ip}" is no address and no host that is found; write one like 192.0.2.7 or 2001:db8::7')
-
-
-def is_address(text: str) -> bool:
-    """Whether the text is an address and not a name."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_limit(key: str, limit: float) -> None:
