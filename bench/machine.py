@@ -9,6 +9,7 @@ conditions, alternate as they may.
 import os
 import resource
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -74,10 +75,11 @@ def cpu_of(pid: int) -> Cpu:
 
 
 def children_of(pid: int) -> list[int]:
-    """The running children of a process."""
+    """The running children of a process. A thread may end while it is looked at."""
     found: list[int] = []
     for listing in PROC.glob(f"{pid}/task/*/children"):
-        found.extend(int(child) for child in listing.read_text().split())
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found.extend(int(child) for child in listing.read_text().split())
     return found
 
 
