@@ -3,13 +3,14 @@
 `FORMER` is moved on by hand when a version is released. Without the history of the repository there is no such commit.
 """
 
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from e2e.asking import SECONDS_MAX
-from e2e.images import ROOT, build
+from e2e.images import ROOT, build, builder, is_made, stamp_of
 from e2e.machine import CACHE, IMAGES
 from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, RELEASE, helm
 
@@ -28,22 +29,24 @@ def tree() -> Path:
     """The files of the commit, taken out once."""
     place = CACHE / f"former-{FORMER[:12]}"
     if not place.exists():
-        new = place.with_suffix(".new")
+        new = CACHE / "new-former"
         with NamedTemporaryFile(suffix=".tar") as packed:
             subprocess.run(["git", "archive", "--output", packed.name, FORMER], cwd=ROOT, check=True)
             with tarfile.open(packed.name) as archive:
                 archive.extractall(new, filter="data")
+        for older in CACHE.glob("former-*/"):
+            shutil.rmtree(older)
         new.rename(place)
     return place
 
 
 def build_former() -> None:
     """Build the images of the commit, where they are not there yet."""
-    for target in TARGETS if is_known() else ():
-        tar, made = IMAGES / f"former-{target}.tar", CACHE / f"former-{target}.stamp"
-        if not tar.exists() or not made.exists() or made.read_text() != FORMER:
-            build(target, tar, root=tree(), tag=FORMER_TAG)
-            made.write_text(FORMER)
+    lacking = [target for target in TARGETS if is_known() and not is_made(f"former-{target}", FORMER)]
+    with builder(lacking):
+        for target in lacking:
+            build(target, IMAGES / f"former-{target}.tar", root=tree(), tag=FORMER_TAG)
+            stamp_of(f"former-{target}").write_text(FORMER)
 
 
 def install_former() -> None:

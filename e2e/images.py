@@ -1,16 +1,20 @@
 """`python -m e2e.images`: build the images of the Dockerfile without a registry, for the node to load.
 
 The base is made here, of Debian's own packages, and carries the very name that the Dockerfile's FROM has; buildah then
-builds as with any other base. An image is kept until what it was made from changes.
+builds as with any other base. An archive of an image is kept until what it was made from changes. What the builder
+stores is there while a build runs: another one begins with other sources, which make nearly all layers others.
 """
 
 import hashlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from e2e.machine import CACHE, IMAGES, demand, run
@@ -42,6 +46,12 @@ SOURCES = (
     "tools/spark",
 )
 PATHS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+POLICY, REGISTRIES = CACHE / "policy.json", CACHE / "registries.conf"
+QUIET = ("--quiet", "--signature-policy", str(POLICY))
+BASE_TAR = CACHE / "base.tar"
+STORAGE, RUN_STATE = CACHE / "buildah", CACHE / "buildah-run"
+STORAGE_BYTES_MAX = 16 * 2**20
+"""What the builder may keep between two builds; more of it is removed, however it came there."""
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PAUSE = """\
 #include <signal.h>
@@ -67,13 +77,24 @@ def build_all() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     build_program(IMAGES / "pause.tar", "kavka.local/pause:1", PAUSE)
     build_program(IMAGES / "broken.tar", f"kavka.local/broker:{BROKEN_TAG}", BROKEN)
-    build_base(CACHE / "base.tar")
+    build_base(BASE_TAR)
     stamp = checksum()
-    for target in TARGETS:
-        tar, made = IMAGES / f"{target}.tar", CACHE / f"{target}.stamp"
-        if not tar.exists() or not made.exists() or made.read_text() != stamp:
-            build(target, tar)
-            made.write_text(stamp)
+    lacking = [target for target in TARGETS if not is_made(target, stamp)]
+    with builder(lacking):
+        for target in lacking:
+            build(target, IMAGES / f"{target}.tar")
+            stamp_of(target).write_text(stamp)
+
+
+def stamp_of(name: str) -> Path:
+    """The file that says what an archive was made from."""
+    return CACHE / f"{name}.stamp"
+
+
+def is_made(name: str, stamp: str) -> bool:
+    """Whether there is an archive of an image, made from just this."""
+    made = stamp_of(name)
+    return (IMAGES / f"{name}.tar").exists() and made.exists() and made.read_text() == stamp
 
 
 def checksum() -> str:
@@ -107,7 +128,6 @@ def build_base(tar: Path) -> None:
             run("mmdebstrap", "--quiet", "--variant=minbase", include, *leave, SUITE, layer)
             environment = [f"PATH={PATHS}", "PIP_BREAK_SYSTEM_PACKAGES=1", "LANG=C.UTF-8"]
             write_image(tar, BASE, layer, {"Cmd": ["python3"], "Env": environment})
-        buildah("pull", f"docker-archive:{tar}")
 
 
 def write_image(tar: Path, name: str, layer: Path, config: dict[str, object]) -> None:
@@ -139,21 +159,48 @@ def build(target: str, tar: Path, *, root: Path = ROOT, tag: str = TAG) -> None:
     seen = f"{CERTIFICATES}:{CERTIFICATES}:ro"
     how: tuple[str, ...] = ("--pull-never", "--network", "host", "--layers", "--timestamp", "0", "--volume", seen)
     how += ("--build-context", f"{JARS}={spark_jars()}") if target == "audit-spark" else ()
-    buildah("build", *how, "--target", target, "--tag", name, str(root))
+    buildah("build", *QUIET, *how, "--target", target, "--tag", name, str(root))
     new = tar.with_suffix(".new")
     new.unlink(missing_ok=True)  # buildah adds to no archive
-    buildah("push", name, f"docker-archive:{new}:{name}")
+    buildah("push", *QUIET, name, f"docker-archive:{new}:{name}")
     new.rename(tar)
 
 
+@contextmanager
+def builder(lacking: Sequence[str]) -> Iterator[None]:
+    """What buildah needs to build what is lacking; nothing of it is left afterwards, whatever came of the builds."""
+    if not lacking:
+        yield
+        return
+    sweep()
+    buildah("pull", *QUIET, f"docker-archive:{BASE_TAR}")
+    try:
+        yield
+    finally:
+        sweep()
+
+
+def sweep() -> None:
+    """Empty the builder's storage, also of what builds left that were ended, and of what another driver kept there."""
+    buildah("rm", "--all")
+    buildah("rmi", "--all", "--force")
+    if size_bytes(STORAGE) > STORAGE_BYTES_MAX:
+        shutil.rmtree(STORAGE)
+        shutil.rmtree(RUN_STATE, ignore_errors=True)
+
+
+def size_bytes(directory: Path) -> int:
+    """The room that a directory takes on the disk."""
+    return int(run("du", "--summarize", "--block-size=1", directory).split()[0])
+
+
 def buildah(command: str, *arguments: str) -> None:
-    """Run buildah with all it has in the cache; chroot and vfs ask neither namespaces nor overlays of the machine."""
-    policy, registries = CACHE / "policy.json", CACHE / "registries.conf"
-    policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}\n')
-    registries.write_text("unqualified-search-registries = []\n")
-    os.environ.update(CONTAINERS_REGISTRIES_CONF=str(registries), BUILDAH_ISOLATION="chroot")
-    places = ("--root", str(CACHE / "buildah"), "--runroot", str(CACHE / "buildah-run"), "--storage-driver", "vfs")
-    run("buildah", *places, command, "--quiet", "--signature-policy", str(policy), *arguments)
+    """Run buildah with all it has in the cache. It asks no namespaces of the machine, and overlays as the node does."""
+    POLICY.write_text('{"default": [{"type": "insecureAcceptAnything"}]}\n')
+    REGISTRIES.write_text("unqualified-search-registries = []\n")
+    os.environ.update(CONTAINERS_REGISTRIES_CONF=str(REGISTRIES), BUILDAH_ISOLATION="chroot")
+    places = ("--root", str(STORAGE), "--runroot", str(RUN_STATE), "--storage-driver", "overlay")
+    run("buildah", *places, command, *arguments)
 
 
 if __name__ == "__main__":
