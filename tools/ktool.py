@@ -10,6 +10,7 @@ from typing import Final
 
 from tools.cache import cache
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 _TOOLS: Final = "org.apache.kafka.tools"
 CLASSES: Final = {
@@ -58,13 +59,12 @@ rootLogger.appenderRef.stderr.ref = STDERR
 
 
 def command(name: str, *arguments: str, heap: str = "256M") -> list[str]:
-    """The java command line of a tool; the serial collector and the C1 compiler make a short run shorter."""
+    """The java command line of a tool."""
     logging = cache("ktool") / "log4j2.properties"
     if not logging.exists() or logging.read_text() != LOGGING:
         logging.write_text(LOGGING)
-    options = [f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
-    java = ["java", *options, f"-Dlog4j2.configurationFile={logging}", "-cp", class_path()]
-    return [*java, CLASSES.get(name, name), *arguments]
+    jvm = [*java(heap), f"-Dlog4j2.configurationFile={logging}", "-cp", class_path()]
+    return [*jvm, CLASSES.get(name, name), *arguments]
 
 
 def main() -> None:

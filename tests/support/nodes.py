@@ -29,6 +29,7 @@ from tests.support.servers import (
     is_apache_kafka,
 )
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 BOTH: Final = "broker,controller"
 FIRST_CONTROLLER: Final = 100
@@ -233,7 +234,6 @@ def format_node(
         return [*program, "run", "--config"]
     logging = home / "log4j2.properties"
     logging.write_text(LOG4J)
-    java = ["java", "-Xmx384M", "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={logging}"]
-    program = [*java, f"-Dkafka.logs.dir={home}", "-cp", class_path()]
+    program = [*java("384M"), f"-Dlog4j2.configurationFile={logging}", f"-Dkafka.logs.dir={home}", "-cp", class_path()]
     format_directory([*program, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config), *how], home)
     return [*program, "kafka.Kafka"]

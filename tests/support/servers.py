@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tests.support.wire import brokers_registered
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
@@ -206,9 +207,8 @@ def start_apache_kafka(
     config, address = properties(directory, own)
     logging = directory / "log4j2.properties"
     logging.write_text(LOG4J)
-    java = ["java", "-Xmx512M", "-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={logging}"]
     path = class_path() if classes is None else f"{class_path()}:{classes}"
-    program = [*java, f"-Dkafka.logs.dir={directory}", "-cp", path]
+    program = [*java("512M"), f"-Dlog4j2.configurationFile={logging}", f"-Dkafka.logs.dir={directory}", "-cp", path]
     storage = [*program, "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(config)]
     format_directory([*storage, *(() if release is None else ("--release-version", release))], directory)
     server = Server([*program, "kafka.Kafka", str(config)], address, directory)

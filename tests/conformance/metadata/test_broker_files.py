@@ -14,6 +14,7 @@ from tests.support.asking import ask
 from tests.support.programs import run
 from tests.support.servers import Server
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 PROGRAM = Path(__file__).parent / "BrokerFiles.java"
 PLAIN = {
@@ -64,7 +65,7 @@ def test_a_file_is_refused_where_kafka_refuses_it() -> None:
     tried = list(settings())
     files = [{**PLAIN, name: value} for name, value in tried]
     lines = "".join("\t".join(f"{key}={value}" for key, value in file.items()) + "\n" for file in files)
-    said = run(["java", "-XX:TieredStopAtLevel=1", "-cp", class_path(), str(PROGRAM)], stdin=lines).splitlines()
+    said = run([*java("256M"), "-cp", class_path(), str(PROGRAM)], stdin=lines).splitlines()
     kafkas = [word == "taken" for word in said if word in ("taken", "refused")]
     ours = [is_taken(file) for file in files]
     different = {setting: own for setting, own, theirs in zip(tried, ours, kafkas, strict=True) if own is not theirs}

@@ -12,6 +12,7 @@ from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic_table import RATE_KEYS, TOPIC_KEYS
 from tests.support.programs import run
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 pytestmark = pytest.mark.java
 
@@ -25,7 +26,7 @@ TABLES: Mapping[str, Mapping[str, Definition]] = {
 
 @lru_cache(maxsize=1)
 def kafkas() -> list[list[str]]:
-    output = run(["java", "-XX:TieredStopAtLevel=1", "-cp", class_path(), str(PROGRAM)])
+    output = run([*java("256M"), "-cp", class_path(), str(PROGRAM)])
     return [line.split("\t") for line in output.splitlines()]
 
 

@@ -22,6 +22,7 @@ from tests.support.servers import Server, free_port
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -157,7 +158,9 @@ def test_what_is_passed_on_is_metrics_to_kafkas_own_reader(start: Callable[..., 
 
     assert (path, kind) == ("/v1/metrics", "application/x-protobuf")
     program = Path(__file__).with_name("ReadMetrics.java")
-    ran = subprocess.run(["java", "-cp", class_path(), str(program)], input=push, capture_output=True, check=True)
+    ran = subprocess.run(
+        [*java("256M"), "-cp", class_path(), str(program)], input=push, capture_output=True, check=True
+    )
     said = ran.stdout.decode().splitlines()
     assert "attribute client_id=passed-on" in said
     assert "attribute client_source_address=127.0.0.1" in said

@@ -16,6 +16,7 @@ from kavka_broker.protocol.message import Message
 from tests.conformance.protocol_oracle.kafka_json import holds_records, to_json
 from tests.property.protocol.building import Seeded, build, every_message, versions
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 SEEDS = 6
 JAVA_PACKAGES = {
@@ -91,6 +92,6 @@ def java_class(message: Message) -> str:
 
 
 def run_java(source: str, text: str) -> list[str]:
-    command = ["java", "-cp", class_path(), str(Path(__file__).with_name(source))]
+    command = [*java("256M"), "-cp", class_path(), str(Path(__file__).with_name(source))]
     ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=True)
     return ran.stdout.splitlines()

@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.support.servers import LOG4J, Server
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 KAVKA: Final = "kavka"
 KAFKA: Final = "apache-kafka"
@@ -32,9 +33,8 @@ def kavka(config: Path) -> list[str]:
 def apache_kafka(home: Path, config: Path) -> list[str]:
     logging = home / "log4j2.properties"
     logging.write_text(LOG4J)
-    java = ["java", "-Xmx384M", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1"]
     return [
-        *java,
+        *java("384M"),
         f"-Dlog4j2.configurationFile={logging}",
         f"-Dkafka.logs.dir={home}",
         "-cp",

@@ -14,6 +14,7 @@ from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.recovery import open_log
 from tools.kafka_jars import class_path
+from tools.kafka_jvm import java
 
 pytestmark = pytest.mark.java
 
@@ -26,7 +27,7 @@ ABORTED_AFTER = 30  # rounds
 
 
 def dump(*arguments: str) -> str:
-    command = ["java", "-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments", *arguments]
+    command = [*java("256M"), "-cp", class_path(), "org.apache.kafka.tools.DumpLogSegments", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
