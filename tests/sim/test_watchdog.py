@@ -1,7 +1,10 @@
 """A run that would not end by itself is ended, with the place where it was."""
 
 import asyncio
+import sys
+import traceback
 from collections.abc import Awaitable, Callable
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -57,6 +60,23 @@ def test_a_step_without_end_is_told_with_its_place(circle: Any, monkeypatch: pyt
     # Not the line: on a busy machine the next tick may come while the one before is caught.
     with pytest.raises(Exhausted, match=r"(?s)one step goes on forever.*test_watchdog\.py.*circle"):
         play(circle)
+
+
+def test_a_tick_while_a_place_is_told_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 0)
+    loop, told = SimLoop(1), traceback.format_stack
+    dog = watchdog.Watchdog(loop)
+
+    def format_slowly(frame: FrameType) -> list[str]:
+        dog.tick(0, sys._getframe())  # as a signal that comes in the middle of it does
+        return told(frame)
+
+    monkeypatch.setattr(traceback, "format_stack", format_slowly)
+    with pytest.raises(Exhausted) as caught:
+        dog.tick(0, sys._getframe())
+    assert "format_slowly" not in str(caught.value)
+    assert "test_a_tick_while" in str(caught.value)
+    loop.close()
 
 
 def test_many_short_steps_are_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:

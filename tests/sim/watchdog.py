@@ -33,9 +33,12 @@ class Watchdog:
         self._steps = -1
         self._ticks = 0
         self._memory_at_start = peak_bytes()
+        self._is_telling = False
 
     def tick(self, _: int, frame: FrameType | None) -> None:
         """Raises Exhausted in whatever runs, and again with each tick until it is out of there."""
+        if self._is_telling:
+            return  # a machine so busy that the next tick comes meanwhile: the place is not here
         if self._loop.steps != self._steps:
             self._steps, self._ticks = self._loop.steps, 0
         self._ticks += 1
@@ -46,8 +49,10 @@ class Watchdog:
             self._end(f"the run has taken {taken_bytes >> 20} MiB of memory", frame)
 
     def _end(self, why: str, frame: FrameType | None) -> None:
+        self._is_telling = True
         where = "".join(traceback.format_stack(frame)[-FRAMES_TOLD:])
         self._loop.exhausted = Exhausted(f"{why}, here:\n{where}")
+        self._is_telling = False
         raise self._loop.exhausted
 
 
