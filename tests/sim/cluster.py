@@ -46,6 +46,7 @@ from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.registrations import Registrations
+from tests.sim.rooms import rooms_from
 from tests.sim.turns import FairTurns
 from tests.sim.watchdog import watching
 
@@ -78,6 +79,7 @@ class Shape:
     has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
     is_besieged: bool = False  # after the storm, see `availability`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
+    is_strained: bool = False  # each disk: threads make room for every batch, see `storage.room`
     handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
     @property
@@ -175,6 +177,7 @@ class Simulation:
         }
         node = Node(node_id, self.network, self.events, settings, self.fail)
         node.disk.has_journal_by_directory = shape.has_journal_by_directory
+        node.disk.is_strained = shape.is_strained
         node.on_start.append(self._watch)
         node.on_power_loss.append(self.invariants.lost_power)
         node.on_end.append(partial(durability.checkpoint_is_synced, self.invariants))
@@ -280,7 +283,7 @@ class Simulation:
         self.loop.set_exception_handler(self._uncaught)
         has_collector = gc.isenabled()
         gc.disable()
-        with self.events.taking(), watching(self.loop), slices_of(self.shape.handovers_a_turn):
+        with self.events.taking(), watching(self.loop), slices_of(self.shape.handovers_a_turn), rooms_from(1):
             try:
                 self.loop.create_task(self._play(), name="play").add_done_callback(self._played)
                 self.loop.run_until_complete(self._ended)

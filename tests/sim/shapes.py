@@ -72,4 +72,5 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         directories=directories,
         has_journal_by_directory=Random(f"journals {seed}").random() < 0.5,
         handovers_a_turn=drawn_handovers(seed),
+        is_strained=Random(f"strain {seed}").random() < 0.25,
     )

@@ -82,8 +82,16 @@ class SimFile:
         self._disk.meet("append", self.path)
         self._disk.take_space(len(piece), self.path)
         inode.data += piece
+        inode.room = max(0, inode.room - len(piece))
         inode.modified_ms = self._disk.now_ms
         self._disk.changes += 1
+
+    def make_room(self, size: int) -> None:
+        inode = self._check()
+        inode.room = max(inode.room, size)
+
+    def end_room(self) -> None:
+        self._check().room = 0
 
     def read(self, position: int, size: int) -> memoryview:
         inode = self._check()
@@ -107,7 +115,8 @@ class SimFile:
         self._disk.sync_inode(self._check(), self.path)
 
     def release(self) -> None:
-        """There is nothing to let go of."""
+        """Give back what is left of room."""
+        self._inode.room = 0
 
     def close(self) -> None:
         """There is nothing to let go of."""
@@ -136,6 +145,7 @@ class SimDisk:
         self.lies_about: Callable[[str], bool] = _nothing
         self.drops: Callable[[str], bool] = _nothing
         self.has_journal_by_directory = False
+        self.is_strained = False
         self.now_ms = now_ms
         self.generation = 0
         self.changes = 0  # of bytes and names: grows with each
@@ -156,6 +166,8 @@ class SimDisk:
 
     def kill(self) -> None:
         """The process dies, the machine does not: the page cache stays as it is."""
+        for _, inode in self.files():
+            inode.leave_room()
         self._new_process()
 
     def _new_process(self) -> None:
@@ -288,7 +300,8 @@ class SimDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimFile(self, path, inode)
 
-    def open_to_read(self, path: str) -> SimFile:
+    def open_to_read(self, path: str, size_max: int | None = None) -> SimFile:
+        del size_max  # room is no part of `data`
         self._inode(path)
         return self.open(path)
 

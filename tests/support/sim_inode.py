@@ -21,6 +21,7 @@ class SimInode:
         "is_unreadable",
         "lost",
         "modified_ms",
+        "room",
     )
 
     def __init__(self, modified_ms: int) -> None:
@@ -35,6 +36,12 @@ class SimInode:
         # By position: the byte as it was written, where the medium has another one now.
         self.forgotten: dict[int, int] = {}
         self.modified_ms = modified_ms
+        self.room = 0  # bytes behind the end that were made ready: zeros, for who does not know how long the file is
+
+    def leave_room(self) -> None:
+        """Nobody knows any more that what was made ready is no part of the file."""
+        self.data += bytes(self.room)
+        self.room = 0
 
     def sync(self) -> None:
         self.durable = self._written()
@@ -46,6 +53,7 @@ class SimInode:
             self.lost.append((len(self.durable), len(self.data)))
 
     def truncate(self, size: int) -> None:
+        self.room = 0
         if size >= len(self.data):
             return
         del self.data[size:]
@@ -75,6 +83,7 @@ class SimInode:
 
     def settle(self, random: Random) -> None:
         """Power is lost: decide what of the unsynced bytes is there."""
+        self.leave_room()
         if self.lost or self.is_lied_about:
             self._miss()
             return

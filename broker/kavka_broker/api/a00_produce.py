@@ -31,6 +31,7 @@ from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_d
 from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
+from kavka_broker.api.preparation import wants_room
 from kavka_broker.api.refusing import is_mender
 from kavka_broker.api.refusing import refusal as trail_is_full
 from kavka_broker.api.registry import api
@@ -224,8 +225,8 @@ async def append_one_later(
     answer = None
     while answer is None:
         try:
-            config = broker.replicas.leader(topic, data.index).log.config
-            prepared = await broker.preparation.prepare(data.records, config, broker.clock.now_ms())
+            log = broker.replicas.leader(topic, data.index).log
+            prepared = await broker.preparation.prepare(data.records, log, broker.clock.now_ms())
             answer = append(topic, data, request, broker, client, pending, admit, prepared)
         except NotOnLoop:
             continue  # the configuration has changed meanwhile: prepare again
@@ -421,6 +422,8 @@ def append(
         partition = broker.replicas.leader(topic, data.index)
         if admit is not None:
             admit(partition, data)
+        if prepared is None and wants_room(partition.log, len(data.records)):
+            raise NotOnLoop
         appended = partition.append(data.records, acks, prepared=prepared)
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client, pending)

@@ -11,6 +11,9 @@ What a user of the seam may rely on:
 - `write_file` replaces a small file as a whole: readers see the old bytes or the new ones. With `durable` that holds
   across a loss of power too: temporary file, fsync, rename, fsync of the directory.
 
+**Room.** A thread may have the pages behind the end made ready for a large append (`make_room`). Until the append comes,
+or the file is let go of, there are zeros behind the end on the disk, which a process that dies leaves behind.
+
 **Reading through a map.** A read is a slice of the file's memory map, which the socket takes without a copy. Two
 dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps it again (the
 old map lives until its last slice is gone); small reads at the growing end are plain `pread`s, which are cheaper than a
@@ -23,16 +26,21 @@ and no signal where it cannot. Where the kernel does not know that, nothing is m
 """
 
 import errno
-import fcntl
 import mmap
 import os
 import shutil
 import threading
+import time
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, Protocol
 
 from kavka_broker.storage.kept_pages import keep_behind
+from kavka_broker.storage.lock_file import LockFile
+from kavka_broker.storage.maps import MAPS, bring_in
+from kavka_broker.storage.room import ROOM_BYTES_MIN, Room, Strain
 
 Buffer = bytes | bytearray | memoryview
 
@@ -43,20 +51,6 @@ READ_BYTES: Final = 64 * 1024
 # Ends of names of files that are not finished, or not wanted any more: a start removes them.
 UNFINISHED_SUFFIXES: Final = (".tmp", ".cleaned", ".deleted")
 _EMPTY: Final = memoryview(b"")
-_MADV_POPULATE_READ: Final = 22  # Python has no name for it
-
-
-def _can_populate() -> bool:
-    """Whether this kernel maps pages in by request."""
-    try:
-        with mmap.mmap(-1, mmap.PAGESIZE) as probe:
-            probe.madvise(_MADV_POPULATE_READ, 0, mmap.PAGESIZE)
-    except OSError:
-        return False
-    return True
-
-
-MAPS: Final = _can_populate()
 
 
 # The disk is well, but has no room, or the processes' share of something is used up just now.
@@ -88,6 +82,14 @@ class File(Protocol):
         """Write all of `piece` at the end. Raises OSError, and then leaves the file as it was."""
         ...
 
+    def make_room(self, size: int) -> None:
+        """Have an append of so many bytes not wait for the disk, where that can be done; in a thread."""
+        ...
+
+    def end_room(self) -> None:
+        """Give back what is left of room, and make none any more. Waits for threads that do. Raises OSError."""
+        ...
+
     def read(self, position: int, size: int) -> memoryview:
         """Return exactly these bytes, which must have been written; readable for as long as they are held."""
         ...
@@ -116,13 +118,18 @@ class Lock(Protocol):
 class Disk(Protocol):
     """Files and directories by path. All methods raise OSError as the operating system would."""
 
+    @property
+    def is_strained(self) -> bool:
+        """Whether large appends have had to wait lately."""
+        ...
+
     def open(self, path: str) -> File:
         """Open `path` for appending and reading; the file is made where it does not exist."""
         ...
 
-    def open_to_read(self, path: str) -> File:
+    def open_to_read(self, path: str, size_max: int | None = None) -> File:
         """Return a handle of its own on an existing file, for a thread: it takes no map, and goes on reading the file
-        that it was opened on under whatever name.
+        that it was opened on under whatever name. Of a file that others write, `size_max` bytes are in it.
         """
         ...
 
@@ -165,7 +172,7 @@ class Disk(Protocol):
         ...
 
 
-# Held for a moment by a thread that begins or ends a sync, and by the loop while it closes a file.
+# Held for a moment by a thread that begins or ends to use a descriptor, and by the loop while it closes a file.
 _LENDING: Final = threading.Lock()
 # Bytes and length, which is all that a file is read by; its times may be older after a loss of power.
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
@@ -174,12 +181,26 @@ _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 class RealFile:
     """A file of the operating system. The descriptor is opened at first use, so that idle logs hold none."""
 
-    __slots__ = ("_borrowers", "_closed", "_earlier", "_fd", "_kept_fds", "_map", "_view", "path", "size")
+    __slots__ = (
+        "_borrowers",
+        "_closed",
+        "_earlier",
+        "_fd",
+        "_kept_fds",
+        "_map",
+        "_room",
+        "_strain",
+        "_view",
+        "path",
+        "size",
+    )
 
-    def __init__(self, path: str, fd: int = -1) -> None:
+    def __init__(self, path: str, fd: int = -1, strain: Strain | None = None) -> None:
         self.path = path
+        self._strain = Strain() if strain is None else strain
         self._fd = fd
-        self._borrowers = 0  # threads that sync with the descriptor just now
+        self._borrowers = 0  # threads that use the descriptor just now
+        self._room = Room(self._strain)
         self._kept_fds: tuple[int, ...] = ()  # to be closed after use: reused they would sync another file
         self._closed = False
         self._map: mmap.mmap | None = None
@@ -200,6 +221,12 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
+        began = time.perf_counter()
+        self._append(piece)
+        if len(piece) >= ROOM_BYTES_MIN:
+            self._strain.note(time.perf_counter() - began)
+
+    def _append(self, piece: Buffer) -> None:
         size = len(piece)
         fd = self._fd
         if fd < 0:
@@ -225,6 +252,21 @@ class RealFile:
             os.ftruncate(fd, self.size)
         except OSError:
             return
+
+    def make_room(self, size: int) -> None:
+        with self._borrowed() as fd:
+            if fd >= 0:
+                self._room.make(fd, self.size, size)
+
+    def end_room(self) -> None:
+        self._room.end()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Cut off the room that nothing was written to. Raises OSError."""
+        if self._room.reaches_over(self.size):
+            os.ftruncate(self._descriptor(), self.size)
+            self._room.is_gone()
 
     def read(self, position: int, size: int) -> memoryview:
         """Return bytes that were written. Raises ValueError beyond the end."""
@@ -262,7 +304,7 @@ class RealFile:
             return
         start = position & -mmap.PAGESIZE
         try:
-            self._map.madvise(_MADV_POPULATE_READ, start, end - start)
+            bring_in(self._map, start, end - start)
         except OSError as problem:
             raise self._unreadable(f"{end - position} bytes at {position}: {problem.strerror}") from problem
 
@@ -292,20 +334,26 @@ class RealFile:
             self._earlier = [earlier for earlier in self._earlier if earlier[0]() is not None]
 
     def sync(self) -> None:
+        with self._borrowed() as fd:
+            if fd >= 0:
+                _sync_data(fd)
+                return
+        self._sync_released()
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[int]:
+        """The descriptor, which stays open meanwhile; -1 where the file has none."""
         with _LENDING:
             fd = self._fd
-            if fd >= 0:
-                self._borrowers += 1
-        if fd < 0:
-            self._sync_released()
-            return
+            self._borrowers += fd >= 0
         try:
-            _sync_data(fd)
+            yield fd
         finally:
-            with _LENDING:
-                self._borrowers -= 1
-                assert self._borrowers >= 0
-                self._close_kept()
+            if fd >= 0:
+                with _LENDING:
+                    self._borrowers -= 1
+                    assert self._borrowers >= 0
+                    self._close_kept()
 
     def _sync_released(self) -> None:
         try:
@@ -327,6 +375,17 @@ class RealFile:
                 os.close(fd)
 
     def release(self) -> None:
+        if self._room.is_being_made:
+            return  # it is used
+        with suppress(OSError):  # the next to let go of it tries again
+            self._give_back()
+        self._close()
+
+    def close(self) -> None:
+        self._closed = True
+        self._close()
+
+    def _close(self) -> None:
         self._let_go()
         if self._fd >= 0:
             with _LENDING:
@@ -334,46 +393,35 @@ class RealFile:
                 self._kept_fds = (*self._kept_fds, fd)
                 self._close_kept()
 
-    def close(self) -> None:
-        self._closed = True
-        self.release()
-
 
 class RealReader(RealFile):
     """A file that is only read: each read is a copy, for which the other threads do not have to wait."""
 
     __slots__ = ()
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, size_max: int | None = None) -> None:
         super().__init__(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        self.size = self.size if size_max is None else min(self.size, size_max)
 
     def read(self, position: int, size: int) -> memoryview:
         return self._copy(position, size)
 
 
-class RealLock:
-    """A POSIX lock on a file, the kind that Java takes too, so that Kafka and Kavka keep each other out."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._fd)
-            raise
-
-    def release(self) -> None:
-        os.close(self._fd)
-
-
 class RealDisk:
     """Files of the operating system."""
 
-    def open(self, path: str) -> RealFile:
-        return RealFile(path)
+    def __init__(self) -> None:
+        self._strain = Strain()
 
-    def open_to_read(self, path: str) -> RealReader:
-        return RealReader(path)
+    @property
+    def is_strained(self) -> bool:
+        return self._strain.is_felt
+
+    def open(self, path: str) -> RealFile:
+        return RealFile(path, strain=self._strain)
+
+    def open_to_read(self, path: str, size_max: int | None = None) -> RealReader:
+        return RealReader(path, size_max)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -448,5 +496,5 @@ class RealDisk:
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
-    def lock(self, path: str) -> RealLock:
-        return RealLock(path)
+    def lock(self, path: str) -> LockFile:
+        return LockFile(path)

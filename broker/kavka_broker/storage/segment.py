@@ -149,6 +149,7 @@ class Segment:
 
     def finish(self) -> None:
         """The segment will not grow any more, or its log is closed."""
+        self.file.end_room()
         self.times.append_if_later(*self.largest)
         self.offsets.spill()
         self.times.spill()
@@ -330,7 +331,7 @@ class Segment:
 
     def open_to_read(self) -> File:
         """A handle for another thread. Raises OSError; FileNotFoundError where the segment is gone."""
-        return self._disk.open_to_read(self.file.path)
+        return self._disk.open_to_read(self.file.path, self.file.size)
 
     def batch_at(self, position: int, header: BatchHeader) -> memoryview:
         return self.file.read(position, header.size_bytes)

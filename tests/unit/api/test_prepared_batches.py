@@ -1,6 +1,7 @@
 """Batches that are compressed again, or looked into: a thread does it, and no request overtakes them."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from kavka_broker.protocol.records.batch import HEADER_BYTES, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
+from kavka_broker.storage.disk import RealDisk, RealFile
+from kavka_broker.storage.room import MAKES_ROOM
 from tests.support.in_process import InProcess, running
 from tests.support.waiting import until
 
@@ -93,6 +96,39 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
     asyncio.run(scenario())
     assert threads.begun == 3
     assert of_loop not in threads.idents
+
+
+def test_a_thread_makes_room_for_large_batches_while_the_disk_is_strained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+    monkeypatch.setattr(RealDisk, "is_strained", True)
+    made = list[int]()
+    make_room = RealFile.make_room
+
+    def noting(file: RealFile, size: int) -> None:
+        make_room(file, size)
+        made.append(os.stat(file.path).st_size - file.size)
+
+    monkeypatch.setattr(RealFile, "make_room", noting)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            await other.call(request(("plain", batch(value=b"opens the file"))), ProduceResponse, VERSION)
+            client.send(request(("plain", batch())), VERSION)
+            await threads.until_begun(1)
+            told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
+            assert answers(told) == {"plain": (ErrorCode.NONE, 1)}, "who waits for no room waits for nobody"
+            threads.may_work.set()
+            assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, 2)}
+            stored = inside.broker.replicas.leader("plain", 0).log.read(2, 1 << 20).parts[0]
+            assert read_records(stored)[0].value == VALUE
+        assert threads.begun == 1
+
+    asyncio.run(scenario())
+    assert made == [len(batch())] if MAKES_ROOM else made == [0]
 
 
 def test_bad_records_inside_a_batch_are_reported(tmp_path: Path) -> None:

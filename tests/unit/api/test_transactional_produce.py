@@ -11,7 +11,6 @@ from kavka_broker.api import a00_produce
 from kavka_broker.api.broker import Client as Requester
 from kavka_broker.api.preparation import Preparation
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
-from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
@@ -20,7 +19,7 @@ from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.batch_check import Prepared
-from kavka_broker.storage.log import Origin
+from kavka_broker.storage.log import Log, Origin
 from tests.support.in_process import Client, InProcess, running
 
 NOW_MS = time.time_ns() // 1_000_000
@@ -234,9 +233,9 @@ def test_a_batch_prepared_by_a_thread_is_copied_once(tmp_path: Path, monkeypatch
     monkeypatch.setattr(a00_produce, "keep", keep_and_note)
     prepare = Preparation.prepare
 
-    def prepare_and_note(self: Preparation, batch: memoryview, config: LogConfig, now_ms: int) -> Awaitable[Prepared]:
+    def prepare_and_note(self: Preparation, batch: memoryview, log: Log, now_ms: int) -> Awaitable[Prepared]:
         prepared.append(batch)
-        return prepare(self, batch, config, now_ms)
+        return prepare(self, batch, log, now_ms)
 
     monkeypatch.setattr(Preparation, "prepare", prepare_and_note)
 

@@ -1,0 +1,19 @@
+"""A POSIX lock on a file, the kind that Java takes too, so that Kafka and Kavka keep each other out."""
+
+import fcntl
+import os
+
+
+class LockFile:
+    """The lock, while this process holds it."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise
+
+    def release(self) -> None:
+        os.close(self._fd)
