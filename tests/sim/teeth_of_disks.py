@@ -18,6 +18,7 @@ from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.sim.teething import Patch, tooth
+from tests.support.sim_disk import SimFile
 
 
 @tooth(
@@ -136,3 +137,11 @@ def failed_sync_counts(patch: Patch) -> None:
             sync(self, *args, **how)
 
     patch.setattr(Durability, "_sync", try_to)
+
+
+@tooth("room that was made behind the end of a file is taken for a part of it", "kill", 5, strained=True)
+def room_is_part_of_the_file(patch: Patch) -> None:
+    def make_room(self: SimFile, size: int) -> None:
+        self._inode.data += bytes(size)
+
+    patch.setattr(SimFile, "make_room", make_room)

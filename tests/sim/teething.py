@@ -40,6 +40,7 @@ class Tooth:
     directories: int = 1
     is_hectic: bool = False  # clients never rest for long; else as the seed draws it
     handovers_a_turn: int = HANDOVERS_A_TURN
+    is_strained: bool = False
 
 
 TEETH: Final[list[Tooth]] = []
@@ -57,13 +58,22 @@ def tooth(
     directories: int = 1,
     hectic: bool = False,
     handovers_a_turn: int = HANDOVERS_A_TURN,
+    strained: bool = False,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect; settings with underscores for dots."""
 
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
         pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
-        played = tuple(changes.split()), tuple(workloads.split()), besieged, directories, hectic, handovers_a_turn
+        played = (
+            tuple(changes.split()),
+            tuple(workloads.split()),
+            besieged,
+            directories,
+            hectic,
+            handovers_a_turn,
+            strained,
+        )
         name = plant.__name__.replace("_", " ")
         TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, *played))
         return plant
@@ -122,6 +132,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         pace=1 if tooth.is_hectic else shape.pace,
         has_voters_in_log=False,
         handovers_a_turn=tooth.handovers_a_turn,
+        is_strained=tooth.is_strained,
     )
     return Simulation(seed, shape, partial(storm, kinds=tooth.kinds)).run()
 
