@@ -11,8 +11,8 @@ What a user of the seam may rely on:
 - `write_file` replaces a small file as a whole: readers see the old bytes or the new ones. With `durable` that holds
   across a loss of power too: temporary file, fsync, rename, fsync of the directory.
 
-**Room.** A thread may have the pages behind the end made ready for a large append (`make_room`). Until the append comes,
-or the file is let go of, there are zeros behind the end on the disk, which a process that dies leaves behind.
+**Room.** A thread may have the pages behind the end made ready for a large append (`make_room`). Until the append
+comes, or the file is let go of, there are zeros behind the end on the disk, which a process that dies leaves behind.
 
 **Reading through a map.** A read is a slice of the file's memory map, which the socket takes without a copy. Two
 dangers come with that. The map is as long as the file was when it was made, so a read beyond it maps it again (the
@@ -30,7 +30,6 @@ import mmap
 import os
 import shutil
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -221,10 +220,10 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
-        began = time.perf_counter()
+        began = self._strain.clock()
         self._append(piece)
         if len(piece) >= ROOM_BYTES_MIN:
-            self._strain.note(time.perf_counter() - began)
+            self._strain.note(began)
 
     def _append(self, piece: Buffer) -> None:
         size = len(piece)

@@ -2,8 +2,8 @@
 
 Whoever makes a clean page dirty is held back by the kernel while more of them are dirty than it wants, in the middle of
 a write. A write to pages that are dirty already is not. So a thread makes them so before the loop writes a large batch
-([ADR 0025](../../../docs/adr/0025-large-writes-in-two-steps.md)): it has the file reach over them and asks the kernel to
-map them in for writing (`MADV_POPULATE_WRITE`, Linux 5.14). What a page holds stays as it is, so the loop may write to
+(docs/adr/0025-large-writes-in-two-steps.md): it has the file reach over them and asks the kernel to map them in for
+writing (`MADV_POPULATE_WRITE`, Linux 5.14). What a page holds stays as it is, so the loop may write to
 the same pages meanwhile.
 
 Not `posix_fallocate`, which writes zeros itself where a file system cannot reserve, nor Python's `madvise`, which would
@@ -79,20 +79,21 @@ class Strain:
     While it does not, a thread's work for a large append would cost more than the append.
     """
 
-    __slots__ = ("_clock", "_until")
+    __slots__ = ("_until", "clock")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self.clock = clock
         self._until = 0.0
 
     @property
     def is_felt(self) -> bool:
-        return MAKES_ROOM and self._clock() < self._until
+        return MAKES_ROOM and self.clock() < self._until
 
-    def note(self, took_seconds: float) -> None:
-        """Take in for how long a large write has made somebody wait."""
-        if took_seconds >= HELD_SECONDS_MIN:
-            self._until = self._clock() + STRAINED_SECONDS
+    def note(self, began: float) -> None:
+        """Take in that a large write has ended just now, or room for one was made."""
+        now = self.clock()
+        if now - began >= HELD_SECONDS_MIN:
+            self._until = now + STRAINED_SECONDS
 
 
 class Room:
@@ -117,12 +118,12 @@ class Room:
                 return
             self._makers += 1
             self._end = max(self._end, end + size)
-        began = time.perf_counter()
+        began = self._strain.clock()
         try:
             with suppress(OSError, ValueError):  # the append tells what is wrong, or that nothing is
                 bring_in(fd, end, size)
         finally:
-            self._strain.note(time.perf_counter() - began)
+            self._strain.note(began)
             with _MAKING:
                 self._makers -= 1
                 _MAKING.notify_all()

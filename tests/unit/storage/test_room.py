@@ -122,9 +122,9 @@ def test_strain_is_felt_for_a_while_after_somebody_was_held_back() -> None:
     strain = Strain(lambda: now[0])
 
     def felt_after(seconds: float) -> bool:
-        strain.note(seconds)
+        strain.note(now[0] - seconds)
         return strain.is_felt
 
-    assert [felt_after(seconds) for seconds in (HELD_SECONDS_MIN / 2, HELD_SECONDS_MIN, 0.0)] == [False, True, True]
+    assert [felt_after(seconds) for seconds in (HELD_SECONDS_MIN / 2, 2 * HELD_SECONDS_MIN, 0.0)] == [False, True, True]
     now[0] += STRAINED_SECONDS
     assert not felt_after(0.0)
