@@ -178,6 +178,7 @@ class ThreadsDisk(RealDisk):
     """Notes which thread has opened the files of each log."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.threads: dict[str, str] = {}
 
     def open(self, path: str) -> RealFile:
