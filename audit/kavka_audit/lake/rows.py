@@ -41,6 +41,14 @@ class Found(Protocol):
     def value(self) -> bytes | None: ...
 
 
+class Packed(Found, Protocol):
+    """A record whose headers are taken apart when they are asked for."""
+
+    @property
+    def packed_headers(self) -> bytes:
+        """The headers as they stand in a batch: their number, and the name and the value of each behind its length."""
+
+
 def row_of(record: Found) -> Row:
     """Return the row of a record; a column that is left out is NULL."""
     place: Row = {"partition": record.partition, "offset": record.offset}

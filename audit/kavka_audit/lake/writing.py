@@ -12,10 +12,14 @@ from kavka_audit.lake.directory import PART, Lake
 
 def write(lake: Lake, place: Path, rows: Iterable[Mapping[str, object]], columns: Columns) -> None:
     """Write rows, whole or not at all."""
+    write_lines(lake, place, map(json.dumps, rows), columns)
+
+
+def write_lines(lake: Lake, place: Path, rows: Iterable[str], columns: Columns) -> None:
+    """Write rows, each of which is an object of JSON in one line, whole or not at all."""
     lines, part = place.with_name(f"{place.name}.lines{PART}"), place.with_name(place.name + PART)
     with lines.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row) + "\n")
+        file.writelines(f"{row}\n" for row in rows)
     with duckdb.connect() as connection:
         read = connection.read_json(str(lines), columns=dict(columns), format="newline_delimited")
         read.write_parquet(str(part), compression="zstd")

@@ -23,6 +23,7 @@ from kavka_operator.kafka.presenting import present
 REQUEST_TIMEOUT_MS = 15_000
 BOOTSTRAP_TIMEOUT_MS = 10_000
 RECONNECT_BACKOFF_MS_MAX = 500
+POLL_RECORDS_MAX = 5_000
 CLIENT_ID = "kavka-operator"
 DENIALS = (kafka.errors.SaslAuthenticationFailedError, kafka.errors.UnsupportedSaslMechanismError)
 
@@ -64,6 +65,7 @@ def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
             client_id=CLIENT_ID,
             isolation_level="read_committed",
             auto_offset_reset="none",
+            max_poll_records=POLL_RECORDS_MAX,
             **_options(security),
         )
     except (kafka.errors.KafkaError, OSError) as error:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import kafka.errors
 from kafka import TopicPartition
@@ -13,6 +12,7 @@ from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import consumer
+from kavka_operator.kafka.records import PackedRecord, leave_packed
 
 TOPIC = "__audit_events"
 ENTRIES_MAX = 1_000_000
@@ -37,7 +37,7 @@ class AuditTopic:
 
     def __init__(self, bootstrap: str, security: Security, topic_id: str, topic: str = TOPIC) -> None:
         self.topic, self.topic_id = topic, topic_id
-        self._client = consumer(bootstrap, security)
+        self._client = leave_packed(consumer(bootstrap, security))
         with _told(topic):
             indexes = sorted(self._client.partitions_for_topic(topic) or ())
             self._partitions = [TopicPartition(topic, index) for index in indexes]
@@ -57,14 +57,14 @@ class AuditTopic:
         found: int = self._begins[TopicPartition(self.topic, partition)]
         return found
 
-    def read(self, partition: int, first: int, until: int) -> Iterator[Any]:
+    def read(self, partition: int, first: int, until: int) -> Iterator[PackedRecord]:
         """Give the records from `first` to before `until`, by offset, less those that are deleted before they are
         read: `begin` is then the first that was left.
         """
         with _told(self.topic):
             yield from self._records(TopicPartition(self.topic, partition), first, until)
 
-    def _records(self, partition: TopicPartition, first: int, until: int) -> Iterator[Any]:
+    def _records(self, partition: TopicPartition, first: int, until: int) -> Iterator[PackedRecord]:
         self._client.assign([partition])
         self._client.seek(partition, first)
         silent = 0
@@ -75,7 +75,7 @@ class AuditTopic:
                 raise AdminError(f"{self.topic}-{partition.partition} gives no record after {position}")
             yield from (record for record in records if record.offset < until)
 
-    def _polled(self, partition: TopicPartition, position: int) -> Sequence[Any]:
+    def _polled(self, partition: TopicPartition, position: int) -> Sequence[PackedRecord]:
         try:
             return self._client.poll(timeout_ms=POLL_MS).get(partition) or ()
         except kafka.errors.OffsetOutOfRangeError as error:
@@ -122,7 +122,7 @@ def _check(topic: AuditTopic, partition: int, begin: int) -> None:
         )
 
 
-def _read(record: Any, *, is_whole: bool) -> Read:
+def _read(record: PackedRecord, *, is_whole: bool) -> Read:
     place = f"{TOPIC}-{record.partition} at offset {record.offset}"
     try:
         return Read(place, entry_of(record.headers, record.value), is_whole=is_whole)

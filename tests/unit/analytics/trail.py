@@ -13,6 +13,7 @@ from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Happening, Tally
 from kavka_broker.core.audit.ocsf import event_of
+from kavka_broker.protocol.records.record import put_varint
 
 DAY_MS = 86_400_000
 NOW_MS = 1_790_000_000_000
@@ -27,6 +28,21 @@ class Record(NamedTuple):
     offset: int
     headers: Sequence[tuple[str, bytes | None]]
     value: bytes | None
+
+    @property
+    def packed_headers(self) -> bytes:
+        return packed(self.headers)
+
+
+def packed(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    """Headers as they stand in a batch."""
+    found = bytearray()
+    put_varint(found, len(headers))
+    for name, value in headers:
+        for part in (name.encode(errors="surrogatepass"), value):
+            put_varint(found, -1 if part is None else len(part))
+            found += part or b""
+    return bytes(found)
 
 
 class Numbered(Protocol):
