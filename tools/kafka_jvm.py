@@ -2,10 +2,10 @@
 
     python -m tools.kafka_jvm        makes the archive of classes, and prints its place
 
-A start of Apache Kafka is mostly work of the JVM: it looks into a hundred jars, checks the classes and compiles them twice.
-The first compiler alone does for runs this short, and what is known of the classes is kept in an archive (AppCDS, JEP 350):
-made once from a broker that starts, takes a topic and stops; kept in the cache by the version of Kafka and by the JVM.
-A JVM that does not take the archive looks into the jars as before. The bench has options of its own.
+A start of Apache Kafka is mostly work of the JVM: it looks into a hundred jars, checks the classes and compiles them
+twice. The first compiler alone does for runs this short, and what is known of the classes is kept in an archive
+(AppCDS, JEP 350): made once from a broker that starts, takes a topic and stops; kept in the cache by the version of
+Kafka and by the JVM. One that does not take the archive looks into the jars as before. The bench has options of its own.
 """
 
 import fcntl
@@ -121,7 +121,7 @@ def _free_ports() -> list[int]:
 
 
 def _await(port: int) -> None:
-    """Wait until somebody listens. Raises TimeoutError."""
+    """Wait until a connection is taken. Raises TimeoutError."""
     deadline = time.monotonic() + SECONDS_MAX
     while True:
         try:
