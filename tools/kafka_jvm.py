@@ -5,7 +5,7 @@
 A start of Apache Kafka is mostly work of the JVM: it looks into a hundred jars, checks the classes and compiles them
 twice. The first compiler alone does for runs this short, and what is known of the classes is kept in an archive
 (AppCDS, JEP 350): made once from a broker that starts, takes a topic and stops; kept in the cache by the version of
-Kafka and by the JVM. One that does not take the archive looks into the jars as before. The bench has options of its own.
+Kafka and by the JVM. One that does not take the archive looks into the jars as before. The bench has other options.
 """
 
 import fcntl
