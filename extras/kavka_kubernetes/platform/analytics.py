@@ -68,7 +68,8 @@ class AnalyticsOf:
             if not 400 <= error.status < 500:
                 raise
             return wanted.refused(before, f"spec.audit.analytics: {error}")
-        return wanted.status_of(before, self._known.get("CronJob", {}), self._jobs, self._last_words())
+        words = wanted.with_field(asked, self._last_words())
+        return wanted.status_of(before, self._known.get("CronJob", {}), self._jobs, words)
 
     def _provide(self, cluster: KafkaCluster, asked: Analytics, bootstrap: str) -> None:
         """Put right what there is. Raises ApiError and RefusedError."""

@@ -15,9 +15,17 @@ from typing import Final
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.cli.words import CommandError
-from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.access import OPEN, Origin, Security
 
 OPTION: Final = "--command-config"
+OF_FILE: Final = Origin(
+    login=f"{OPTION}: sasl.jaas.config",
+    place="the file",
+    tls=f"{OPTION}: security.protocol",
+    authority="ssl.truststore.location",
+    own="ssl.keystore.location",
+    pair="what it has",
+)
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -69,9 +77,8 @@ def _security(properties: Mapping[str, str], text: Callable[[str], str]) -> Secu
         raise ValueError(f"{useless[0]} is for SASL, and security.protocol is {protocol}")
     mechanism, username, password = _login(properties) if is_sasl else (None, None, None)
     certificate, key = _own(properties, text)
-    return Security(
-        is_tls, _authority(properties, text) if is_tls else None, certificate, key, mechanism, username, password
-    )
+    authority = _authority(properties, text) if is_tls else None
+    return Security(is_tls, authority, certificate, key, mechanism, username, password, origin=OF_FILE)
 
 
 def _login(properties: Mapping[str, str]) -> tuple[str, str, str]:

@@ -4,11 +4,35 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The names of fields that a person has to put right where a cluster does not let a client in."""
+
+    login: str
+    place: str
+    """The place of user name and password."""
+    tls: str
+    authority: str
+    own: str
+    pair: str
+    """The client's own certificate and key."""
+
+
+OF_RESOURCE = Origin(
+    login="spec.external.sasl",
+    place="the Secret",
+    tls="spec.external.tls",
+    authority="spec.external.tls.caSecret",
+    own="spec.external.tls.clientSecret",
+    pair="tls.crt and tls.key",
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Security:
     """Whether a client speaks TLS, and how it says who it is. Certificates and keys are PEM texts.
 
     Without an `authority` those of the machine are trusted. `is_own` of a cluster whose certificates we draw ourselves.
-    Secrets are left out of what is printed.
+    Secrets are left out of what is printed. `origin` is for messages: two of the same content are equal.
     """
 
     is_tls: bool = False
@@ -19,6 +43,7 @@ class Security:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     is_own: bool = False
+    origin: Origin = field(default=OF_RESOURCE, repr=False, compare=False)
 
     @property
     def protocol(self) -> str:

@@ -16,7 +16,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
-from kavka_operator.domain.access import Security
+from kavka_operator.domain.access import Origin, Security
 from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.kafka.presenting import present
 
@@ -52,7 +52,7 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
         last = made[0].manager.last if made else None
         for client in made:
             client.end()
-        raise _in_words(bootstrap_servers, security, error if last is None else last) from error
+        raise told_in_words(bootstrap_servers, security, error if last is None else last) from error
 
 
 def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
@@ -69,7 +69,7 @@ def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
             **_options(security),
         )
     except (kafka.errors.KafkaError, OSError) as error:
-        raise _in_words(bootstrap_servers, security, error) from error
+        raise told_in_words(bootstrap_servers, security, error) from error
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has no types
@@ -134,42 +134,44 @@ def context_of(security: Security) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cadata=security.authority)
     except (ssl.SSLError, ValueError) as error:
-        raise BarredError("BadSecret", f"spec.external.tls.caSecret: no certificate as PEM: {error}") from error
+        raise BarredError("BadSecret", f"{security.origin.authority}: no certificate as PEM: {error}") from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if security.certificate is not None:
         try:
             present(context, security.certificate, security.key or "")
         except (ssl.SSLError, ValueError) as error:
-            words = f"spec.external.tls.clientSecret: tls.crt and tls.key are no certificate and its key: {error}"
+            words = f"{security.origin.own}: {security.origin.pair} are no certificate and its key: {error}"
             raise BarredError("BadSecret", words) from error
     return context
 
 
-def _in_words(bootstrap_servers: str, security: Security, error: BaseException) -> AdminError:
+def told_in_words(bootstrap_servers: str, security: Security, error: BaseException) -> AdminError:
+    """The error of a connection that was not made, in words that say what to put right."""
+    origin = security.origin
     if isinstance(error, DENIALS):
         words = f"Kafka refuses user {security.username!r} by {security.mechanism}; put the right username and password"
-        return BarredError("NotAuthenticated", f"spec.external.sasl: {words} into the Secret: {error}")
+        return BarredError("NotAuthenticated", f"{origin.login}: {words} into {origin.place}: {error}")
     if _is_final(refusal := _ssl_error(error)) and refusal is not None:
         if security.is_own:
             words = f"a node does not take our certificate, or we do not take its own: {refusal}"
             return AdminError(f"{words}; it takes over what is written for it within a minute", retriable=True)
-        return BarredError("NotTrusted", f"spec.external.tls: {_of_tls(refusal)}: {refusal}")
+        return BarredError("NotTrusted", f"{origin.tls}: {_of_tls(refusal, origin)}: {refusal}")
     hint = ""
     if isinstance(error, kafka.errors.InvalidReceiveError):
-        hint = "; it speaks something else there, TLS perhaps: see spec.external.tls"
+        hint = f"; it speaks something else there, TLS perhaps: see {origin.tls}"
     elif _ssl_error(error) is not None:
-        hint = "; it does not speak TLS there: see spec.external.tls"
+        hint = f"; it does not speak TLS there: see {origin.tls}"
     return AdminError(f"could not connect to {bootstrap_servers}: {error}{hint}", retriable=True)
 
 
-def _of_tls(error: ssl.SSLError) -> str:
+def _of_tls(error: ssl.SSLError, origin: Origin) -> str:
     """The advice on a TLS error."""
     words = str(error)
     if "CERTIFICATE_VERIFY_FAILED" not in words:
-        return "the broker does not take our certificate; give it one that it trusts by clientSecret"
+        return f"the broker does not take our certificate; give it one that it trusts by {origin.own}"
     if "mismatch" in words:
         return "the broker's certificate is of another name than bootstrapServers has; write a name that it has"
-    return "nobody whom we trust has signed the broker's certificate; give who has by caSecret"
+    return f"nobody whom we trust has signed the broker's certificate; give who has by {origin.authority}"
 
 
 def _is_final(error: ssl.SSLError | None) -> bool:

@@ -290,16 +290,21 @@ def test_the_status_follows_the_newest_run() -> None:
     assert found["message"] == "BackoffLimitExceeded: it is over"
 
 
+def pod_that_ended(job: str, words: str) -> dict[str, Any]:
+    """The pod of a run that has failed with these words."""
+    ended = {"terminated": {"exitCode": 1, "message": words}}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": f"{job}-x", "labels": {"batch.kubernetes.io/job-name": job}},
+        "status": {"containerStatuses": [{"name": "audit", "state": ended}]},
+    }
+
+
 def test_a_run_that_failed_is_told_with_its_last_words() -> None:
     scene = scene_of(asked())
     scene.api.place(run("first", "2026-11-25T10:00:00Z", "Failed", "BackoffLimitExceeded"))
     words = "error: /data/audit cannot be written to: No space left on device\n"
-    ended = {"terminated": {"exitCode": 1, "message": words}}
-    scene.api.objects["Pod", "first-x"] = {
-        "kind": "Pod",
-        "metadata": {"name": "first-x", "labels": {"batch.kubernetes.io/job-name": "first"}},
-        "status": {"containerStatuses": [{"name": "audit", "state": ended}]},
-    }
+    scene.api.objects["Pod", "first-x"] = pod_that_ended("first", words)
     scene.seconds += AN_HOUR
     status = scene.look().analytics
     assert status is not None
@@ -307,6 +312,21 @@ def test_a_run_that_failed_is_told_with_its_last_words() -> None:
     assert status.message.endswith(
         "; ended with code 1: error: /data/audit cannot be written to: No space left on device"
     )
+
+
+def test_a_run_without_the_file_of_its_user_is_told_with_the_field_and_the_secret() -> None:
+    scene = scene_of(asked(userSecret={"name": "auditor"}))
+    (volume,) = (volume for volume in template_of(scene)["spec"]["volumes"] if volume["name"] == "user")
+    assert volume["secret"]["optional"] is True, "its pod starts, and can say what is lacking"
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Failed", "BackoffLimitExceeded"))
+    words = "error: --command-config: /etc/kavka/user/client.properties cannot be read: No such file or directory"
+    scene.api.objects["Pod", "first-x"] = pod_that_ended("first", words)
+    scene.seconds += AN_HOUR
+    status = scene.look().analytics
+    assert status is not None
+    assert status.message is not None
+    told = 'spec.audit.analytics.userSecret: Secret "auditor" has no client.properties that lets runs in: '
+    assert status.message.endswith(f"{told}ended with code 1: {words}")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import kafka
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +13,11 @@ from kavka_broker.core.config.properties import format_properties
 from kavka_operator.cli.client_properties import client_of_file, java_properties
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError
-from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.access import OF_RESOURCE, OPEN, Security
 from kavka_operator.domain.seen import Login
 from kavka_operator.domain.user_secret import Notes, texts_of
+from kavka_operator.kafka.admin import BarredError
+from kavka_operator.kafka.connecting import context_of, told_in_words
 from tests.unit.operator.fakes import user
 from tests.unit.operator.person import run
 
@@ -51,6 +54,19 @@ def test_the_file_of_a_user_says_where_to_begin_and_the_environment_whom_to_trus
 def test_an_empty_file_asks_for_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, "# nothing\n") == OPEN
     assert java_properties(OPEN) == {}
+
+
+def test_what_brokers_refuse_is_told_by_the_property_of_the_file(tmp_path: Path) -> None:
+    """A resource has other names for the same."""
+    login = f'sasl.jaas.config={PLAIN} required username="a" password="b";\nsasl.mechanism=PLAIN'
+    trust = "ssl.truststore.type=PEM\nssl.truststore.certificates=nothing"
+    found = read(tmp_path, f"security.protocol=SASL_SSL\n{login}\n{trust}\n")
+    with pytest.raises(BarredError, match=r"^ssl\.truststore\.location: no certificate as PEM"):
+        context_of(found)
+    words = told_in_words("a:9092", found, kafka.errors.SaslAuthenticationFailedError("wrong"))
+    assert str(words).startswith("--command-config: sasl.jaas.config: Kafka refuses user 'a' by PLAIN; put the right")
+    words = told_in_words("a:9092", replace(found, origin=OF_RESOURCE), kafka.errors.SaslAuthenticationFailedError(""))
+    assert str(words).startswith("spec.external.sasl: Kafka refuses user 'a' by PLAIN; put the right")
 
 
 def test_scram_over_tls_with_files(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ FILES_VOLUME, DATA_VOLUME = "kavka-spark", "data"
 USER_VOLUME, TRUSTED_VOLUME = "user", "trusted"
 USER_FILES, TRUSTED_FILES = "/etc/kavka/user", "/etc/kavka/trusted"
 CLIENT_PROPERTIES = "client.properties"
+COMMAND_CONFIG = "--command-config"
 POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
 """What a driver does with the pods of its executors."""
 HISTORY = 3
@@ -162,7 +163,7 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
 
 def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tuple[str, ...]:
     """The command of a run: as a user, whose file says where to begin, or as anybody."""
-    user = ("--command-config", f"{USER_FILES}/{CLIENT_PROPERTIES}")
+    user = (COMMAND_CONFIG, f"{USER_FILES}/{CLIENT_PROPERTIES}")
     begin = user if analytics.user_secret is not None else ("--bootstrap", bootstrap)
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
@@ -186,7 +187,8 @@ def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
         ]
         found.append({"name": FILES_VOLUME, "downwardAPI": {"items": items}})
     if analytics.user_secret is not None:
-        found.append(secret_volume(USER_VOLUME, analytics.user_secret.name))
+        # A pod that waits for a Secret says nothing of it in its status; a run without its file says what it lacks.
+        found.append(secret_volume(USER_VOLUME, analytics.user_secret.name, optional=True))
     if _trusts_authority(cluster, analytics):
         found.append(secret_volume(TRUSTED_VOLUME, place_secret(cluster.name, Place.CA)))
     return found
@@ -296,6 +298,14 @@ def refused(before: AnalyticsStatus | None, words: str) -> AnalyticsStatus:
     start, success = (before.start_time, before.success_time) if before is not None else (None, None)
     message = " ".join(words.split())[:MESSAGE_LENGTH_MAX]
     return AnalyticsStatus(state="Refused", start_time=start, success_time=success, message=message)
+
+
+def with_field(analytics: Analytics, words: str) -> str:
+    """Words of a run that has failed; where they are about the file of its user, after the field and the Secret."""
+    if analytics.user_secret is None or COMMAND_CONFIG not in words:
+        return words
+    secret = analytics.user_secret.name
+    return f'spec.audit.analytics.userSecret: Secret "{secret}" has no {CLIENT_PROPERTIES} that lets runs in: {words}'
 
 
 def words_of(pods: Sequence[Mapping[str, Any]]) -> str:

@@ -209,9 +209,10 @@ def _port_name(listener: str) -> str:
     return f"l-{listener.lower().replace('_', '-')}"[:15].rstrip("-")
 
 
-def secret_volume(name: str, secret: str) -> Document:
-    """A volume with all files of a Secret."""
-    return {"name": name, "secret": {"secretName": secret, "defaultMode": SECRET_MODE}}
+def secret_volume(name: str, secret: str, *, optional: bool = False) -> Document:
+    """A volume with all files of a Secret. Where it is optional, a pod starts without it, with no file."""
+    own = {"optional": True} if optional else {}
+    return {"name": name, "secret": {"secretName": secret, "defaultMode": SECRET_MODE, **own}}
 
 
 def _volumes(layout: Layout) -> list[Document]:
