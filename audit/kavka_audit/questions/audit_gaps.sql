@@ -3,14 +3,14 @@
 -- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
 -- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
 -- counts that are not there. What was deleted from the lake, as it was old, is no gap.
-WITH chained AS (
-    -- A batch that was written twice shows the same sequence twice.
-    SELECT DISTINCT node, source, sequence FROM entries WHERE sequence IS NOT NULL
-), stepped AS (
+WITH pieces AS (
+    -- A batch that was written twice shows the same sequence twice, so that sequences are counted as bits, 32 in a row.
     SELECT
-        node, source, sequence,
-        lag(sequence) OVER (PARTITION BY source ORDER BY sequence) AS before
-    FROM chained
+        source, min(sequence) AS first, max(sequence) AS last,
+        bit_or(CAST(1 AS BIGINT) << CAST(sequence % 32 AS INTEGER)) AS bits
+    FROM entries WHERE sequence IS NOT NULL GROUP BY source, sequence - sequence % 32
+), chained AS (
+    SELECT source, min(first) AS first, max(last) AS last, sum(bit_count(bits)) AS there FROM pieces GROUP BY source
 ), latest AS (
     SELECT
         node, source, max(written_ms) AS last_ms,
@@ -21,10 +21,13 @@ WITH chained AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
 )
-SELECT 'missing' AS gap, source AS place, sum(steps) AS entries FROM (
-    SELECT stepped.source, stepped.sequence - coalesce(stepped.before, cuts.sequence, -1) - 1 AS steps
-    FROM stepped LEFT JOIN cuts ON cuts.source = stepped.source
-) AS measured WHERE steps > 0 GROUP BY source
+SELECT 'missing' AS gap, source AS place, absent AS entries FROM (
+    SELECT
+        chained.source,
+        chained.last - chained.first + 1 - chained.there
+            + greatest(chained.first - coalesce(cuts.sequence, -1) - 1, 0) AS absent
+    FROM chained LEFT JOIN cuts ON cuts.source = chained.source
+) AS measured WHERE absent > 0
 UNION ALL
 SELECT 'unended', source, 0 FROM latest WHERE place > 1 AND is_ended = 0
 UNION ALL
@@ -35,8 +38,8 @@ UNION ALL
 SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), count(*) FROM entries WHERE kind = 'dead' GROUP BY partition
 UNION ALL
 SELECT 'silent', concat('broker ', CAST(brokers.node AS VARCHAR(12))), 0
-FROM brokers LEFT JOIN entries ON entries.node = brokers.node
-WHERE entries.node IS NULL
+FROM brokers LEFT JOIN (SELECT DISTINCT node FROM entries) AS telling ON telling.node = brokers.node
+WHERE telling.node IS NULL
 UNION ALL
 SELECT 'untold', concat(tier, ' ', name, ' ', instance), absent FROM told WHERE absent > 0
 UNION ALL

@@ -2,7 +2,12 @@
 -- was_allowed: the same principal has used the same resource in the same way at another time. A failed login has no
 -- principal, as what it said was not proved.
 WITH allowed AS (
-    SELECT DISTINCT principal, operation, resource FROM events WHERE bytes IS NOT NULL
+    SELECT DISTINCT principal, operation, resource FROM events AS uses
+    WHERE bytes IS NOT NULL AND EXISTS (
+        SELECT 1 FROM events AS refusals
+        WHERE refusals.outcome = 'denied' AND refusals.principal = uses.principal
+            AND refusals.operation = uses.operation AND refusals.resource = uses.resource
+    )
 )
 SELECT
     events.principal, events.operation, events.resource_type, events.resource, events.address,

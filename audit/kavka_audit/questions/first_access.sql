@@ -4,19 +4,24 @@
 WITH watched AS (
     SELECT min(start_ms) AS since_ms FROM events
 ), used AS (
+    SELECT principal, operation, resource AS topic, min(start_ms) AS first_ms
+    FROM events WHERE bytes IS NOT NULL GROUP BY principal, operation, resource
+), users AS (
     -- Of several clients that began at the same moment, the first by address and name.
     SELECT
-        principal, operation, resource AS topic, coalesce(address, '') AS address, coalesce(client_id, '') AS client_id,
-        min(start_ms) AS first_ms
-    FROM events WHERE bytes IS NOT NULL GROUP BY principal, operation, resource, address, client_id
+        used.principal, used.operation, used.topic, used.first_ms,
+        coalesce(events.address, '') AS address, coalesce(events.client_id, '') AS client_id
+    FROM events JOIN used
+        ON used.principal = events.principal AND used.operation = events.operation
+        AND used.topic = events.resource AND used.first_ms = events.start_ms
+    WHERE events.bytes IS NOT NULL
 )
 SELECT
-    used.principal, used.operation, used.topic,
-    min(used.first_ms) AS first_ms,
-    min_by(used.address, (used.first_ms, used.address, used.client_id)) AS address,
-    min_by(used.client_id, (used.first_ms, used.address, used.client_id)) AS client_id,
-    min(used.first_ms) > max(settings.now_ms - settings.new_days * 86400000)
+    users.principal, users.operation, users.topic, users.first_ms,
+    min(users.address) AS address,
+    min_by(users.client_id, (users.address, users.client_id)) AS client_id,
+    users.first_ms > max(settings.now_ms - settings.new_days * 86400000)
         AND max(watched.since_ms) <= max(settings.now_ms - settings.new_days * 86400000) AS is_new
-FROM used CROSS JOIN settings CROSS JOIN watched
-GROUP BY used.principal, used.operation, used.topic
+FROM users CROSS JOIN settings CROSS JOIN watched
+GROUP BY users.principal, users.operation, users.topic, users.first_ms
 ORDER BY first_ms DESC, principal, operation, topic
