@@ -28,7 +28,7 @@ def helm(*arguments: str | Path) -> str:
 
 def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
     """Install the chart, or upgrade it: the same line does both. Images by their tags; in the namespace `secured`
-    clusters may have certificates.
+    clusters may have certificates, and users passwords.
     """
     images = {
         "image": (OPERATOR_IMAGE, operator),
@@ -40,7 +40,7 @@ def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
         for name, (repository, tag) in images.items()
         for word in ("--set", f"{name}.repository={repository},{name}.tag={tag}")
     ]
-    words += ["--set", f"securedNamespaces={{{secured}}}"] if secured else []
+    words += ["--set", f"securedNamespaces={{{secured}}},userSecrets={{{secured}}}"] if secured else []
     # Another test may have applied the definitions without Helm.
     how = ("--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS_MAX}s")
     helm("upgrade", "--install", RELEASE, CHART, *how, *words)
