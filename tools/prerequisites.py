@@ -73,6 +73,13 @@ def kubernetes_is_here() -> bool:
     return (are_here(*FOR_TESTS) or go_is_here()) and shutil.which("openssl") is not None
 
 
+def s3_is_here() -> bool:
+    """Whether there is the S3 server, or Go to build it."""
+    from tools.s3.program import is_here
+
+    return is_here() or at_least(r"go(\d+)\.(\d+)", (1, 25), "go", "version")
+
+
 def kcat_is_here() -> bool:
     """Whether there is kcat, or apt to take Debian's package from."""
     return any(shutil.which(program) for program in ("kcat", "kafkacat", "apt-get"))
@@ -98,6 +105,7 @@ ALL = (
     Prerequisite("spark", "Spark", "install Java 17 or newer and Maven; pip fetches Spark itself", spark_is_here),
     Prerequisite("go", "Go 1.24", "install Go 1.24 or newer", go_is_here),
     Prerequisite("kube", "Kubernetes", "install Go 1.24 or newer, and openssl", kubernetes_is_here),
+    Prerequisite("s3", "S3 server", "install Go 1.25 or newer, which builds one", s3_is_here),
     Prerequisite("node", "Node.js 20.19", "install Node.js 20.19 or newer with npm", node_is_here),
     Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
     Prerequisite("promtool", "promtool", "install Debian's package prometheus", promtool_is_here),

@@ -1,8 +1,7 @@
 """A run: what is new in the trail goes into the lake, the questions are asked, and the page is written."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from kavka_audit.engine import DUCKDB, Engine
@@ -20,6 +19,7 @@ from kavka_audit.report.page import page
 
 KEEP_DAYS: Final = 400
 """How long rows are kept, unless said otherwise: a year and what it takes to compare it with the one before."""
+PAGE: Final = "report.html"
 LINEAGE: Final = "lineage.jsonl"
 METRICS: Final = "metrics.prom"
 ROWS_READ: Final = 1_000
@@ -28,19 +28,24 @@ ROWS_READ: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run has made."""
+    """What a run has made. `page` is where it is, for people, and `besides` names the files beside it."""
 
     ingested: Ingested
     tables: dict[str, Table]
-    page: Path
+    page: str
+    besides: frozenset[str] = frozenset()
 
     def answer(self, name: str) -> str:
         """Return the answer to a question in one line."""
         return answer(self.tables[name])
 
 
+Files = Callable[[Mapping[str, Table]], Mapping[str, str]]
+"""Makes texts of the answers, by the names of their files; one that is empty is not to be there."""
+
+
 def refresh(
-    directory: Path,
+    lake: Lake,
     trail: Trail,
     snapshot: Snapshot,
     settings: Settings,
@@ -48,9 +53,10 @@ def refresh(
     books: Books | None = None,
     keep_days: int = KEEP_DAYS,
     engine: Engine = DUCKDB,
+    besides: Files = lambda _: {},
 ) -> Outcome:
     """Take in what is new and answer all questions again. Raises LakeError, EngineError, and what `trail` raises."""
-    lake, so_far = Lake(directory), Ingested()
+    so_far = Ingested()
     with lake.held(snapshot.cluster_id):
         for so_far in engine.ingest(lake, trail):
             progress(f"{so_far.records:,} records of the trail read")
@@ -61,12 +67,23 @@ def refresh(
         note(lake)
         keep_lately(lake, settings.now_ms, keep_days)
         merge(lake)
-        place = directory / "report.html"
-        lake.put(place, page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold).encode())
+        lake.put(lake.directory / PAGE, page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold).encode())
         figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables)
-        lake.put(directory / METRICS, figures.encode())
-        lake.put(directory / LINEAGE, _lineage(lake, snapshot, settings.now_ms).encode())
-    return Outcome(so_far, tables, place)
+        lake.put(lake.directory / METRICS, figures.encode())
+        lake.put(lake.directory / LINEAGE, _lineage(lake, snapshot, settings.now_ms).encode())
+        texts = besides(tables)
+        for name, text in texts.items():
+            _write(lake, name, text)
+    return Outcome(so_far, tables, f"{lake.name}/{PAGE}", frozenset(name for name, text in texts.items() if text))
+
+
+def _write(lake: Lake, name: str, text: str) -> None:
+    """Write a file; without any text, take that of an earlier run away."""
+    place = lake.directory / name
+    if text:
+        lake.put(place, f"{text}\n".encode())
+    else:
+        lake.remove(place)
 
 
 def _judged(lake: Lake, counted: Sequence[str], now_ms: int, keep_days: int) -> dict[str, Rows]:

@@ -2,22 +2,23 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from kavka_audit.engine import DUCKDB, Engine, EngineError
-from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.directory import LakeError
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings
+from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.report.answers import ORDER
-from kavka_audit.run import KEEP_DAYS, Outcome, refresh
-from kavka_audit_run.accounting import Accountant
+from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
+from kavka_audit_run.accounting import Accountant, Accounted
 from kavka_audit_run.books import KeptBooks
 from kavka_audit_run.fitting import recommendations
 from kavka_audit_run.owners import OWNER, labels_of
+from kavka_audit_run.places import Addressing, lake_of
 from kavka_operator.cli.client_properties import java_properties
 from kavka_operator.cli.recommending import How, cluster_name, file_of
 from kavka_operator.cli.targets import Asked, Target, target
@@ -34,9 +35,11 @@ QUOTAS = "quotas.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Options of a person: where the files go, what the questions are asked with, and which engine computes."""
+    """Options of a person: where the files go, what the questions are asked with, and which engine computes.
+    `directory` is a path, or the address of an S3 store, to which the options that follow `engine` belong.
+    """
 
-    directory: Path
+    directory: Path | str
     unused_days: int = 30
     new_days: int = 7
     bill: str = "0"
@@ -45,6 +48,10 @@ class Wanted:
     by: str = OWNER
     every_seconds: int | None = None
     engine: str = "duckdb"
+    s3_endpoint: str | None = None
+    s3_region: str | None = None
+    s3_addressing: Addressing = "auto"
+    work_directory: Path | None = None
 
 
 def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -63,27 +70,28 @@ def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = tim
 
 def _run(asked: Asked, wanted: Wanted) -> int:
     try:
-        outcome, untold, quotas = ask_trail(asked, wanted)
+        outcome, untold = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError, EngineError) as error:
         return complain(error)
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K")
     taken = outcome.ingested
     say(f"{taken.records} records of the trail were new; {taken.dead} are no entries, {taken.missed} were missed\n")
+    place = outcome.page.removesuffix(PAGE)
     for name in ORDER:
         title = outcome.tables[name].question.title
-        say(f"{title}\n    {outcome.answer(name)}\n    {wanted.directory / 'tables' / name}.parquet")
+        say(f"{title}\n    {outcome.answer(name)}\n    {place}tables/{name}.parquet")
     for words in untold:
         say(f"not told: {words}")
-    if quotas is not None:
-        say(f"limits that would have fitted, to review and apply: {quotas}")
+    if QUOTAS in outcome.besides:
+        say(f"limits that would have fitted, to review and apply: {place}{QUOTAS}")
     say(f"\n{outcome.page}")
     return 0
 
 
-def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Path | None]:
-    """Take in what is new and answer; returns that, what the cluster did not tell, and the file with limits that fit,
-    if any. Raises CommandError, AdminError, LakeError and EngineError.
+def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
+    """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError,
+    LakeError and EngineError.
     """
     days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
     settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
@@ -93,6 +101,7 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Pat
             f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
         )
     check_engine(wanted.engine)
+    check_store(wanted.directory)
     found = target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
@@ -112,15 +121,33 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str], Pat
             closing(KeptBooks(found, accountant, accounted)) as books,
             opened(wanted, found) as engine,
         ):
-            outcome = refresh(wanted.directory, trail, snapshot, settings, progress, books, keep_days, engine)
-    fits = recommendations(outcome.tables["quota_recommendations"].dicts(), accounted.quotas)
-    lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
-    return outcome, accounted.untold, put(wanted.directory, "\n".join(lines))
+            besides = files_of(asked, found, accounted)
+            outcome = refresh(
+                lake_of(wanted, progress), trail, snapshot, settings, progress, books, keep_days, engine, besides
+            )
+    return outcome, accounted.untold
+
+
+def files_of(asked: Asked, found: Target, accounted: Accounted) -> Files:
+    """Return what makes the file with limits that would have fitted."""
+
+    def besides(tables: Mapping[str, Table]) -> Mapping[str, str]:
+        fits = recommendations(tables["quota_recommendations"].dicts(), accounted.quotas)
+        lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
+        return {QUOTAS: "\n".join(lines)}
+
+    return besides
 
 
 def check_engine(engine: str) -> None:
     """Raise CommandError where the engine is not there."""
     if engine == "spark" and (words := lacking("kavka audit run --engine spark", "spark", "pyspark")):
+        raise CommandError(words)
+
+
+def check_store(directory: Path | str) -> None:
+    """Raise CommandError where the client of S3 stores is not there, and is needed."""
+    if isinstance(directory, str) and (words := lacking("kavka audit run --directory s3://...", "s3", "obstore")):
         raise CommandError(words)
 
 
@@ -134,16 +161,6 @@ def opened(wanted: Wanted, found: Target) -> Iterator[Engine]:
 
     with engine.opened(found.bootstrap, java_properties(found.security)) as spark:
         yield spark
-
-
-def put(directory: Path, text: str) -> Path | None:
-    """Write the file with limits; without any, take that of an earlier run away."""
-    place = directory / QUOTAS
-    if not text:
-        place.unlink(missing_ok=True)
-        return None
-    Lake(directory).put(place, f"{text}\n".encode())
-    return place
 
 
 def progress(words: str) -> None:

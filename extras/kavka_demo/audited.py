@@ -52,7 +52,7 @@ def answered(console: Console, bootstrap: str, throttled: str) -> Path:
     for name in SHOWN:
         console.print(f"  {outcome.tables[name].question.title} {outcome.answer(name)}", soft_wrap=True, markup=False)
     console.print()
-    return outcome.page
+    return Path(outcome.page)
 
 
 def tells(outcome: Outcome, throttled: str) -> bool:

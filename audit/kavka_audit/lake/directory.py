@@ -10,6 +10,9 @@
 A file is written beside its place, synced and renamed, so that one that is there is whole. The name says what it holds,
 and the greatest UNTIL is where reading goes on: no offset is kept elsewhere that could disagree. A run that dies leaves
 at most files and directories with the suffix `.part`, which the next one removes. One run at a time holds the lock.
+
+The files may be kept elsewhere too, as objects of a store. The directory is then a mirror: what was written goes there
+first and takes its place here afterwards, and what is deleted is deleted there first.
 """
 
 import fcntl
@@ -17,9 +20,9 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 PART: Final = ".part"
 DIGITS: Final = 20
@@ -32,11 +35,31 @@ class LakeError(Exception):
     """The directory cannot serve; the message says why and what to do."""
 
 
+class Keeper(Protocol):
+    """Where the files of a lake are kept beside its directory. Each method raises LakeError."""
+
+    name: str
+
+    def held(self, directory: Path) -> AbstractContextManager[None]:
+        """Hold the place for one run, once it is known whose it is: `lake.json` is in the directory then, if any."""
+
+    def fetch(self, directory: Path) -> None:
+        """Make the directory have what is kept, and no more."""
+
+    def keep(self, part: Path, name: str) -> None:
+        """Keep a file that is written, under its name in the directory."""
+
+    def remove(self, name: str) -> None:
+        """Keep a file no longer."""
+
+
 class Lake:
     """A directory with the trail of one cluster."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, keeper: Keeper | None = None) -> None:
         self.directory = directory
+        self.keeper = keeper
+        self.name = str(directory) if keeper is None else keeper.name
         self.entries = directory / "entries"
         self.counts = directory / "counts"
         self.cuts = directory / "cut.parquet"
@@ -57,9 +80,12 @@ class Lake:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LakeError(f"another run holds {self.directory}; wait for its end") from None
-            self._claim(cluster_id)
-            self._tidy()
-            yield
+            with nullcontext() if self.keeper is None else self.keeper.held(self.directory):
+                self._claim(cluster_id)
+                if self.keeper is not None:
+                    self.keeper.fetch(self.directory)
+                self._tidy()
+                yield
 
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""
@@ -72,7 +98,7 @@ class Lake:
             whole = set(self.files(table))
             for file in (self.directory / table).glob("*/*.parquet"):
                 if str(file) not in whole:
-                    file.unlink()
+                    self.remove(file)
 
     def _claim(self, cluster_id: str) -> None:
         """Take the directory for this cluster. Raises LakeError where it is another's."""
@@ -83,10 +109,10 @@ class Lake:
         try:
             found = json.loads(file.read_bytes())["cluster_id"]
         except (ValueError, KeyError, TypeError) as problem:
-            raise LakeError(f"{file} is not what a run has written; choose another directory") from problem
+            raise LakeError(f"{self.name}/{file.name} is not what a run has written; choose another place") from problem
         if found != cluster_id:
-            words = f"holds the trail of cluster {found}, and this is {cluster_id}; choose another directory"
-            raise LakeError(f"{self.directory} {words}")
+            words = f"holds the trail of cluster {found}, and this is {cluster_id}; choose another place"
+            raise LakeError(f"{self.name} {words}")
 
     def put(self, place: Path, data: bytes) -> None:
         """Write a small file whole."""
@@ -98,12 +124,23 @@ class Lake:
         """Have a written file take its place: all of it is on disk, or the place is as it was."""
         with part.open("rb") as file:
             os.fsync(file.fileno())
+        if self.keeper is not None:
+            self.keeper.keep(part, self._named(place))
         part.replace(place)
         directory = os.open(place.parent, os.O_RDONLY)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+    def remove(self, file: Path) -> None:
+        """Delete a file, if it is there."""
+        if self.keeper is not None:
+            self.keeper.remove(self._named(file))
+        file.unlink(missing_ok=True)
+
+    def _named(self, file: Path) -> str:
+        return file.relative_to(self.directory).as_posix()
 
     def place(self, topic_id: str, partition: int, first: int, until: int, table: str = "entries") -> Path:
         """Return where the rows of these records go."""
@@ -122,8 +159,7 @@ class Lake:
 
     def files(self, table: str = "entries") -> list[str]:
         """Return the files of a table, without those that were merged into another."""
-        found = sorted((self.directory / table).glob("*/*.parquet"), key=_widest_first)
-        return sorted(str(file) for file in _uncovered(found))
+        return sorted(str(file) for file in covering((self.directory / table).glob("*/*.parquet")))
 
 
 def span_of(file: Path) -> Span:
@@ -137,9 +173,10 @@ def _widest_first(file: Path) -> tuple[str, int, int, int]:
     return file.parent.name, partition, first, -until
 
 
-def _uncovered(files: Iterable[Path]) -> Iterator[Path]:
+def covering(files: Iterable[Path]) -> Iterator[Path]:
+    """Give files by topic, partition and offset, without those whose range lies within that of another."""
     covered: tuple[object, int] = (None, 0)
-    for file in files:
+    for file in sorted(files, key=_widest_first):
         partition, _, until = span_of(file)
         place = file.parent.name, partition
         if place != covered[0] or until > covered[1]:

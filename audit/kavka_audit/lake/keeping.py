@@ -37,7 +37,7 @@ def keep_lately(lake: Lake, now_ms: int, keep_days: int) -> int:
     old = [(table, file) for table in NEWEST for file in _old(lake, table, now_ms - days[table] * DAY_MS)]
     _note_cuts(lake, [file for table, file in old if table == "entries"])
     for _, file in old:
-        file.unlink()
+        lake.remove(file)
     return len(old)
 
 
@@ -99,7 +99,7 @@ def _merged(lake: Lake, files: list[Path]) -> int:
         rows.write_parquet(str(part), compression="zstd")
     lake.settle(part, place)
     for file in files:
-        file.unlink()
+        lake.remove(file)
     return len(files) - 1
 
 

@@ -9,8 +9,16 @@ def add_run_options(parser: ArgumentParser) -> None:
     """Add them to the command."""
     words = "How the Kafka of --bootstrap lets clients in: a file of properties, as Kafka's own tools take it."
     parser.add_argument("--command-config", type=Path, metavar="FILE", help=words)
-    words = "Where the files go (%(default)s)."
+    words = "Where the files go (%(default)s); s3://BUCKET/PREFIX is an S3 store."
     parser.add_argument("--directory", type=_directory, default=Path("audit"), metavar="DIR", help=words)
+    words = "Of an S3 store: its URL. Left out: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS itself."
+    parser.add_argument("--s3-endpoint", metavar="URL", help=words)
+    words = "Of an S3 store: the region of the bucket. Left out: AWS_REGION, AWS_DEFAULT_REGION, or us-east-1."
+    parser.add_argument("--s3-region", metavar="NAME", help=words)
+    words = "Of an S3 store: whether the bucket stands in the path or in the host's name; auto: the host's at AWS."
+    parser.add_argument("--s3-addressing", choices=("auto", "path", "virtual"), default="auto", help=words)
+    words = "Of an S3 store: where files are worked on; what is there need not be fetched. Left out: the user's cache."
+    parser.add_argument("--work-directory", type=Path, metavar="DIR", help=words)
     words = "What computes: DuckDB on one processor, or Spark on as many as it is given (%(default)s)."
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help=words)
     words = "Days without use after which a topic may be deleted."
@@ -28,16 +36,17 @@ def add_run_options(parser: ArgumentParser) -> None:
     parser.add_argument("--every", type=int, metavar="SECONDS", help=words)
 
 
-def _directory(text: str) -> Path:
-    """Return the directory. Raises ArgumentTypeError for an address of anything else."""
-    if "://" in text:
-        raise ArgumentTypeError(
-            f"{text} is no directory, and no engine writes to anything else yet; write one as audit"
-        )
-    return Path(text)
+def _directory(text: str) -> Path | str:
+    """Return the directory, or the address as it stands. Raises ArgumentTypeError for one of anything but S3."""
+    if "://" not in text:
+        return Path(text)
+    if not text.startswith(("s3://", "s3a://")):
+        raise ArgumentTypeError(f"{text} is neither a directory, as audit, nor an S3 store, as s3://bucket/prefix")
+    return text
 
 
 def wanted_of(options: Any) -> dict[str, Any]:
     """Return what a person has chosen, by the names that the package has for it."""
     names = ("directory", "unused_days", "new_days", "bill", "owners", "by", "keep_days", "engine")
-    return {name: getattr(options, name) for name in names} | {"every_seconds": options.every}
+    store = ("s3_endpoint", "s3_region", "s3_addressing", "work_directory")
+    return {name: getattr(options, name) for name in (*names, *store)} | {"every_seconds": options.every}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kavka_audit.completeness.ranges import Ranges
 from kavka_audit.completeness.reports import Report, encode, parts
+from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range
 from kavka_audit.lake.logs import UncountedError
 from kavka_audit.lake.snapshot import Snapshot
@@ -109,7 +110,7 @@ class Books:
 def judged(directory: Path, books: Books, now_ms: int = NOW_MS) -> dict[str, Table]:
     """The answers of a run."""
     snapshot = Snapshot(CLUSTER, {}, books.untold)
-    return refresh(directory, Kept(), snapshot, Settings(now_ms), lambda _: None, books).tables
+    return refresh(Lake(directory), Kept(), snapshot, Settings(now_ms), lambda _: None, books).tables
 
 
 def verdicts(directory: Path, books: Books, now_ms: int = NOW_MS) -> dict[tuple[int, str], tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""Which engine computes and where its files go is checked before anything is asked."""
+"""Which engine computes is checked before anything is asked."""
 
 import pytest
 
@@ -15,11 +15,3 @@ def test_an_engine_that_is_not_installed_is_said_at_once(monkeypatch: pytest.Mon
 def lacking_spark(command: str, extra: str, *modules: str) -> str:
     assert modules == ("pyspark",)
     return f"{command} needs more than is installed: pip install 'kavka[{extra}]'"
-
-
-@pytest.mark.parametrize("engine", ["duckdb", "spark"])
-def test_an_address_that_is_no_directory_is_refused(engine: str) -> None:
-    words = ("--bootstrap", "127.0.0.1:1", "--engine", engine, "--directory", "s3a://bucket/audit")
-    code, said = run("audit", "run", *words)
-    assert code == 2
-    assert "--directory: s3a://bucket/audit is no directory" in said

@@ -70,12 +70,12 @@ def test_small_files_become_few_and_hold_the_same(lake: Lake) -> None:
 def test_a_merge_that_dies_leaves_nothing_twice(lake: Lake, monkeypatch: pytest.MonkeyPatch, unlinked: int) -> None:
     before, unlink, left = rows(lake), Path.unlink, unlinked
 
-    def dying(path: Path) -> None:
+    def dying(path: Path, *, missing_ok: bool = False) -> None:
         nonlocal left
         if left == 0:
             raise Died
         left -= 1
-        unlink(path)
+        unlink(path, missing_ok)
 
     monkeypatch.setattr(Path, "unlink", dying)
     with pytest.raises(Died):
@@ -90,12 +90,12 @@ def test_a_merge_that_dies_leaves_nothing_twice(lake: Lake, monkeypatch: pytest.
 def test_a_cut_that_dies_is_no_gap(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     unlink, left = Path.unlink, 5
 
-    def dying(path: Path) -> None:
+    def dying(path: Path, *, missing_ok: bool = False) -> None:
         nonlocal left
         left -= "entries" in str(path)
         if left == 0:
             raise Died
-        unlink(path)
+        unlink(path, missing_ok)
 
     monkeypatch.setattr(Path, "unlink", dying)
     with pytest.raises(Died):

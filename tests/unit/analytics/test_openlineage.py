@@ -14,6 +14,7 @@ from openlineage.client.generated import base
 from openlineage.client.naming.dataset import Kafka
 from openlineage.client.serde import Serde
 
+from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings
 from kavka_audit.report.openlineage import PRODUCER
@@ -79,7 +80,7 @@ def test_openlineages_client_reads_every_event(tmp_path: Path) -> None:
     )
     labels = [{"kind": "topic", "name": "orders", "label": "owner", "value": "team:shop"}]
     snapshot = Snapshot(CLUSTER, {"labels": labels}, address=ADDRESS)
-    refresh(tmp_path, trail, snapshot, Settings(NOW_MS), lambda _: None)
+    refresh(Lake(tmp_path), trail, snapshot, Settings(NOW_MS), lambda _: None)
     events = [json.loads(line) for line in (tmp_path / "lineage.jsonl").read_text().splitlines()]
     for found in events:
         assert without_empty(Serde.to_dict(event(found))) == without_empty(found)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.run import refresh
@@ -113,7 +114,7 @@ def sound_books() -> Books:
 
 def answered(directory: Path, trail: Kept, books: Books, **tables: list[dict[str, object]]) -> dict[str, set[Finding]]:
     snapshot = Snapshot(CLUSTER, tables)
-    return findings(refresh(directory, trail, snapshot, Settings(NOW_MS), lambda _: None, books).tables)
+    return findings(refresh(Lake(directory), trail, snapshot, Settings(NOW_MS), lambda _: None, books).tables)
 
 
 def test_a_sound_cluster_has_no_finding(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_changed_example_is_valid(tmp_path: Path) -> None:
 
 
 def outcome(tables: dict[str, Table]) -> Outcome:
-    return Outcome(Ingested(), tables, Path("report.html"))
+    return Outcome(Ingested(), tables, "report.html")
 
 
 def test_a_trail_that_does_not_tell_of_the_client_is_no_answer(tmp_path: Path) -> None:

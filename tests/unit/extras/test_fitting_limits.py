@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from kavka_audit_run.fitting import recommendations
-from kavka_audit_run.main import put
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.api.files import load
 from kavka_operator.api.quota import AnyEntity
@@ -31,8 +30,8 @@ def test_a_limit_that_is_too_low_is_raised_and_the_others_stay(tmp_path: Path) -
     found = recommendations(rows, LIMITS)
     assert [fit.entity for fit in found] == [Entity("a"), Entity(DEFAULT, "app")]
     assert found[0].others == {"request_percentage": 50.0}
-    file = put(tmp_path, "\n".join(file_of(found, "main", "default", {}, How())))
-    assert file is not None
+    file = tmp_path / "quotas.yaml"
+    file.write_text("\n".join(file_of(found, "main", "default", {}, How())))
     first, second = (document["spec"] for document in yaml.safe_load_all(file.read_text()))
     assert first["limits"] == {"producerByteRate": "256Ki", "requestPercentage": 50.0}
     assert second["entity"] == {"user": {"default": True}, "clientId": {"name": "app"}}
@@ -55,9 +54,3 @@ def test_a_limit_that_is_too_low_is_raised_and_the_others_stay(tmp_path: Path) -
 )
 def test_what_has_no_limit_that_is_too_low_is_left_out(found: dict[str, Any]) -> None:
     assert recommendations([found], LIMITS) == []
-
-
-def test_a_run_without_limits_takes_the_file_away(tmp_path: Path) -> None:
-    assert put(tmp_path, "x") == tmp_path / "quotas.yaml"
-    assert put(tmp_path, "") is None
-    assert not list(tmp_path.iterdir())

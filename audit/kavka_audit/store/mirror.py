@@ -1,0 +1,115 @@
+"""A lake in a store, worked on in a directory that mirrors it.
+
+At the start of a run the directory is made to hold what the store has: files that the store does not have are deleted,
+and those that the directory does not have are fetched. A file of `entries` and `counts` never changes, so one of the
+same name and size is not fetched again; the few other files that a run reads are always fetched. From then on each file
+goes to the store before it takes its place here, and leaves the store before it leaves here. So the store alone says
+how far the trail was taken in, and a run may die, and the directory be lost, at any moment.
+
+Writing is the right of the run that has the lease. Files that overlap, without one holding all of the other, were
+written by two: their rows would count twice, so the run ends and names them.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kavka_audit.lake.directory import PART, TABLES, LakeError, covering, span_of
+from kavka_audit.lake.verdicts import MARK
+from kavka_audit.lake.verdicts import TABLE as VERDICTS
+from kavka_audit.store.lease import Lease
+from kavka_audit.store.objects import Seen, Store
+
+FETCHES_MAX: Final = 8
+"""Objects that are fetched at a time."""
+RANGE: Final = re.compile(rf"({'|'.join(TABLES)})/[A-Za-z0-9_-]{{1,64}}/[0-9]+-[0-9]{{20}}-[0-9]{{20}}\.parquet")
+CLAIM: Final = "lake.json"
+CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet")
+"""What a run reads of the one before beside ranges of the trail; all else it makes again."""
+Progress = Callable[[str], None]
+
+
+class Mirror:
+    """The keeper of a lake in a store."""
+
+    def __init__(self, store: Store, name: str, lease: Lease, progress: Progress = lambda _: None) -> None:
+        self._store, self.name, self._lease, self._progress = store, name, lease, progress
+
+    @contextmanager
+    def held(self, directory: Path) -> Iterator[None]:
+        """Hold the lake for one run, and learn whose it is. Raises LakeError."""
+        self._progress(f"waiting for {self.name}")
+        with self._lease.held():
+            (directory / CLAIM).unlink(missing_ok=True)
+            if (found := self._store.read(CLAIM)) is not None:
+                (directory / CLAIM).write_bytes(found[0])
+            yield
+
+    def fetch(self, directory: Path) -> None:
+        """Make the directory have what is kept, and no more. Raises LakeError."""
+        kept = {seen.key: seen for seen in self._store.list() if seen.key in CHANGING or RANGE.fullmatch(seen.key)}
+        _check(self.name, kept)
+        for file in _here(directory):
+            if file.relative_to(directory).as_posix() not in kept:
+                file.unlink(missing_ok=True)
+        lacking = [seen for seen in kept.values() if not _is_here(directory, seen)]
+        with ThreadPoolExecutor(FETCHES_MAX) as pool:
+            for count, _ in enumerate(pool.map(lambda seen: self._fetch(directory, seen), lacking), 1):
+                self._progress(f"{count:,} of {len(lacking):,} files fetched from {self.name}")
+
+    def _fetch(self, directory: Path, seen: Seen) -> None:
+        place = directory / seen.key
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part = place.with_name(place.name + PART)
+        self._store.fetch(seen.key, part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        # A file without any time in it is as old as the object.
+        os.utime(part, (seen.modified_seconds, seen.modified_seconds))
+        part.replace(place)
+
+    def keep(self, part: Path, name: str) -> None:
+        """Keep a file that is written, under its name in the directory. Raises LakeError."""
+        self._lease.check()
+        self._store.put(name, part)
+
+    def remove(self, name: str) -> None:
+        """Keep a file no longer. Raises LakeError."""
+        self._lease.check()
+        self._store.delete(name)
+
+
+def _here(directory: Path) -> list[Path]:
+    """Return the files of the directory that are a lake's own."""
+    ranges = [file for table in TABLES for file in (directory / table).glob("*/*.parquet")]
+    return [*ranges, *(directory / name for name in CHANGING)]
+
+
+def _is_here(directory: Path, seen: Seen) -> bool:
+    file = directory / seen.key
+    return seen.key not in CHANGING and file.exists() and file.stat().st_size == seen.size
+
+
+def _check(name: str, kept: Mapping[str, Seen]) -> None:
+    """Raise LakeError where files overlap without one holding all of the other."""
+    for table in TABLES:
+        for first, second in _overlapping(Path(key) for key in kept if key.startswith(f"{table}/")):
+            words = "hold some records both, as two runs have written at once"
+            raise LakeError(
+                f"{name}: {first} and {second} {words}; delete the second, and those of its partition that begin later:"
+                " what they hold is read again"
+            )
+
+
+def _overlapping(files: Iterable[Path]) -> Iterator[tuple[Path, Path]]:
+    last: Path | None = None
+    for file in covering(files):
+        if last is not None and last.parent == file.parent:
+            (partition, _, until), (other, first, _) = span_of(last), span_of(file)
+            if partition == other and first < until:
+                yield last, file
+        last = file

@@ -1,0 +1,54 @@
+"""Where the files of `kavka audit run` go: a directory, or an S3 store with a directory that mirrors it."""
+
+import hashlib
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, Protocol
+
+from kavka_audit.lake.directory import Lake
+
+Addressing = Literal["auto", "path", "virtual"]
+
+
+class Chosen(Protocol):
+    """The options that say where the files go."""
+
+    @property
+    def directory(self) -> Path | str:
+        """A path, or the address of an S3 store."""
+
+    @property
+    def s3_endpoint(self) -> str | None: ...
+    @property
+    def s3_region(self) -> str | None: ...
+    @property
+    def s3_addressing(self) -> Addressing: ...
+    @property
+    def work_directory(self) -> Path | None: ...
+
+
+def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
+    """Return the lake; the library for S3 stores is loaded for one alone. Raises LakeError."""
+    if isinstance(chosen.directory, Path):
+        return Lake(chosen.directory)
+    from kavka_audit.store import lease
+    from kavka_audit.store.address import address_of
+    from kavka_audit.store.mirror import Mirror
+    from kavka_audit.store.s3 import S3
+
+    address = address_of(
+        chosen.directory, os.environ, chosen.s3_endpoint, chosen.s3_region, addressing=chosen.s3_addressing
+    )
+    store, name = S3(address), str(address)
+    directory = chosen.work_directory or cached(address.endpoint, name)
+    held = lease.Lease(store, name, socket.gethostname(), lease.LEASE_SECONDS)
+    return Lake(directory, Mirror(store, name, held, progress))
+
+
+def cached(endpoint: str, name: str) -> Path:
+    """Return the directory of the user's cache that mirrors a store."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    own = hashlib.sha256(f"{endpoint} {name}".encode()).hexdigest()[:12]
+    return home / "kavka" / "audit" / f"{name.removeprefix('s3://').replace('/', '-')[:60]}-{own}"
