@@ -149,6 +149,18 @@ def test_resources_become_topics_and_quotas_and_their_statuses_rest(operated: Op
     assert [words for words in operated.writes()[len(before) :] if "other" not in words] == []
 
 
+def test_kubectl_scales_a_topic_and_finds_those_of_a_cluster(operated: Operated) -> None:
+    assert operated.kubernetes.create(own_topic(operated, "orders", partitions=2)).is_well
+    assert operated.kubernetes.create(own_topic(operated, "far", clusterRef={"name": "other"})).is_well
+    operated.start()
+    operated.until_ready(("Topic", "orders"))
+    operated.kubernetes.shows("scale", "topics.kavka.dev/orders", "--current-replicas=2", "--replicas=5")
+    operated.until(lambda: operated.status("Topic", "orders").get("partitions") == 5)
+    found = ("get", "topics.kavka.dev", "--output", "name", "--field-selector")
+    assert operated.kubernetes.shows(*found, "spec.clusterRef.name=main").split() == ["topic.kavka.dev/orders"]
+    assert operated.kubernetes.shows(*found, "spec.clusterRef.name=other").split() == ["topic.kavka.dev/far"]
+
+
 def test_its_page_has_every_series_that_rules_and_the_dashboard_name(operated: Operated) -> None:
     port, people = free_port(), free_port()
     assert operated.kubernetes.create(own_topic(operated, "orders", partitions=3)).is_well

@@ -12,6 +12,7 @@ from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes import requested, settings
 from kavka_operator.platform.kubernetes.names import ASKED, FINGERPRINT
+from kavka_operator.platform.kubernetes.seeing import STORAGE_CLASS
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
 
@@ -384,6 +385,30 @@ def test_a_pod_tells_how_its_node_is(status: dict[str, object], state: str, word
     scene.api.say("main-nodes-0-0", **status)
     node = scene.look().seen[0]
     assert (node.state, node.message) == (state, words)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"storageClassName": "fast"},
+            f'waits for a volume of StorageClass "fast" ({STORAGE_CLASS}); make one of this name',
+        ),
+        ({}, f"names no StorageClass ({STORAGE_CLASS}), and none is the default; make one the default"),
+    ],
+)
+def test_a_node_that_waits_for_a_volume_names_the_claim_and_its_class(asked: dict[str, str], words: str) -> None:
+    scene = Scene()
+    scene.start()
+    said = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": said}
+    scene.api.say("main-nodes-0-0", conditions=[told])
+    claim = scene.api.one("PersistentVolumeClaim", "data-main-nodes-0")
+    claim["spec"].pop("storageClassName", None)
+    claim["spec"].update(asked)
+    assert scene.look().seen[0].message == f"Unschedulable: {said}", "its claim is bound"
+    claim["status"] = {"phase": "Pending"}
+    assert scene.look().seen[0].message.startswith(f"Unschedulable: {said}; claim data-main-nodes-0 {words}")
 
 
 def test_a_pod_on_its_way_out_is_stopping() -> None:

@@ -40,6 +40,7 @@ from kavka_operator.platform.kubernetes.template import BROKER, Identity, claims
 IDS = (CLUSTER_ID, DIRECTORY_ID)
 ROLES = ("broker", "controller")
 WORDS_LENGTH_MAX = 500
+STORAGE_CLASS = "storage.volumes[].storageClassName of its pool"
 RESTARTS_MAX = 2
 HOPELESS = (
     "ErrImagePull",
@@ -219,7 +220,8 @@ def _state(known: Known, number: int, *, is_wanted: bool) -> tuple[NodeState, st
     if pod is None:
         why = known.podless.get(number)
         return "Starting", f"has no pod yet: {why}" if why else "has no pod yet"
-    return _on_its_way(pod)
+    state, words = _on_its_way(pod)
+    return state, shortened("; ".join((words, *_unbound(known, number)))) if "Volume" in words else words
 
 
 def _state_of_orphan(pod: Mapping[str, Any], *, is_wanted: bool) -> tuple[NodeState, str]:
@@ -280,6 +282,21 @@ def _unscheduled(status: Mapping[str, Any]) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message', '')}"
     return ""
+
+
+def _unbound(known: Known, number: int) -> list[str]:
+    """The reasons why a node waits for its volumes, of which its scheduler names neither claim nor class."""
+    found = known.claims_of(number).values()
+    return [_of_claim(claim) for claim in found if part(claim, "status").get("phase") == "Pending"]
+
+
+def _of_claim(claim: Mapping[str, Any]) -> str:
+    """Words for a claim that has no volume yet."""
+    name, storage_class = name_of(claim), part(claim, "spec").get("storageClassName")
+    if not storage_class:
+        return f"claim {name} names no StorageClass ({STORAGE_CLASS}), and none is the default; make one the default"
+    remedy = f"make one of this name, or see what kubectl describe pvc {name} says"
+    return f'claim {name} waits for a volume of StorageClass "{storage_class}" ({STORAGE_CLASS}); {remedy}'
 
 
 def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
