@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.sim.audited import Audited
 from tests.sim.compaction import Compaction
+from tests.sim.cordons import Cordons
 from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
@@ -33,6 +34,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "rushing": Rushing,
     "logins": Logins,
     "audited": Audited,
+    "cordons": Cordons,
 }
 
 

@@ -49,6 +49,8 @@ MUST_BE_REACHED: Final = {
     "raft.log.truncated": "a voter's log parts from its leader's",
     "played.changes_told": "a change that the audit trail has to tell",
     "played.changes_refused": "a change that is refused as the trail has no room",
+    "played.brokers_cordoned": "a broker that takes no new replicas",
+    "played.placed_beside_cordoned": "a topic that begins while a broker is cordoned",
     "played.trails_spoilt": "an audit topic that takes nothing",
     "played.commits": "an offset that a group's member commits",
     "played.commits_refused": "a commit of a generation that is over",
