@@ -8,17 +8,17 @@ what failed is tried again after a while (`mishaps`).
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
+from kavka_operator.api.kinds import AnyResource, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable, part
+from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import (
     Action,
     AddVoter,
@@ -41,36 +41,29 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
-from kavka_operator.loop.mishaps import Mishaps, describe
+from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
+from kavka_operator.loop.telling import Announce, Telling, to_nobody
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
-from kavka_operator.reconcile.notices import Notice, invalid, notices
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
-from kavka_operator.reconcile.status import Status, cluster_status, external_status, unreadable_status, with_words
+from kavka_operator.reconcile.status import cluster_status, external_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
-SAID_SECONDS = 600.0
-SAID_MAX = 100  # sentences that are remembered, so that none fills the log
 DID_MAX = 100  # actions for a cluster that are announced with its next status
 
 Result = TypeVar("Result")
-Announce = Callable[[Key, str, Notice], None]
 
 TAKING = (RestartNode, StopNode, AddVoter, RemoveVoter)
 """Actions that count on what was seen of the other nodes."""
 
 TURN, LOOK = "a turn of the loop", "a look at the cluster"
-
-
-def _to_nobody(key: Key, uid: str, notice: Notice) -> None:
-    """Drop a notice, where there is no place for them; the log has the words."""
 
 
 class HopelessError(Exception):
@@ -92,11 +85,12 @@ class ClusterLoop:
     on_ready: Callable[[], None]
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    announce: Announce = _to_nobody
+    announce: Announce = to_nobody
     secrets: SecretStore = field(default_factory=NoStore)
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
     _silence: Silence = field(init=False)
+    _telling: Telling = field(init=False)
     _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
@@ -104,15 +98,14 @@ class ClusterLoop:
     _took: float = 0.0  # how long the last look took
     _next_look_at: float = 0.0
     _stamp: object = None
-    _said: dict[str, float] = field(default_factory=dict)  # when, by the clock
     _is_ready: bool = False
-    _unreadable: dict[Key, str] = field(default_factory=dict)
     _did: deque[Action] = field(default_factory=lambda: deque(maxlen=DID_MAX))  # not announced yet
 
     def __post_init__(self) -> None:
         self.mishaps = Mishaps(self.tell)
         self._looker = Looker(self.connect, self.mishaps, Passwords(self.secrets))
         self._silence = Silence(self.clock)
+        self._telling = Telling(self.resources, self.tell, self.announce, self.clock, self.now)
 
     @property
     def seconds_left(self) -> float:
@@ -139,7 +132,7 @@ class ClusterLoop:
         """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
         for cluster in self.resources.read()[0]:
             if isinstance(cluster, KafkaCluster):
-                self._write(cluster, with_words(cluster, words, self.now()))
+                self._telling.write(cluster, with_words(cluster, words, self.now()))
 
     def close(self) -> None:
         """Close the connections."""
@@ -176,7 +169,7 @@ class ClusterLoop:
         resources, unreadable = self.resources.read()
         if not has_cluster(resources, unreadable):
             self._cluster = None
-            self._note_unreadable(unreadable)
+            self._telling.note_unreadable(unreadable)
             self._leave_alone(resources)
             return None
         cluster = self._newest_cluster(resources, unreadable)
@@ -204,7 +197,7 @@ class ClusterLoop:
                     self.resources.hold(resource, is_needed=outlives(resource))
                 found.append(resource)
             except (NotWrittenError, OSError) as error:
-                self._say_once(f"{resource.identity} cannot be held and is left alone: {error}")
+                self._telling.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
         return found
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
@@ -215,7 +208,7 @@ class ClusterLoop:
             elif not isinstance(resource, KafkaCluster):
                 _, namespace, name = cluster_key(resource)
                 words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
-                self._set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
+                self._telling.set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -229,14 +222,14 @@ class ClusterLoop:
         if view.stamp != self._view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
             return
-        self._note_unreadable(unreadable)
+        self._telling.note_unreadable(unreadable)
         self._step(cluster, resources, unreadable, view, result)
 
     def _newest_cluster(self, resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
         self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
-            self._note_unreadable(unreadable)
+            self._telling.note_unreadable(unreadable)
             raise HopelessError("the KafkaCluster cannot be understood; mend it, or apply it again")
         return self._cluster
 
@@ -258,9 +251,9 @@ class ClusterLoop:
             plan, status = self._steer(cluster, limited, view, result)
         else:
             plan, status = self._regard(cluster, resources, view, result)
-        done = [self._did.popleft() for _ in range(len(self._did))]
         if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self._set_status(cluster, status, done)
+            self._telling.set_status(cluster, status, tuple(self._did))
+        self._did.clear()
         self.mishaps.clear(TURN)
         try:
             self._note_readiness(cluster, status, plan)
@@ -315,7 +308,7 @@ class ClusterLoop:
                 if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
                     continue
-                self._set_status(resource, with_words(resource, doubts(resource, words), self.now(), **known))
+                self._telling.set_status(resource, with_words(resource, doubts(resource, words), self.now(), **known))
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -363,7 +356,7 @@ class ClusterLoop:
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:
-            self._say_once(f"roll: {plan.rollout.blocked_by[0]}")
+            self._telling.say_once(f"roll: {plan.rollout.blocked_by[0]}")
         return plan
 
     def _do(self, action: ClusterAction) -> tuple[Word, ...]:
@@ -372,7 +365,7 @@ class ClusterLoop:
             return self._ask(action)
         if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
             words = f"node {action.node} is not stopped yet: {obstacle}"
-            self._say_once(words)
+            self._telling.say_once(words)
             return reconciling("Shrinking", words)
         self.platform.perform(action)
         self._did.append(action)
@@ -382,27 +375,17 @@ class ClusterLoop:
         """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders or cordons."""
         if (error := self._looker.perform(action)) is None:
             self._did.append(action)
-            (self._say_once if isinstance(action, CordonNode) else self.tell)(str(action))
+            (self._telling.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
             return ()
-        self._say_once(error)
+        self._telling.say_once(error)
         if isinstance(action, ElectLeaders | CordonNode):
             return ()
         return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
 
-    def _say_once(self, words: str) -> None:
-        """Say words that may hold for a while, once; and again if they hold after `SAID_SECONDS`."""
-        if self.clock() < self._said.get(words, -SAID_SECONDS) + SAID_SECONDS:
-            return
-        self._said.pop(words, None)
-        self._said[words] = self.clock()
-        if len(self._said) > SAID_MAX:
-            del self._said[next(iter(self._said))]
-        self.tell(words)
-
     def _note(self, result: LookResult) -> None:
         """Tell and write what a look has done about topics, quotas and settings."""
         if result.error is not None and self._is_ready:
-            self._say_once(result.error)
+            self._telling.say_once(result.error)
         for action in result.done:
             self.tell(str(action))
         self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
@@ -412,74 +395,20 @@ class ClusterLoop:
         for resource in self.resources.read()[0]:
             key = key_of(resource)
             if (status := result.outcome.statuses.get(key)) is not None:
-                self._set_status(resource, status, done.get(key, ()))
+                self._telling.set_status(resource, status, done.get(key, ()))
             elif key in done:  # it was deleted, and what it had made is gone
-                self._announce(resource, resource.status, done[key])
+                self._telling.announce(resource, resource.status, done[key])
         for key in result.outcome.released:
             if self.resources.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if result.outcome.released:
             self._stamp = self.resources.stamp()
 
-    def _set_status(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
-        """Write a status; where that cannot be done, as on a full disk, say so and go on. `done` is announced."""
-        try:
-            self._write(resource, status, done)
-        except (NotWrittenError, OSError) as error:
-            self._say_once(f"the status of {resource.identity} cannot be written: {error}")
-
-    def _write(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
-        """Write a status, and announce what has become of the resource. Raises what the place of resources raises."""
-        try:
-            self.resources.set_status(resource, status)
-        finally:
-            self._announce(resource, status, done)
-
-    def _announce(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
-        """Announce what has become of a resource."""
-        with self._unhindered():
-            for notice in notices(resource, status, done):
-                self.announce(key_of(resource), resource.metadata.uid, notice)
-
-    @contextmanager
-    def _unhindered(self) -> Generator[None]:
-        """Announcing never holds up what is done: its fault is told once."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - the status has what would have been announced
-            self._say_once(f"what has become of a resource cannot be announced: {describe(error)}")
-
-    def _note_unreadable(self, unreadable: Sequence[Unreadable]) -> None:
-        """Show which resources cannot be understood; release deleted ones, as what they have set is unknown.
-
-        Where that cannot be written, such as for a status that another version wrote, the others go on all the same.
-        """
-        for unread in unreadable:
-            try:
-                self._note_one_unreadable(unread)
-            except (NotWrittenError, OSError) as error:
-                self._say_once(f'the status of {unread.key[0]} "{unread.key[2]}" cannot be written: {error}')
-        self._unreadable = {unread.key: unread.words for unread in unreadable}
-
-    def _note_one_unreadable(self, unread: Unreadable) -> None:
-        name = f'{unread.key[0]} "{unread.key[2]}"'
-        if unread.is_deleted and unread.key[0] != KafkaCluster.kind_name:
-            self.resources.remove(unread.key)
-            self.tell(f"{name} is no longer declared; what it has set in Kafka stays, as it could not be understood")
-            return
-        if unread.words != self._unreadable.get(unread.key):
-            self.tell(f"{name} cannot be understood and is left alone: {unread.words}")
-        status = unreadable_status(unread, self.now())
-        if status != part(unread.document, "status"):
-            with self._unhindered():
-                self.announce(unread.key, str(part(unread.document, "metadata").get("uid", "")), invalid(unread.words))
-        self.resources.note_unreadable(unread, status)
-
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
         status = cluster_status(cluster, [], {}, None, plan, self.now(), pools=view.pools)
-        self._set_status(cluster, status)
+        self._telling.set_status(cluster, status)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
@@ -493,7 +422,7 @@ class ClusterLoop:
             has_nodes = cluster.spec.external is None
             if has_nodes and all(node.state in {"Failed", "Stopped"} for node in status.nodes):
                 raise HopelessError(stalled_words[0])
-            self._say_once(stalled_words[0])
+            self._telling.say_once(stalled_words[0])
         condition = status.condition("Ready")
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True

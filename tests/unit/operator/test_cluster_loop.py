@@ -12,7 +12,7 @@ from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.cluster_loop import SAID_MAX, SAID_SECONDS, ClusterLoop, HopelessError
+from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
@@ -24,6 +24,7 @@ from kavka_operator.loop.pace import (
 )
 from kavka_operator.loop.seams import NotWrittenError, View
 from kavka_operator.loop.silence import SILENT_SECONDS
+from kavka_operator.loop.telling import SAID_MAX, SAID_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
 from tests.unit.operator.nowhere import Nowhere
 
@@ -344,15 +345,15 @@ def test_nothing_is_done_for_a_cluster_that_is_deleted_during_a_look() -> None:
 def test_sentences_that_take_turns_are_told_once_each_and_again_much_later() -> None:
     scene = Scene()
     for _ in range(3):
-        scene.loop._say_once("a disk is full")
-        scene.loop._say_once("node 1 waits")
+        scene.loop._telling.say_once("a disk is full")
+        scene.loop._telling.say_once("node 1 waits")
     assert scene.told == ["a disk is full", "node 1 waits"]
     scene.seconds += SAID_SECONDS
-    scene.loop._say_once("a disk is full")
+    scene.loop._telling.say_once("a disk is full")
     assert scene.told[2:] == ["a disk is full"]
     for number in range(2 * SAID_MAX):
-        scene.loop._say_once(f"sentence {number}")
-    assert len(scene.loop._said) == SAID_MAX
+        scene.loop._telling.say_once(f"sentence {number}")
+    assert len(scene.loop._telling._said) == SAID_MAX
 
 
 def rolling() -> Scene:
@@ -396,7 +397,7 @@ def test_what_becomes_of_resources_is_announced_once() -> None:
     scene = Scene()
     scene.resources.put(topic("mine", metadata={"uid": "u"}, deletionPolicy="Delete"))
     said = list[tuple[str, str, str]]()
-    scene.loop.announce = lambda key, uid, notice: said.append((key[2], uid, notice.reason))
+    scene.loop._telling.send = lambda key, uid, notice: said.append((key[2], uid, notice.reason))
     scene.settle()
     assert sorted(said) == [
         ("clicks", "", "QuotaSet"),
@@ -424,7 +425,7 @@ def test_a_place_for_announcements_that_fails_holds_up_nothing() -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no place")
 
-    scene.loop.announce = fail
+    scene.loop._telling.send = fail
     scene.resources.hide(unread("Topic", "strange"))
     scene.settle()
     assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
