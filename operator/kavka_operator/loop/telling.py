@@ -1,6 +1,6 @@
 """What the loop of a cluster says: words for the log, statuses of resources, and what has become of them.
 
-Nothing here holds up what is done: a status that cannot be written and a notice that reaches nobody are said in the log.
+Nothing here holds up what is done: a status that cannot be written, a notice that reaches nobody are said in the log.
 """
 
 from collections.abc import Callable, Generator, Sequence
