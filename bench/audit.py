@@ -41,6 +41,7 @@ from tools.spark_home import settings
 
 TOPIC: Final = "__audit_events"
 PRINCIPALS, CLIENTS, TOPICS = 500, 2_000, 1_000
+TOPICS_OF_CLIENT: Final = 5
 NODES: Final = (101, 102, 103)
 DAY_MS: Final = 86_400_000
 WINDOW_MS: Final = 60_000
@@ -70,11 +71,15 @@ class Run:
         return self.cpu_seconds * 1e6 / self.events
 
 
-def happening(chance: random.Random) -> Happening:
-    """Return what is told by one event: use of a topic, nearly always."""
-    number = chance.randrange(PRINCIPALS)
+def happening(chance: random.Random, *, is_scattered: bool = False) -> Happening:
+    """Return what is told by one event: use of a topic, nearly always. A client is one principal's and uses five
+    topics. Scattered uses have any principal, client and topic, so that hardly two events have the same.
+    """
+    owned = chance.randrange(CLIENTS)
+    number = chance.randrange(PRINCIPALS) if is_scattered else owned % PRINCIPALS
+    used = chance.randrange(TOPICS) if is_scattered else (owned * 7 + chance.randrange(TOPICS_OF_CLIENT)) % TOPICS
     who, address = f"User:principal-{number}", f"10.0.{number // 250}.{number % 250}"
-    client, topic = f"client-{chance.randrange(CLIENTS)}", f"topic-{chance.randrange(TOPICS)}"
+    client, topic = f"client-{owned}", f"topic-{used}"
     drawn = chance.random()
     if drawn < 0.01:
         return Denied(who, address, "READ", "topic", topic)
@@ -90,7 +95,7 @@ def happening(chance: random.Random) -> Happening:
     return Use(who, address, client, "WRITE" if is_write else "READ", topic, chance.randrange(10**6), records)
 
 
-def trail(events: int, end_ms: int) -> Iterator[tuple[int, Entry]]:
+def trail(events: int, end_ms: int, *, is_scattered: bool = False) -> Iterator[tuple[int, Entry]]:
     """Give the entries, each with the number of its chain; the times are those of the day before `end_ms`."""
     chance, begin_ms = random.Random(events), end_ms - DAY_MS
     chains = [Chain(f"{node}-1") for node in NODES]
@@ -100,11 +105,11 @@ def trail(events: int, end_ms: int) -> Iterator[tuple[int, Entry]]:
         number = index % len(chains)
         told_ms = begin_ms + WINDOW_MS + index * (DAY_MS - WINDOW_MS) // events
         uid = f"{chains[number].source}-{chains[number].sequence}"
-        told = Tally(happening(chance), chance.randrange(1, 9), told_ms - WINDOW_MS, told_ms)
+        told = Tally(happening(chance, is_scattered=is_scattered), chance.randrange(1, 9), told_ms - WINDOW_MS, told_ms)
         yield number, chains[number].event(event_of(told, uid), told_ms)
 
 
-def write(bootstrap: str, events: int) -> float:
+def write(bootstrap: str, events: int, *, is_scattered: bool = False) -> float:
     """Write a trail; returns the seconds that it took."""
     begun, lost = time.perf_counter(), 0
 
@@ -116,7 +121,7 @@ def write(bootstrap: str, events: int) -> float:
     more = {"queue.buffering.max.kbytes": QUEUE_BYTES_MAX_KB, "queue.buffering.max.messages": 200_000, "linger.ms": 50}
     producer = Producer({**conf, **more}, on_delivery=delivered)
     partitions = len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)
-    for number, entry in trail(events, int(time.time() * 1000)):
+    for number, entry in trail(events, int(time.time() * 1000), is_scattered=is_scattered):
         while True:
             try:
                 producer.produce(TOPIC, entry.value, partition=number % partitions, headers=[*headers_of(entry)])
@@ -182,13 +187,14 @@ def line(run: Run) -> str:
     return f"| {run.events:,} | {run.engine} | {run.which} | {figures} |"
 
 
-def measure(events: int, engines: Sequence[str], scratch: Path) -> Iterator[Run]:
+def measure(events: int, engines: Sequence[str], scratch: Path, *, is_scattered: bool = False) -> Iterator[Run]:
     """Give the runs over a trail of so many events, on a broker of its own."""
     broker = Audited(scratch / "broker", is_audited=True)
     broker.format()
     broker.start()
     try:
-        print(f"{events:,} events written in {write(broker.bootstrap, events):.0f} s", file=sys.stderr, flush=True)
+        seconds = write(broker.bootstrap, events, is_scattered=is_scattered)
+        print(f"{events:,} events written in {seconds:.0f} s", file=sys.stderr, flush=True)
         for engine in engines:
             (scratch / engine).mkdir()
             yield from measured(engine, events, broker, scratch / engine)
@@ -201,6 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, action="append", help="how long the trail is; may be given again")
     parser.add_argument("--engine", choices=ENGINES, action="append")
+    parser.add_argument("--scattered", action="store_true", help="hardly two events of the same client and topic")
     parser.add_argument("--output", type=Path, metavar="FILE")
     asked = parser.parse_args()
     processes.end_all_at_exit()
@@ -208,7 +215,7 @@ def main() -> None:
     print("| events | engine | run | time | processors | of an event | memory | others |\n" + "|---" * 8 + "|")
     for events in asked.events or EVENTS:
         with tempfile.TemporaryDirectory(prefix="kavka-bench-") as scratch:
-            for run in measure(events, asked.engine or ENGINES, Path(scratch)):
+            for run in measure(events, asked.engine or ENGINES, Path(scratch), is_scattered=asked.scattered):
                 runs.append(run)
                 print(line(run), flush=True)
     if asked.output is not None:

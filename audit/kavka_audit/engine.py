@@ -21,7 +21,7 @@ class Engine(Protocol):
     """Computes over a lake. Each method raises LakeError and EngineError."""
 
     def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
-        """Take in what is new; gives what has been taken in from time to time, and at the end."""
+        """Take in what is new; gives what was read so far from time to time. At the end all is in the lake."""
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
@@ -31,7 +31,7 @@ class DuckDB:
     """The engine for one processor: reads records by the client that the trail has, one after the other."""
 
     def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
-        """Take in what is new; gives what has been taken in after each file."""
+        """Take in what is new; gives what was read so far for each file."""
         return ingest(lake, trail)
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
