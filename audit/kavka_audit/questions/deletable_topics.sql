@@ -2,12 +2,10 @@
 -- Topics that nobody has written to or read from for `unused_days`, as far as every broker has kept a trail for as long.
 -- last_principal: of the last use that the trail tells, NULL where it tells none. owner: the label `owner` of the topic.
 WITH watched AS (
-    SELECT max(first_ms) AS since_ms, count(first_ms) = count(*) AS is_whole
-    FROM (
-        SELECT brokers.node, min(entries.written_ms) AS first_ms
-        FROM brokers LEFT JOIN entries ON entries.node = brokers.node
-        GROUP BY brokers.node
-    ) AS by_broker
+    SELECT max(telling.first_ms) AS since_ms, count(telling.first_ms) = count(*) AS is_whole
+    FROM brokers
+    LEFT JOIN (SELECT node, min(written_ms) AS first_ms FROM entries GROUP BY node) AS telling
+        ON telling.node = brokers.node
 ), used_by AS (
     SELECT resource, principal, operation, max(end_ms) AS end_ms
     FROM events WHERE bytes IS NOT NULL GROUP BY resource, principal, operation

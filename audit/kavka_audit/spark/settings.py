@@ -12,6 +12,9 @@ DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Rows take some 20 bytes in a file and hundreds in memory: by the size of their files, ten million looked small
+    # enough to be sent to every task.
+    "spark.sql.sources.fileCompressionFactor": "20",
     # What a job has written counts only when it is over, and takes its place by a name that this engine gives: so its
     # tasks need not wait for each other's renames, and no file beside them says that all are there.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
