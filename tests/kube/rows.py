@@ -181,7 +181,11 @@ EXTERNAL = (
 )  # fmt: skip
 
 KEEPS = {"volume": {"size": "10Gi"}}
-STORE = {"s3": {"bucket": "audit", "secretRef": {"name": "store"}}}
+
+
+def store(**fields: object) -> dict[str, object]:
+    """A bucket for answers."""
+    return {"s3": {"bucket": "audit", "credentialsSecret": {"name": "store"}, **fields}}
 
 
 def asks(storage: object = KEEPS, **fields: object) -> dict[str, object]:
@@ -204,7 +208,18 @@ AUDITS = (
     Row("answers by a schedule in words", asks(schedule="every hour"), BAD),
     Row("answers without a schedule", cluster(audit={"analytics": {"storage": KEEPS}}), BAD),
     Row("answers that are kept nowhere", asks({}), BAD),
-    Row("answers in an object store alone", asks(STORE, engine="Spark"), BAD),
+    Row("answers in a bucket", asks(store()), GOOD),
+    Row("answers in a bucket of a store of one's own", asks(store(
+        prefix="audit/main", endpoint="https://s3.example.com:9000", region="eu-1", addressing="Path",
+        caSecret={"name": "ca"}, workSize="50Gi")), GOOD),
+    Row("answers in a bucket by Spark", asks(store(), engine="Spark"), BAD),
+    Row("answers in a bucket and on a volume", asks({**store(), **KEEPS}), BAD),
+    Row("answers in a bucket of nobody", asks({"s3": {"bucket": "audit"}}), BAD),
+    Row("answers in a bucket with a name of none", asks(store(bucket="Audit")), BAD),
+    Row("answers above a prefix", asks(store(prefix="a/../b")), BAD),
+    Row("answers below a slash", asks(store(prefix="/a")), BAD),
+    Row("answers at an endpoint that is no URL", asks(store(endpoint="s3.example.com:9000")), BAD),
+    Row("answers at an endpoint with a password", asks(store(endpoint="https://a:b@s3.example.com")), BAD),
     Row("executors of DuckDB", asks(executors={}), BAD),
     Row("executors of Spark on a volume", asks(
         engine="Spark", executors={"instances": 3, "resources": {"cpu": "1", "memory": "1Gi"}}), GOOD),

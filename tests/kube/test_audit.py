@@ -14,6 +14,16 @@ from tests.support.control_plane import Json
 from tests.support.servers import Server, start_server
 
 VOLUME: Json = {"volume": {"size": "1Gi"}}
+BUCKET: Json = {
+    "s3": {
+        "bucket": "audit",
+        "prefix": "a/main",
+        "endpoint": "http://store:9000",
+        "credentialsSecret": {"name": "store"},
+        "caSecret": {"name": "store"},
+        "workSize": "1024Mi",
+    }
+}
 OURS = ("roles", "rolebindings", "serviceaccounts")
 
 
@@ -56,10 +66,11 @@ def observed(scene: Operated) -> bool:
     [
         {},
         {"engine": "Spark", "executors": {"instances": 2, "resources": {"cpu": "0.5", "memory": "1536Mi"}}},
+        {"storage": BUCKET},
         {"userSecret": {"name": "auditor"}},
         {"engine": "Spark", "pod": {"tolerations": [{"key": "only", "operator": "Exists"}]}},
     ],
-    ids=["DuckDB", "Spark", "a user", "Spark and tolerations"],
+    ids=["DuckDB", "Spark", "a bucket", "a user", "Spark and tolerations"],
 )
 def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> None:
     """What the API server fills in, and how it spells amounts, is taken for no change."""
@@ -122,6 +133,28 @@ def test_the_key_is_in_the_secret_and_in_nothing_that_people_read(operated: Oper
     assert operated.kubernetes.apply(asked(schedule="5 * * * *")).is_well
     operated.until(lambda: observed(operated))
     assert find(operated, "secrets", "pods-audit-key")["data"]["audit.key"] == text
+
+
+def test_a_run_is_given_the_keys_of_a_store_and_nobody_else_reads_them(operated: Operated) -> None:
+    keys = {"AWS_ACCESS_KEY_ID": "kavka-tests-key", "AWS_SECRET_ACCESS_KEY": "kavka-tests-secret"}
+    body = {"metadata": {"name": "store"}, "stringData": keys}
+    assert operated.kubernetes.api.call("POST", place(operated, "secrets"), body).is_well
+    begun(operated, asked(BUCKET))
+    operated.until(lambda: told(operated).get("state") == "Waiting")
+    operated.kubernetes.shows("create", "job", "now", "--from=cronjob/pods-audit")
+    operated.until(lambda: told(operated).get("state") == "Running")
+    (pod,) = [name for name in names(operated, "pods") if name.startswith("now-")]
+    spec = find(operated, "pods", pod)["spec"]
+    (container,) = spec["containers"]
+    given = {one["name"]: one["valueFrom"]["secretKeyRef"] for one in container["env"] if "valueFrom" in one}
+    assert {name: one["key"] for name, one in given.items()} == {name: name for name in (*keys, "AWS_SESSION_TOKEN")}
+    assert [volume["emptyDir"] for volume in spec["volumes"] if volume["name"] == "data"] == [{"sizeLimit": "1Gi"}]
+    assert "pods-audit" not in names(operated, "persistentvolumeclaims")
+    kinds = "kafkaclusters,pods,cronjobs,jobs,events,configmaps"
+    everything = operated.kubernetes.shows("get", kinds, "--output", "json", "--show-managed-fields")
+    for text in (everything, operated.log.read_text()):
+        assert not [value for value in keys.values() if value in text]
+        assert base64.b64encode(keys["AWS_SECRET_ACCESS_KEY"].encode()).decode() not in text
 
 
 def test_a_secret_that_a_person_has_made_before_is_used(operated: Operated) -> None:

@@ -1,13 +1,14 @@
 """`KafkaCluster.spec.audit`: the brokers' audit trail, and the runs that answer questions from it.
 
-A run is `kavka audit run` in a pod, by a schedule. DuckDB is one pod and writes to a volume; Spark is a driver and
-executors. Both write to a volume. Sizes are those of pods, from which Spark's own follow.
+A run is `kavka audit run` in a pod, by a schedule. DuckDB is one pod and writes to a volume, or to a bucket of an S3
+store by way of a copy that goes with the pod; Spark is a driver and executors, which share a volume. Sizes are those of
+pods, from which Spark's own follow.
 """
 
 import re
 from typing import Annotated, ClassVar, Literal
 
-from kavka_operator.api.external import SecretRef
+from kavka_operator.api.external import CaSecret, SecretRef
 from kavka_operator.api.model import Model, Rule, field
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
@@ -27,6 +28,11 @@ SCHEDULE_PATTERN = (
 )
 """What looks like cron's five fields, or is a word for them. The API server judges the rest of it with the CronJob."""
 CPU_PATTERN = r"^([0-9]{1,3}(\.[0-9]{1,3})?|[1-9][0-9]{1,5}m)$"
+
+BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
+PREFIX_PATTERN = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$"
+ENDPOINT_PATTERN = r"^https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?$"
+REGION_PATTERN = r"^[A-Za-z0-9-]+$"
 
 Image = Annotated[str, Bounds(max_length=512, pattern=IMAGE_PATTERN)]
 
@@ -74,10 +80,58 @@ class AuditVolume(Model):
     )
 
 
-class AuditStorage(Model):
-    """The place of the tables."""
+class AuditS3(Model):
+    """A prefix of a bucket in an S3 store, which heeds If-None-Match and If-Match. Runs make no bucket."""
 
-    volume: AuditVolume = field(description="A volume of the analytics.")
+    bucket: str = field(min_length=3, max_length=63, pattern=BUCKET_PATTERN, description="The bucket.")
+    prefix: str | None = field(
+        default=None,
+        min_length=1,
+        max_length=512,
+        pattern=PREFIX_PATTERN,
+        description="What its objects begin with, as audit/main. A prefix has the trail of one cluster.",
+    )
+    endpoint: str | None = field(
+        default=None,
+        max_length=512,
+        pattern=ENDPOINT_PATTERN,
+        description="The URL of the store, as https://s3.example.com. Left out: AWS.",
+    )
+    region: str = field(
+        default="us-east-1", min_length=1, max_length=64, pattern=REGION_PATTERN, description="The bucket's region."
+    )
+    addressing: Literal["Auto", "Path", "Virtual"] = field(
+        default="Auto",
+        description="Path: the bucket is the first part of the path. Virtual: of the host's name. Auto: Virtual at AWS,"
+        " Path at an endpoint.",
+    )
+    credentials_secret: SecretRef = field(
+        description="A Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one,"
+        " AWS_SESSION_TOKEN, which the runs have in their environment."
+    )
+    ca_secret: CaSecret | None = field(
+        default=None, description="Who has signed the store's certificate. Left out: whom the image trusts."
+    )
+    work_size: Quantity = field(
+        default=10 << 30,
+        description="How much of the machine's disk a run may take. It needs room for all that is in the bucket, which"
+        " it fetches each time; the pod of one that takes more is ended.",
+    )
+
+
+class AuditStorage(Model):
+    """The place of the tables: a volume, or a bucket."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="has(self.volume) != has(self.s3)",
+            message="is one place; write either volume or s3",
+            holds=lambda storage: (storage.volume is None) != (storage.s3 is None),
+        ),
+    )
+
+    volume: AuditVolume | None = field(default=None, description="A volume of the analytics.")
+    s3: AuditS3 | None = field(default=None, description="A bucket of an S3 store. DuckDB only.")
 
 
 class Analytics(Model):
@@ -95,6 +149,13 @@ class Analytics(Model):
             message="are Spark's alone; write engine: Spark, or take executors out",
             holds=lambda analytics: analytics.executors is None or analytics.engine == "Spark",
             path="executors",
+        ),
+        Rule(
+            cel="self.engine != 'Spark' || !has(self.storage.s3)",
+            message="is not written to by Spark, whose executors share a volume; write storage.volume, or engine:"
+            " DuckDB",
+            holds=lambda analytics: analytics.engine != "Spark" or analytics.storage.s3 is None,
+            path="storage",
         ),
     )
 

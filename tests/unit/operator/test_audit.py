@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
+from kavka_audit.store import address
 from kavka_kubernetes.platform.api import ApiError
-from kavka_operator.api.audit import Size
+from kavka_operator.api.audit import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, Size
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.shapes import InvalidError
 from kavka_operator.platform.kubernetes import spark
 from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import fingerprint
 from tests.unit.operator.pods import Scene, main
 
 VOLUME = {"volume": {"size": "10Gi"}}
+BUCKET = {"bucket": "audit", "credentialsSecret": {"name": "store"}}
+OWN_STORE = {"prefix": "a/main", "endpoint": "https://s3.example.com", "region": "eu-1", "addressing": "Path"}
 NAME = "main-audit"
 MADE_FOR_SPARK = ("Role", "RoleBinding", "ServiceAccount")
 AN_HOUR = 3600.0
@@ -257,6 +261,60 @@ def test_runs_are_who_their_secret_says_and_trust_the_authority_of_the_cluster(e
     assert mounts == {"user": "/etc/kavka/user", "trusted": "/etc/kavka/trusted"}
     secrets = {volume["name"]: volume["secret"]["secretName"] for volume in spec["volumes"] if "secret" in volume}
     assert secrets == {"user": "auditor", "trusted": "main-ca"}
+
+
+def test_a_bucket_is_written_to_by_way_of_a_copy_that_goes_with_the_pod() -> None:
+    scene = scene_of(asked({"s3": BUCKET}))
+    spec = template_of(scene)["spec"]
+    (container,) = spec["containers"]
+    place = ["--directory", "s3://audit", "--work-directory", "/data/audit"]
+    assert container["args"][9:] == [*place, "--s3-region", "us-east-1", "--s3-addressing", "auto"]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["data"] == {"name": "data", "emptyDir": {"sizeLimit": "10Gi"}}
+    assert scene.api.names("PersistentVolumeClaim") == [f"data-main-nodes-{number}" for number in range(3)]
+    keys = [variable["valueFrom"]["secretKeyRef"] for variable in container["env"][1:]]
+    assert [variable["name"] for variable in container["env"][1:]] == [key["key"] for key in keys]
+    assert [key["key"] for key in keys] == ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+    assert all(key["name"] == "store" and key["optional"] for key in keys), "a run without says what it lacks"
+
+
+def test_a_store_of_ones_own_is_told_where_it_is_and_who_signs_for_it() -> None:
+    store = {"s3": {**BUCKET, **OWN_STORE, "workSize": "50Gi", "caSecret": {"name": "authority", "key": "root.pem"}}}
+    spec = template_of(scene_of(asked(store)))["spec"]
+    (container,) = spec["containers"]
+    place = ["--directory", "s3://audit/a/main", "--work-directory", "/data/audit"]
+    where = ["--s3-endpoint", "https://s3.example.com", "--s3-region", "eu-1", "--s3-addressing", "path"]
+    assert container["args"][9:] == [*place, *where]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert volumes["data"]["emptyDir"] == {"sizeLimit": "50Gi"}
+    assert volumes["store"]["secret"] == {
+        "secretName": "authority",
+        "optional": True,
+        "items": [{"key": "root.pem", "path": "ca.crt"}],
+    }
+    assert {"name": "store", "mountPath": "/etc/kavka/store", "readOnly": True} in container["volumeMounts"]
+    assert {"name": "AWS_CA_BUNDLE", "value": "/etc/kavka/store/ca.crt"} in container["env"]
+
+
+@pytest.mark.parametrize(
+    ("storage", "engine", "words"),
+    [
+        ({"s3": BUCKET}, "Spark", "storage: is not written to by Spark, whose executors share a volume"),
+        ({"s3": BUCKET, **VOLUME}, "DuckDB", "storage: is one place; write either volume or s3"),
+        ({}, "DuckDB", "storage: is one place; write either volume or s3"),
+    ],
+)
+def test_tables_have_one_place_that_their_engine_can_write_to(storage: Any, engine: str, words: str) -> None:
+    with pytest.raises(InvalidError) as told:
+        asked(storage, engine=engine)
+    assert words in str(told.value)
+
+
+def test_what_an_address_may_be_is_one_rule_for_the_command_and_the_resource() -> None:
+    shapes = {BUCKET_PATTERN: address.BUCKET, ENDPOINT_PATTERN: address.ENDPOINT}
+    assert [f"^{rule.pattern}$" for rule in shapes.values()] == [*shapes]
+    segment = address.SEGMENT.pattern
+    assert f"^{segment}(/{segment})*$" == PREFIX_PATTERN
 
 
 def test_a_user_of_an_open_cluster_trusts_whom_its_own_file_names() -> None:

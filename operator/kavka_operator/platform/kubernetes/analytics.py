@@ -8,7 +8,7 @@ whose Services would otherwise lead to them.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsStatus, AuditVolume
+from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsStatus, AuditS3, AuditVolume
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored import part
@@ -40,6 +40,10 @@ FILES_VOLUME, DATA_VOLUME = "kavka-spark", "data"
 USER_VOLUME, TRUSTED_VOLUME = "user", "trusted"
 USER_FILES, TRUSTED_FILES = "/etc/kavka/user", "/etc/kavka/trusted"
 CLIENT_PROPERTIES = "client.properties"
+STORE_VOLUME, STORE_FILES = "store", "/etc/kavka/store"
+STORE_CA = "ca.crt"
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+"""Names of variables, and of the keys of a Secret."""
 COMMAND_CONFIG = "--command-config"
 POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
 """What a driver does with the pods of its executors."""
@@ -146,6 +150,10 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
     mounts += [{"name": FILES_VOLUME, "mountPath": spark.FILES}] if is_spark else []
     mounts += [{"name": USER_VOLUME, "mountPath": USER_FILES, "readOnly": True}] if analytics.user_secret else []
     own = spark.environment() if is_spark else []
+    if analytics.storage.s3 is not None:
+        own = _let_in(analytics.storage.s3)
+        has_authority = analytics.storage.s3.ca_secret is not None
+        mounts += [{"name": STORE_VOLUME, "mountPath": STORE_FILES, "readOnly": True}] if has_authority else []
     if _trusts_authority(cluster, analytics):
         mounts.append({"name": TRUSTED_VOLUME, "mountPath": TRUSTED_FILES, "readOnly": True})
         own = [*own, {"name": "SSL_CERT_FILE", "value": f"{TRUSTED_FILES}/{TRUSTED}"}]
@@ -167,7 +175,26 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
     begin = user if analytics.user_secret is not None else ("--bootstrap", bootstrap)
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
-    return ("kavka", "audit", "run", *begin, *which, "--directory", f"{spark.DATA}/audit", *engine)
+    return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *engine)
+
+
+def _place(store: AuditS3 | None) -> tuple[str, ...]:
+    """The options that say where the tables go."""
+    if store is None:
+        return ("--directory", f"{spark.DATA}/audit")
+    address = "/".join(part for part in (store.bucket, store.prefix) if part)
+    endpoint = ("--s3-endpoint", store.endpoint) if store.endpoint else ()
+    shape = ("--s3-region", store.region, "--s3-addressing", store.addressing.lower())
+    return ("--directory", f"s3://{address}", "--work-directory", f"{spark.DATA}/audit", *endpoint, *shape)
+
+
+def _let_in(store: AuditS3) -> list[Document]:
+    """The environment by which a store lets runs in: what is secret stays in its Secret."""
+    # A pod that waits for a Secret says nothing of it in its status; a run without its keys says what it lacks.
+    secret = {"name": store.credentials_secret.name, "optional": True}
+    found: list[Document] = [{"name": key, "valueFrom": {"secretKeyRef": {**secret, "key": key}}} for key in KEYS]
+    trusted = {"name": "AWS_CA_BUNDLE", "value": f"{STORE_FILES}/{STORE_CA}"}
+    return [*found, trusted] if store.ca_secret is not None else found
 
 
 def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
@@ -177,9 +204,18 @@ def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
     return analytics.user_secret is not None and cluster.spec.is_secured
 
 
+def _tables(cluster: KafkaCluster, store: AuditS3 | None) -> Document:
+    """The volume that runs write to: the claim, or what goes with the pod and is a copy of a bucket."""
+    if store is not None:
+        return {"name": DATA_VOLUME, "emptyDir": {"sizeLimit": spell(store.work_size)}}
+    return {"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}}
+
+
 def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
-    tables = {"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}}
-    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}, tables]
+    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}, _tables(cluster, analytics.storage.s3)]
+    if analytics.storage.s3 is not None and (ca := analytics.storage.s3.ca_secret) is not None:
+        file = {"items": [{"key": ca.key, "path": STORE_CA}]}
+        found.append({"name": STORE_VOLUME, "secret": {"secretName": ca.name, "optional": True, **file}})
     if analytics.engine == "Spark":
         files = {spark.DEFAULTS: SPARK_DEFAULTS, spark.EXECUTOR: EXECUTOR_TEMPLATE}
         items = [

@@ -89,7 +89,7 @@ def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
 def _beside(cluster: KafkaCluster, analytics: Analytics) -> dict[str, Any]:
     """The affinity that keeps executors on the machine of their driver, where a volume is there and nowhere else."""
     volume = analytics.storage.volume
-    if volume.access_mode != "ReadWriteOnce":
+    if volume is None or volume.access_mode != "ReadWriteOnce":
         return {}
     term = {"labelSelector": {"matchLabels": {AUDIT_OF: cluster.name}}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
