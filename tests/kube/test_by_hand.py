@@ -1,5 +1,6 @@
-"""What people delete by hand under a running cluster of pods, on a real API server with its controllers."""
+"""What people delete or edit by hand under a running cluster of pods, on a real API server with its controllers."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from tests.kube.cluster import Kubernetes
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import RUNS, begun, find, message, names, of_pods, place, say
+from tests.support.control_plane import Json
 from tests.support.servers import Server, start_server
 
 
@@ -74,3 +76,30 @@ def test_a_volume_that_was_deleted_under_its_pod_keeps_the_pod(operated: Operate
     operated.until(lambda: "would come back empty: data-pods-nodes-0 is marked for deletion" in message(operated))
     operated.until(lambda: find(operated, "poddisruptionbudgets", "pods-nodes-0")["spec"]["maxUnavailable"] == 0)
     assert find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"] == before
+
+
+def told(scene: Operated) -> Json:
+    """What the status says of a cluster at rest, without its times."""
+    status = scene.status("KafkaCluster", "pods")
+    return {name: status.get(name) for name in ("clusterId", "brokers", "readyBrokers", "pools", "nodes")}
+
+
+def test_a_status_that_was_edited_by_hand_is_written_again_and_restarts_nobody(operated: Operated) -> None:
+    """Ids of pools are kept on volumes besides, and those are believed."""
+    begun(operated, of_pods())
+    say(operated, "pods-nodes-0-0", RUNS)
+    operated.until(lambda: told(operated)["readyBrokers"] == 1 and told(operated)["clusterId"])
+    before, uid = told(operated), find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"]
+    edited = {
+        "clusterId": "of-nobody",
+        "brokers": 7,
+        "readyBrokers": 5,
+        "pools": [{"name": "nodes", "firstNodeId": 40}],
+        "nodes": [{"id": 40, "state": "Failed", "roles": ["broker"]}],
+    }
+    words = ("--subresource", "status", "--type", "merge", "--patch", json.dumps({"status": edited}))
+    operated.kubernetes.shows("patch", "kafkaclusters", "pods", *words)
+    assert told(operated) == edited
+    operated.until(lambda: told(operated) == before)
+    assert find(operated, "pods", "pods-nodes-0-0")["metadata"]["uid"] == uid
+    assert names(operated, "statefulsets") == ["pods-nodes-0"]

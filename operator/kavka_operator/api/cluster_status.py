@@ -46,7 +46,6 @@ class NodeStatus(Model):
         default=(),
         max_length=VOLUMES_MAX,
         description="How full its volumes are, as the broker tells it.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     cordoned: bool | None = field(
         default=None,
@@ -125,7 +124,6 @@ class KafkaClusterStatus(Status):
         max_length=LISTENERS_MAX,
         description="Where clients outside begin, by the listeners that have a service; of a secured cluster where all"
         " clients begin.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     certificates: CertificatesStatus | None = field(
         default=None, description="The certificates of a secured cluster, which are renewed without a restart."
@@ -138,13 +136,11 @@ class KafkaClusterStatus(Status):
         default=(),
         max_length=POOL_NAMES_MAX,
         description="The ids of each pool's nodes, drawn once. A pool that was taken out and comes back has the same.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
     nodes: tuple[NodeStatus, ...] = field(
         default=(),
         max_length=BROKERS_MAX,
         description="The nodes, brokers and controllers, a line each.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["id"]},
     )
     rollout: RolloutStatus | None = field(default=None, description="The restart of the nodes that is under way.")
     last_rollout: LastRolloutStatus | None = field(

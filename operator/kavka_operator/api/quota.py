@@ -357,7 +357,6 @@ class ClientQuotaStatus(Status):
         default=(),
         max_length=BROKERS_MAX,
         description="Usage, a line a broker.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["broker"]},
     )
 
 
