@@ -45,6 +45,7 @@ LINT = {
     "commit titles": ("python", "-m", "tools.titles"),
 }
 SUITE_SECONDS_MAX = 3600
+PORTS = ("10000-20000", "20000-30000")  # of the two lanes
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
 THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
 PARTS = 6
@@ -106,11 +107,18 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
 
 
 def run_pytest(
-    paths: tuple[str, ...], *, is_shown: bool = False, nice: int = 0, seconds_max: float = 0.0, marked: str = ""
+    paths: tuple[str, ...],
+    *,
+    is_shown: bool = False,
+    nice: int = 0,
+    seconds_max: float = 0.0,
+    marked: str = "",
+    ports: str = "",
 ) -> Ran:
     """Some directories or files of tests, of those that are there. `is_shown`: while they run, and not afterwards.
-    `marked`: only those whose marks are such.
+    `marked`: only those whose marks are such. `ports`: on which their servers listen, as 10000-20000.
     """
+    environment = {**os.environ, **({"KAVKA_TEST_PORTS": ports} if ports else {})}
     seconds_max = seconds_max or SUITE_SECONDS_MAX
     present = [path for path in paths if (ROOT / path).exists()]
     tally, output = Tally(), None if is_shown else subprocess.PIPE
@@ -120,7 +128,9 @@ def run_pytest(
         pytest = (sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", "-m", marked)
         command = ["nice", f"-n{nice}", *pytest, *present]
         try:
-            ran = subprocess.run(command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors)
+            ran = subprocess.run(
+                command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors, env=environment
+            )
             said, status = ran.stdout or b"", ran.returncode
         except subprocess.TimeoutExpired as late:
             hangs = f"{' '.join(present)}: ended after {seconds_max} s; the test that hangs is named above\n"
@@ -175,7 +185,7 @@ def run_others(tally: Tally) -> None:
     with ThreadPoolExecutor(2) as pool:
         computed = pool.submit(run_pytest, (COMPUTED,), nice=NICE, seconds_max=COMPUTED_SECONDS_MAX)
         beside = pool.submit(run_lane, other_suites())
-        tally.add(run_pytest((LONGEST,), is_shown=True).tally)
+        tally.add(run_pytest((LONGEST,), is_shown=True, ports=PORTS[0]).tally)
         for ran in (*beside.result(), computed.result()):
             print(ran.text, end="", flush=True)
             tally.add(ran.tally)
@@ -183,7 +193,7 @@ def run_others(tally: Tally) -> None:
 
 def run_lane(suites: tuple[str, ...]) -> list[Ran]:
     """Suites one behind the other."""
-    return [run_pytest((suite,)) for suite in suites]
+    return [run_pytest((suite,), ports=PORTS[1]) for suite in suites]
 
 
 def other_suites() -> tuple[str, ...]:
