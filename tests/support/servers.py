@@ -28,8 +28,7 @@ READY_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 60
-PORTS_OF_ALL = "10000-30000"
-PORTS = range(*map(int, os.environ.get("KAVKA_TEST_PORTS", PORTS_OF_ALL).split("-")))
+PORTS = range(*map(int, os.environ.get("KAVKA_TEST_PORTS", "10000-30000").split("-")))
 """Apart for suites that run at a time: the port of a node that was killed looks free, and its peers still call it."""
 _FIRST = random.choice(PORTS)
 _PORTS: Iterator[int] = cycle([*range(_FIRST, PORTS.stop), *range(PORTS.start, _FIRST)])
