@@ -5,7 +5,8 @@ what is marked `thorough`. `make test` then runs what starts processes, which wa
 longest suite, shown while it runs, and beside it the others. Behind them, with the processor's time that those leave,
 goes what only computes. Each goes on when an earlier one failed, so that one run shows everything. What the machine
 lacks is said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a
-failure. The last line is always `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
+failure. What failed is named before the last line, for a log may be kept by its end alone. That line is always
+`N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
 """
 
 import os
@@ -49,6 +50,8 @@ PORTS = ("10000-20000", "20000-30000")  # of the two lanes
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
 THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
 PARTS = 6
+NAMED_MAX = 30  # failures that are named at the end
+WHY_CHARS = 200  # of each one's first line
 LONGEST = "tests/conformance"  # of those that start processes
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
 COMPUTED_SECONDS_MAX = 3600
@@ -58,12 +61,13 @@ TOGETHER = min(3, 1 + (os.cpu_count() or 1))  # tests wait a fifth of their time
 
 @dataclass(slots=True)
 class Tally:
-    """What passed, failed and was skipped, and for what."""
+    """What passed, failed and was skipped, and which and for what."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (suite, why) -> tests
+    failures: list[str] = field(default_factory=list)  # the test, and the first line of why
 
     def add(self, other: "Tally") -> None:
         """Count what another one has counted."""
@@ -71,6 +75,12 @@ class Tally:
         self.failed += other.failed
         self.skipped += other.skipped
         self.reasons += other.reasons
+        self.failures += other.failures
+
+    def fail(self, name: str, why: str) -> None:
+        """Count one failure that no report of pytest counts."""
+        self.failed += 1
+        self.failures.append(f"{name}: {why}")
 
     def count_suites(self, report: Path) -> None:
         """Add the outcome of one pytest run from its JUnit report."""
@@ -84,6 +94,13 @@ class Tally:
             for case in suite.iter("testcase"):
                 for skip in case.iter("skipped"):
                     self.reasons[case.get("classname", "?"), skip.get("message", "")] += 1
+                for why in (*case.iter("failure"), *case.iter("error")):
+                    self.failures.append(f"{case.get('classname')}::{case.get('name')}: {first_line(why)}")
+
+
+def first_line(why: ET.Element) -> str:
+    """The first line of what a test failed with, cut to `WHY_CHARS`."""
+    return next(iter(why.get("message", "").splitlines()), "")[:WHY_CHARS]
 
 
 @dataclass(slots=True)
@@ -103,7 +120,11 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     )
     is_well, seconds = ran.returncode == 0, time.monotonic() - started
     text = f"{name:<16} {'passed' if is_well else 'FAILED'} {seconds:6.1f} s\n"
-    return Ran(Tally(passed=is_well, failed=not is_well), text if is_well else f"{text}{ran.stdout}{ran.stderr}\n")
+    if is_well:
+        return Ran(Tally(passed=1), text)
+    tally = Tally()
+    tally.fail(name, f"its exit status is {ran.returncode}")
+    return Ran(tally, f"{text}{ran.stdout}{ran.stderr}\n")
 
 
 def run_pytest(
@@ -131,14 +152,14 @@ def run_pytest(
             ran = subprocess.run(
                 command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors, env=environment
             )
-            said, status = ran.stdout or b"", ran.returncode
+            said, why = ran.stdout or b"", f"its exit status is {ran.returncode}" if ran.returncode else ""
         except subprocess.TimeoutExpired as late:
-            hangs = f"{' '.join(present)}: ended after {seconds_max} s; the test that hangs is named above\n"
-            said, status = (late.stdout or b"") + hangs.encode(), 1
+            why = f"ended after {seconds_max} s; the test that hangs is named above"
+            said = (late.stdout or b"") + f"{' '.join(present)}: {why}\n".encode()
         if report.exists():
             tally.count_suites(report)
-        if status != 0 and not tally.failed:
-            tally.failed += 1  # pytest itself did not get to the tests, or found none
+        if why and not tally.failed:  # pytest did not get to the tests, found none, or ended before its report
+            tally.fail(" ".join(paths), why)
     return Ran(tally, said.decode("utf-8", "replace"))
 
 
@@ -209,13 +230,17 @@ def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:
 
 
 def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
-    """Name what was skipped, then the one line; the exit status."""
+    """Name what was skipped and what failed, then the one line; the exit status."""
     for (suite, why), count in sorted(tally.reasons.items()):
         print(f"skipped: {suite}: {count}: {why}")
     say_lacks(lacks)
     if lacks and os.environ.get("CI") == "true":
         print("with CI=true what is lacking is a failure")
         tally.failed += len(lacks)
+    for failure in tally.failures[:NAMED_MAX]:
+        print(f"failed: {failure}")
+    if len(tally.failures) > NAMED_MAX:
+        print(f"failed: {len(tally.failures) - NAMED_MAX} more")
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 

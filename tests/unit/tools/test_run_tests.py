@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Tally, divided, run_others, run_pytest, run_quick
+from tools.run_tests import Tally, divided, run_others, run_pytest, run_quick, sum_up
 
 GOOD = """\
 import pytest
@@ -46,6 +46,29 @@ def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.Ca
         "1 passed, 1 skipped",
     ):
         assert words in shown
+
+
+def test_what_failed_is_named_before_the_last_line(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tally = Tally()
+    run_quick(tally, is_thorough=True)
+    capfd.readouterr()
+    assert sum_up(tally, ()) == 1
+    assert capfd.readouterr()[0].splitlines()[-3:] == [
+        "failed: ill: its exit status is 1",
+        "failed: bad.test_bad::test_bad: ValueError: a defect",
+        "2 passed, 2 failed, 1 skipped",
+    ]
+    monkeypatch.setattr(run_tests, "NAMED_MAX", 1)
+    sum_up(tally, ())
+    assert "failed: 1 more" in capfd.readouterr()[0]
+
+
+def test_a_suite_that_ends_before_its_report_is_named_with_its_status(project: Path) -> None:
+    (project / "bad" / "test_bad.py").write_text("import os\n\ndef test_bad():\n    os._exit(70)\n")
+    ran = run_pytest(("bad",))
+    assert (ran.tally.failed, ran.tally.failures) == (1, ["bad: its exit status is 70"])
 
 
 def test_a_check_leaves_out_what_is_thorough_and_a_test_does_not(project: Path) -> None:
