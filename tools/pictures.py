@@ -23,12 +23,12 @@ from tests.walks import HOUSE, shortest
 ROOT: Final = Path(__file__).parents[1]
 PICTURES: Final = ROOT / "docs" / "pictures"
 TRIP: Final = "Produce v13"
-SENTENCE_MAX: Final = 84
 MEMBERS: Final = (("layers", "the broker", "kavka_broker"), ("operator-layers", "the operator", "kavka_operator"))
 COLOURS: Final = ("#e8f1fb", "#fdf0e3")
 BAND, GAP, WIDE = 44, 8, 520
 NARROW: Final = 200  # no room for a sentence
-ROW, INDENT = 23, 17
+ROW, INDENT, WAY_WIDE = 23, 17, 1110
+NAME_LETTER, HEAD_LETTER = 7.9, 6.6  # as wide as a font of readers has them
 
 Layers = list[list[str]]
 
@@ -82,12 +82,13 @@ def way(entered: Sequence[tuple[int, str]]) -> str:
         x, y = 24 + depth * INDENT, 62 + row * ROW
         parts.append(f'<circle cx="{x - 6}" cy="{y - 4}" r="3" fill="#4a7fb5"/>')
         name = escape(file)
-        head = escape(cut(head_of(Path(HOUSE) / file), SENTENCE_MAX))
+        room = (WAY_WIDE - 32 - x - len(file) * NAME_LETTER) / HEAD_LETTER
+        head = escape(cut(head_of(Path(HOUSE) / file), int(room)))
         parts.append(
             f'<text x="{x + 4}" y="{y}" font-size="13"><tspan font-weight="600">{name}</tspan>'
             f'<tspan fill="#555" dx="8">{head}</tspan></text>'
         )
-    return svg(1110, 80 + len(entered) * ROW, parts)
+    return svg(WAY_WIDE, 80 + len(entered) * ROW, parts)
 
 
 def head_of(file: Path) -> str:
