@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftV
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.uuids import ZERO
 from tests.unit.raft.memory_log import Batch, MemoryLog
-from tests.unit.raft.world import CLUSTER, World, directory_of, voter
+from tests.unit.raft.world import CLUSTER, Process, World, directory_of, voter
 
 TOPIC = "__cluster_metadata"
 
@@ -76,8 +76,48 @@ def test_a_request_about_no_partition_or_of_another_cluster_is_refused() -> None
     for kind, ask in kinds:
         about_nothing, _ = ask(kind(cluster_id=CLUSTER), world.now_ms)
         assert about_nothing.error_code == ErrorCode.INVALID_REQUEST
-        elsewhere, _ = ask(kind(cluster_id="elsewhere"), world.now_ms)
-        assert elsewhere.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+        for cluster_id in ("elsewhere", ""):
+            elsewhere, _ = ask(kind(cluster_id=cluster_id), world.now_ms)
+            assert elsewhere.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+        untold, _ = ask(kind(cluster_id=None), world.now_ms)
+        assert untold.error_code == ErrorCode.INVALID_REQUEST, "as Apache Kafka has it, nobody's is ours"
+
+
+class Sent(World):
+    """A world that keeps the cluster of each request that a node has sent, by its kind."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clusters: dict[str, set[str | None]] = {}
+
+    def send(self, sender: Process, effect: Send) -> None:
+        request: Any = effect.request
+        self.clusters.setdefault(type(request).__name__, set()).add(getattr(request, "cluster_id", CLUSTER))
+        super().send(sender, effect)
+
+
+def test_each_request_of_a_node_says_which_cluster_it_means() -> None:
+    """A node behind the beginning of the log, and a leader that resigns, have all kinds sent."""
+    world = Sent()
+    for node_id in (1, 2, 3):
+        world.add(node_id, [voter(1), voter(2), voter(3)]).start()
+    world.run(300)
+    leading = world.leader()
+    assert leading is not None
+    late = next(process for process in world.processes.values() if process is not leading)
+    world.crash(late.node_id)
+    leading.append("a", "b")
+    world.run(300)
+    leading.append("c")
+    world.run(300)
+    leading.log.trim(leading.snapshot().end_offset)
+    late.start()
+    world.run(500)
+    leading.handle(lambda node: node.resign(world.now_ms))
+    world.run(500)
+    kinds = {"VoteRequest", "BeginQuorumEpochRequest", "EndQuorumEpochRequest", "FetchRequest", "FetchSnapshotRequest"}
+    assert kinds <= {*world.clusters}
+    assert {name: {CLUSTER} for name in world.clusters} == world.clusters
 
 
 def snapshot_code(node: RaftNode, topic: str, epoch: int, wanted: SnapshotId, position: int) -> int:
