@@ -1,4 +1,4 @@
-"""An S3 server as a process: versitygw on loopback, which checks signatures and keeps objects as files."""
+"""An S3 server as a process: versitygw, which checks signatures and keeps objects as files. By TLS where it is told."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.secured import Certificates
 from tests.support.servers import free_port
 from tests.support.waiting import until_outside
 from tools.s3.program import program
@@ -24,10 +25,16 @@ class S3Server:
 
     port: int
     directory: Path
+    address: str = "127.0.0.1"
+    scheme: str = "http"
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return self.endpoint_at(self.address)
+
+    def endpoint_at(self, host: str) -> str:
+        """The endpoint by another name of the host."""
+        return f"{self.scheme}://{host}:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -42,27 +49,30 @@ class S3Server:
 
 
 @contextmanager
-def s3_server(directory: Path) -> Iterator[S3Server]:
-    """A server, which is ended by its pid."""
-    found, line = S3Server(free_port(), directory / "objects"), [str(program()), "--region", REGION]
+def s3_server(directory: Path, *, address: str = "127.0.0.1", signed: Certificates | None = None) -> Iterator[S3Server]:
+    """A server, which is ended by its pid. It speaks TLS with a certificate of these alone."""
+    found = S3Server(free_port(), directory / "objects", address, "http" if signed is None else "https")
     found.directory.mkdir(parents=True)
+    line = [str(program()), "--region", REGION]
+    if signed is not None:
+        line += ["--cert", str(signed.directory / "broker.crt"), "--key", str(signed.directory / "broker.key")]
     keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
     with (directory / "s3.log").open("w") as log:
         process = subprocess.Popen(
-            [*line, "--port", f"127.0.0.1:{found.port}", "posix", str(found.directory)],
+            [*line, "--port", f"{address}:{found.port}", "posix", str(found.directory)],
             env={**os.environ, **keys},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
     try:
-        until_outside(lambda: _answers(process, found.port))
+        until_outside(lambda: _answers(process, found))
         yield found
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(STOP_SECONDS_MAX)
 
 
-def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+def _answers(process: subprocess.Popen[bytes], server: S3Server) -> bool:
     assert process.poll() is None, "the S3 server has ended; see s3.log"
     with socket.socket() as found:
-        return found.connect_ex(("127.0.0.1", port)) == 0
+        return found.connect_ex((server.address, server.port)) == 0

@@ -17,6 +17,7 @@ from kavka_audit.store.lease import KEY, Lease
 from kavka_audit.store.objects import StoreError
 from kavka_audit.store.s3 import S3
 from tests.support.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
+from tests.support.secured import certificates
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
@@ -192,3 +193,21 @@ def test_the_bucket_of_another_cluster_is_refused(server: Server, s3: S3Server) 
     )
     (kept / "lake.json").write_text("{}")
     assert "s3://foreign/lake.json is not what a run has written" in fails(server, "s3://foreign")
+
+
+def test_a_store_with_a_certificate_is_trusted_by_its_authority_alone(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    signed = certificates(tmp_path / "ours", "IP:127.0.0.1")
+    another = certificates(tmp_path / "theirs", "IP:127.0.0.1")
+    with s3_server(tmp_path, signed=signed) as store:
+        kept = store.bucket("secured")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", store.endpoint)
+        words = f"the certificate of {store.endpoint} is not trusted; name a file with that of its authority in"
+        assert f"{words} AWS_CA_BUNDLE" in fails(server, "s3://secured")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(another.directory / "ca.crt"))
+        assert f"{words} AWS_CA_BUNDLE" in fails(server, "s3://secured")
+        assert not list(kept.iterdir())
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(signed.directory / "ca.crt"))
+        succeeds(server, "s3://secured")
+        moved(kept)
