@@ -388,6 +388,50 @@ def test_a_run_without_the_file_of_its_user_is_told_with_the_field_and_the_secre
 
 
 @pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        ("error: s3://audit: writing lease.json: there is no bucket audit at AWS; make it", "bucket"),
+        ("error: s3://audit: there are no credentials; set AWS_ACCESS_KEY_ID", 'credentialsSecret: Secret "store"'),
+        (
+            "error: s3://audit: reading lake.json: AWS refuses it; give the credentials the right s3:GetObject",
+            'credentialsSecret: Secret "store"',
+        ),
+        ("error: s3://audit: opening: the bucket audit is in another region; name it in --s3-region", "region"),
+        ("error: s3://audit: opening: it does not answer; put right --s3-endpoint or try later", "endpoint"),
+        ("error: AWS_CA_BUNDLE: /etc/kavka/store/ca.crt cannot be read", 'caSecret: Secret "authority"'),
+        ("error: s3://audit: the certificate is not trusted; name it in AWS_CA_BUNDLE", 'caSecret: Secret "authority"'),
+        ("error: --command-config: Kafka refuses the credentials", ""),
+        ("error: s3://audit: another run holds it; wait for its end", ""),
+    ],
+)
+def test_a_run_that_its_store_refuses_is_told_with_the_field(words: str, field: str) -> None:
+    scene = scene_of(asked({"s3": {**BUCKET, "caSecret": {"name": "authority"}}}))
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Failed", "BackoffLimitExceeded"))
+    scene.api.objects["Pod", "first-x"] = pod_that_ended("first", words)
+    scene.seconds += AN_HOUR
+    status = scene.look().analytics
+    assert status is not None
+    assert status.message is not None
+    told = f"spec.audit.analytics.storage.s3.{field}: " if field else ""
+    assert status.message.endswith(f"; {told}ended with code 1: {words}")
+
+
+def test_a_run_whose_copy_outgrows_its_volume_is_told_with_the_field() -> None:
+    scene = scene_of(asked({"s3": BUCKET}))
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Failed", "BackoffLimitExceeded"))
+    pod = pod_that_ended("first", "")
+    pod["status"] |= {"phase": "Failed", "reason": "Evicted"}
+    pod["status"]["message"] = 'Usage of EmptyDir volume "data" exceeds the limit "10Gi". '
+    scene.api.objects["Pod", "first-x"] = pod
+    scene.seconds += AN_HOUR
+    status = scene.look().analytics
+    assert status is not None
+    assert status.message is not None
+    told = 'spec.audit.analytics.storage.s3.workSize: Evicted: Usage of EmptyDir volume "data" exceeds the limit "10Gi"'
+    assert told in status.message
+
+
+@pytest.mark.parametrize(
     ("memory", "heap", "overhead"),
     [("1Gi", "640m", "384m"), ("2Gi", "1536m", "512m"), ("8Gi", "6144m", "2048m")],
 )

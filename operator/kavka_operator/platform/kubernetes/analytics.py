@@ -44,6 +44,16 @@ STORE_VOLUME, STORE_FILES = "store", "/etc/kavka/store"
 STORE_CA = "ca.crt"
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 """Names of variables, and of the keys of a Secret."""
+TRUSTED_STORE = "AWS_CA_BUNDLE"
+STORE_FIELDS = (
+    (TRUSTED_STORE, "caSecret"),
+    ("credentials", "credentialsSecret"),
+    ("there is no bucket", "bucket"),
+    ("--s3-region", "region"),
+    ("--s3-endpoint", "endpoint"),
+)
+"""What a run says of a store that it cannot use, and the field that is to be put right."""
+EVICTED = "Evicted"
 COMMAND_CONFIG = "--command-config"
 POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
 """What a driver does with the pods of its executors."""
@@ -193,7 +203,7 @@ def _let_in(store: AuditS3) -> list[Document]:
     # A pod that waits for a Secret says nothing of it in its status; a run without its keys says what it lacks.
     secret = {"name": store.credentials_secret.name, "optional": True}
     found: list[Document] = [{"name": key, "valueFrom": {"secretKeyRef": {**secret, "key": key}}} for key in KEYS]
-    trusted = {"name": "AWS_CA_BUNDLE", "value": f"{STORE_FILES}/{STORE_CA}"}
+    trusted = {"name": TRUSTED_STORE, "value": f"{STORE_FILES}/{STORE_CA}"}
     return [*found, trusted] if store.ca_secret is not None else found
 
 
@@ -337,14 +347,31 @@ def refused(before: AnalyticsStatus | None, words: str) -> AnalyticsStatus:
 
 
 def with_field(analytics: Analytics, words: str) -> str:
-    """Words of a run that has failed; where they are about the file of its user, after the field and the Secret."""
-    if analytics.user_secret is None or COMMAND_CONFIG not in words:
-        return words
-    secret = analytics.user_secret.name
-    return f'spec.audit.analytics.userSecret: Secret "{secret}" has no {CLIENT_PROPERTIES} that lets runs in: {words}'
+    """Words of a run that has failed; where they are about its user's file or its store, after the field and the
+    Secret.
+    """
+    if analytics.user_secret is not None and COMMAND_CONFIG in words:
+        secret = f'Secret "{analytics.user_secret.name}"'
+        return f"spec.audit.analytics.userSecret: {secret} has no {CLIENT_PROPERTIES} that lets runs in: {words}"
+    store = analytics.storage.s3
+    field = _of_store(store, words) if store is not None else ""
+    return f"spec.audit.analytics.storage.s3.{field}: {words}" if field else words
+
+
+def _of_store(store: AuditS3, words: str) -> str:
+    """The field of a store that words of a run are about, with its Secret; empty where they are about none."""
+    if f'volume "{DATA_VOLUME}" exceeds' in words:
+        return "workSize"
+    is_about = f"s3://{store.bucket}" in words or TRUSTED_STORE in words
+    field = next((field for mark, field in STORE_FIELDS if is_about and mark in words), "")
+    secrets = {"caSecret": store.ca_secret, "credentialsSecret": store.credentials_secret}
+    secret = secrets.get(field)
+    return field if secret is None else f'{field}: Secret "{secret.name}"'
 
 
 def words_of(pods: Sequence[Mapping[str, Any]]) -> str:
-    """The last words of the pods of a run."""
-    found = [last_words(status) for pod in pods for status in part(pod, "status").get("containerStatuses") or ()]
-    return next((words for words in found if words), "")
+    """The last words of the pods of a run; of one that was sent off its machine, why."""
+    statuses = [part(pod, "status") for pod in pods]
+    sent_off = [f"{EVICTED}: {status.get('message') or ''}" for status in statuses if status.get("reason") == EVICTED]
+    found = [last_words(container) for status in statuses for container in status.get("containerStatuses") or ()]
+    return next((words for words in (*sent_off, *found) if words), "")
