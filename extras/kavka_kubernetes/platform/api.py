@@ -1,14 +1,15 @@
 """The few requests that the operator makes of an API server, as coroutines, and the same for the threads of clusters.
 
 Everything is written by server-side apply as `MANAGER`, which owns what it has written and nothing else: a field that
-it no longer writes goes, a finalizer or a condition of somebody else's stays. The uid of what was read goes with each
+it no longer writes goes, a finalizer or a condition of somebody else's stays; what others wrote into a status besides
+is taken out of it (`Api.without`). The uid of what was read goes with each
 write, so that an object that was made again under the same name gets nothing that was meant for the old one.
 """
 
 import asyncio
 import base64
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -42,6 +43,7 @@ PLACES = {
 """Where the API server has the kinds that nodes are made of, and runs of the analytics."""
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
+MERGE = "application/merge-patch+json"
 DRY_RUN = ("dryRun", "All")
 
 Document = dict[str, Any]
@@ -77,6 +79,13 @@ class Api:
         path = _path(kind, namespace, name, *([subresource] if subresource else []))
         query = [("fieldManager", MANAGER), ("force", "true")]
         return await self._request("PATCH", path, query=query, body=body, content_type=APPLY)
+
+    async def without(self, key: Key, document: Document, fields: Iterable[str]) -> Document:
+        """Take fields out of the status of an object as it was read, also those of other managers. Raises ApiError."""
+        metadata = {name: document["metadata"][name] for name in ("uid", "resourceVersion")}
+        body = {"metadata": metadata, "status": dict.fromkeys(fields)}
+        path, query = _path(*key, "status"), [("fieldManager", MANAGER)]
+        return await self._request("PATCH", path, query=query, body=body, content_type=MERGE)
 
     async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
         """The objects of a kind in a namespace that have these labels. Raises ApiError."""

@@ -1,6 +1,6 @@
 """The resources of one cluster, read from what the watch has seen and written to the API server."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,18 +45,24 @@ class KubernetesResources:
         """Write a status if it says anything new; whether it was written. Raises ApiError."""
         if status == resource.status:
             return False
-        return self._show(key_of(resource), resource.metadata.uid, status.to_dict())
+        ours = {known.key for known in type(status).known_fields}
+        return self._show(key_of(resource), resource.metadata.uid, status.to_dict(), ours)
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood. Raises ApiError."""
         if status != part(unread.document, "status"):
             self._show(unread.key, _uid(unread.document), dict(status))
 
-    def _show(self, key: Key, uid: str, status: Mapping[str, Any]) -> bool:
-        """Write a status, unless it stands already beside conditions of others, which are read with ours."""
+    def _show(self, key: Key, uid: str, status: Mapping[str, Any], ours: Collection[str] = ()) -> bool:
+        """Write a status, unless it stands already beside conditions of others, which are read with ours.
+
+        Fields of `ours` that are not in it and are there all the same were written by hand, and go.
+        """
         if self._stands.get(key) == (self.objects.version(key), status):
             return False
         answer = self._apply(key, uid, {"status": status}, "status")
+        if strays := [name for name in part(answer, "status") if name in ours and name not in status]:
+            answer = self._written(self.api.without(key, answer, strays)) or answer
         self._stands[key] = version_of(answer), status
         return bool(answer)
 
@@ -84,8 +90,12 @@ class KubernetesResources:
 
     def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
         """Write to an object, and note what it is now; empty if it is gone or made again. Raises ApiError."""
+        return self._written(self.api.apply(key, uid, parts, subresource))
+
+    def _written(self, work: Coroutine[Any, Any, Document]) -> Document:
+        """Do a write, and note what the object is now; empty if it is gone, changed or made again. Raises ApiError."""
         try:
-            answer = self.bridge.wait(self.api.apply(key, uid, parts, subresource))
+            answer = self.bridge.wait(work)
         except ApiError as error:
             if error.status not in {GONE, CONFLICT}:
                 raise

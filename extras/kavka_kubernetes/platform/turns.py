@@ -64,7 +64,7 @@ class InTurn:
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes, with the clusters that their restarts wait for."""
         view = self.inner.look(cluster)
-        roll = cluster.status.rollout
+        roll = cluster.status.roll
         if roll is not None and (roll.current or roll.done):
             self._is_told, self._looks_left = self.turns.take(self.cluster, has_begun=True), 0
         elif self._looks_left:

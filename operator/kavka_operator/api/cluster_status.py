@@ -1,6 +1,8 @@
 """What is seen of a `KafkaCluster`."""
 
-from typing import Annotated, Literal
+import json
+from hashlib import sha256
+from typing import Annotated, Literal, Self
 
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.model import Model, field
@@ -15,6 +17,7 @@ UNMANAGED_MAX = 100
 LISTENERS_MAX = 8
 BOOTSTRAP_LENGTH_MAX = 4096
 LISTENER_LENGTH_MAX = 65536
+CHECKSUM_LENGTH = 16
 
 
 class VolumeStatus(Model):
@@ -55,7 +58,11 @@ class NodeStatus(Model):
 
 
 class RolloutStatus(Model):
-    """The progress of a restart of the nodes."""
+    """The progress of a restart of the nodes.
+
+    It is the memory of a roll, and anybody with a right on the status may write there: one is gone on with only as it
+    was `signed`. That is no secret, and holds off a slip of the hand, not somebody who computes it.
+    """
 
     plan: str | None = field(default=None, max_length=64, description="The hash of the plan, to approve it by.")
     progress: str | None = field(default=None, max_length=16, description="Nodes restarted, of nodes to restart: 2/3.")
@@ -77,6 +84,24 @@ class RolloutStatus(Model):
         max_length=100,
         description="Partitions that will be unavailable meanwhile, a line a topic.",
     )
+    checksum: str | None = field(
+        default=None,
+        max_length=CHECKSUM_LENGTH,
+        description="The checksum of the rest: a rollout that was written by hand is not gone on with.",
+    )
+
+    def signed(self) -> Self:
+        """The same with its checksum."""
+        return self.replaced({"checksum": self._sum()})
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether it stands as it was signed."""
+        return self.checksum == self._sum()
+
+    def _sum(self) -> str:
+        rest = {key: value for key, value in self.to_dict().items() if key != "checksum"}
+        return sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:CHECKSUM_LENGTH]
 
 
 class LastRolloutStatus(Model):
@@ -166,6 +191,11 @@ class KafkaClusterStatus(Status):
         max_length=UNMANAGED_MAX,
         description="Quotas in Kafka that no ClientQuota declares. They are left alone.",
     )
+
+    @property
+    def roll(self) -> RolloutStatus | None:
+        """The rollout, where the operator has written it so."""
+        return self.rollout if self.rollout is not None and self.rollout.is_signed else None
 
     @property
     def first_ids(self) -> dict[str, int]:

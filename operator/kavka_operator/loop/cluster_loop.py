@@ -60,6 +60,7 @@ DID_MAX = 100  # actions for a cluster that are announced with its next status
 
 Result = TypeVar("Result")
 
+FOREIGN_ROLL = "status.rollout is not as this operator has written it, and is not gone on with"
 TAKING = (RestartNode, StopNode, AddVoter, RemoveVoter)
 """Actions that count on what was seen of the other nodes."""
 
@@ -265,6 +266,8 @@ class ClusterLoop:
     ) -> tuple[ClusterPlan, KafkaClusterStatus]:
         """Bring the nodes one step on; what is planned, and how the cluster stands then."""
         now, seen_nodes = self.now(), result.told(view.seen)
+        if cluster.status.rollout is not None and cluster.status.roll is None:
+            self._telling.say_once(FOREIGN_ROLL)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         plan = self._silence.reasoned(plan, result)
@@ -349,7 +352,7 @@ class ClusterLoop:
         try:
             has_closed = self.platform.allow(cluster, frozenset() if is_taking else openings)
             if is_taking and has_closed:
-                return replace(plan, actions=(), rollout=cluster.status.rollout)
+                return replace(plan, actions=(), rollout=cluster.status.roll)
             for action in plan.actions:
                 if words := self._do(action):
                     return Plan(words=words, rollout=plan.rollout)

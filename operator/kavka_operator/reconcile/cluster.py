@@ -64,7 +64,7 @@ def reconcile(
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
     if refused:
         return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
-    change = quorum.follow(nodes, seen, survey, wanted.status.rollout)
+    change = quorum.follow(nodes, seen, survey, wanted.status.roll)
     if change is not None and change.actions:
         return change
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None

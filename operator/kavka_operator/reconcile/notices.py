@@ -85,12 +85,12 @@ def notices(resource: AnyResource, status: Status, done: Sequence[Action] = ()) 
     match resource, status:
         case KafkaCluster(), KafkaClusterStatus():
             before = resource.status
-            begun, found = _roll_begun(before.rollout, status.rollout), _of_actions(done)
+            begun, found = _roll_begun(before.roll, status.rollout), _of_actions(done)
             return (
                 *begun,
                 *found,
                 *_nodes_back(before, status),
-                *_roll_waits(before.rollout, status),
+                *_roll_waits(before.roll, status),
                 *_refused(before, status),
             )
         case Topic(), TopicStatus():
@@ -159,7 +159,7 @@ def _has_begun(roll: RolloutStatus) -> bool:
 
 def _nodes_back(before: KafkaClusterStatus, after: KafkaClusterStatus) -> Iterator[Notice]:
     """The nodes that are back since the status before, and the end of their roll."""
-    roll, last = before.rollout, after.last_rollout
+    roll, last = before.roll, after.last_rollout
     is_over = after.rollout is None and last is not None and last != before.last_rollout
     is_same = roll is not None and after.rollout is not None and roll.plan == after.rollout.plan
     if roll is not None and (is_over or is_same):

@@ -356,7 +356,7 @@ def _available_there(words: Sequence[Word], seen: SeenCluster | None, survey: Su
 
 def _last_rollout(before: KafkaClusterStatus, plan: ClusterPlan, now: datetime) -> LastRolloutStatus | None:
     """The roll that is over now, otherwise the one before."""
-    over, is_ready = before.rollout, any((word.type, word.status) == ("Ready", "True") for word in plan.words)
+    over, is_ready = before.roll, any((word.type, word.status) == ("Ready", "True") for word in plan.words)
     if over is None or plan.rollout is not None or not is_ready or not (restarted := over.done + len(over.current)):
         return before.last_rollout
     return LastRolloutStatus(plan=over.plan, nodes=restarted, end_time=now)

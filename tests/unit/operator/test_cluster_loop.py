@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
+from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
@@ -363,6 +364,21 @@ def rolling() -> Scene:
     scene.platform.nodes = {0: SeenNode(0, "Running", "former")}
     scene.platform.moves += 1
     return scene
+
+
+def test_a_rollout_that_was_written_by_hand_is_told_of_and_goes() -> None:
+    scene = Scene()
+    scene.settle()
+    found = scene.resources.read()[0][0]
+    assert isinstance(found, KafkaCluster)
+    forged = RolloutStatus(plan="p", progress="1/1000", done=1, total=1000)
+    scene.resources.put(found.replaced({"status": found.status.replaced({"rollout": forged})}))
+    scene.loop.hurry()
+    scene.turn()
+    kept = scene.resources.read()[0][0]
+    assert isinstance(kept, KafkaCluster)
+    assert (kept.status.rollout, kept.status.last_rollout) == (None, None)
+    assert FOREIGN_ROLL in scene.told
 
 
 def test_the_budget_of_a_node_opens_at_rest() -> None:

@@ -121,3 +121,27 @@ def test_a_status_that_stands_beside_the_condition_of_another_is_not_written_aga
     resources.objects.take(stored | {"metadata": stored["metadata"] | {"resourceVersion": "5"}})
     answers.append(6)
     assert resources.set_status(topic(), topic(status={"partitions": 2}).status), "somebody else wrote meanwhile"
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_field_that_another_wrote_into_a_status_is_taken_out_and_what_we_do_not_know_stays(is_late: bool) -> None:
+    """Server-side apply keeps a field of another manager. Where the object has changed since, the next look sees it."""
+    stored: dict[str, Any] = topic().to_dict() | {"kind": "Topic"}
+    stored["metadata"] |= {"uid": "u", "resourceVersion": "2"}
+    taken: list[list[str]] = []
+
+    async def apply(_: object, __: object, parts: dict[str, Any], ___: str) -> dict[str, Any]:
+        status = {"replicationFactor": 9, "ofALaterVersion": 1, **parts["status"]}
+        return stored | {"metadata": stored["metadata"] | {"resourceVersion": "3"}, "status": status}
+
+    async def without(_: object, document: dict[str, Any], fields: list[str]) -> dict[str, Any]:
+        taken.append(fields)
+        if is_late:
+            raise ApiError("changed", 409)
+        return stored | {"metadata": document["metadata"] | {"resourceVersion": "4"}, "status": {"partitions": 1}}
+
+    resources = resources_of(Bag(apply=apply, without=without))
+    resources.objects.take(stored)
+    assert resources.set_status(topic(), topic(status={"partitions": 1}).status)
+    assert taken == [["replicationFactor"]]
+    assert resources.objects.version(("Topic", "default", "orders")) == (3 if is_late else 4)

@@ -32,7 +32,9 @@ ORDERS = topic()
 
 def rolls(before: dict[str, Any], after: dict[str, Any], *actions: Action) -> list[tuple[str, str]]:
     """The reasons and words of what is said of a cluster between two statuses."""
-    was = cluster().replaced({"status": KafkaClusterStatus.decode(before)})
+    status = KafkaClusterStatus.decode(before)
+    roll = status.rollout.signed() if status.rollout is not None else None
+    was = cluster().replaced({"status": status.replaced({"rollout": roll})})
     found = notices(was, KafkaClusterStatus.decode(after), actions)
     return [(notice.reason, notice.words) for notice in found]
 

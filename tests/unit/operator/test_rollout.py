@@ -20,6 +20,7 @@ from kavka_operator.domain.seen import (
     WantedNode,
 )
 from kavka_operator.reconcile.cluster import reconcile
+from kavka_operator.reconcile.notices import notices
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles
 from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import plan, plan_hash
@@ -60,7 +61,8 @@ def rolling(
     status: RolloutStatus | None = None, *, metadata: dict[str, Any] | None = None, **rollout: Any
 ) -> KafkaCluster:
     made = cluster(metadata=metadata, rollout=rollout)
-    return made.replaced({"status": made.status.replaced({"rollout": status})})
+    signed = status.signed() if status is not None else None
+    return made.replaced({"status": made.status.replaced({"rollout": signed})})
 
 
 def step(
@@ -83,7 +85,7 @@ def test_the_first_node_restarts_and_the_status_says_how_far_the_roll_is() -> No
     found = step(nodes("old", "old", "old"))
     assert found.actions == (RestartNode(1, "num.partitions has changed"),)
     assert words(found) == "0 of 3 nodes restarted; restart node 1: num.partitions has changed"
-    assert found.rollout == RolloutStatus(plan=plan_hash(NODES), progress="0/3", total=3, current=(1,))
+    assert found.rollout == RolloutStatus(plan=plan_hash(NODES), progress="0/3", total=3, current=(1,)).signed()
 
 
 def test_the_active_controller_goes_last_and_what_does_not_serve_first() -> None:
@@ -277,6 +279,42 @@ def test_a_pause_after_each_node() -> None:
         nodes("old", "new", "old"), wanted=rolling(second.rollout, delaySeconds=60), now=NOW + timedelta(seconds=60)
     )
     assert third.actions == (RestartNode(2, "num.partitions has changed"),)
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"resume_time": NOW + timedelta(days=365)},
+        {"total": 1000},
+        {"current": (0, 2)},
+        {"blocked_since": NOW - timedelta(days=365)},
+        {"checksum": None},
+    ],
+    ids=["a pause of a year", "more nodes", "others on their way", "waits for long", "no checksum"],
+)
+def test_a_rollout_that_was_edited_by_hand_is_not_gone_on_with(edited: dict[str, Any]) -> None:
+    """Also where it went through the API server, which keeps whole seconds; what the operator wrote goes on so."""
+    begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(1,)), delaySeconds=60)
+    pause = step(nodes("old", "new", "old"), wanted=begun).rollout
+    assert pause is not None
+    kept = RolloutStatus.decode(pause.to_dict())
+    assert kept.is_signed
+    wanted = begun.replaced({"status": begun.status.replaced({"rollout": kept.replaced(edited)})})
+    found = step(nodes("old", "new", "old"), wanted=wanted)
+    assert found.actions == (RestartNode(2, "num.partitions has changed"),), "the roll begins to count anew"
+    assert found.rollout is not None
+    assert (found.rollout.progress, found.rollout.current, found.rollout.is_signed) == ("0/2", (2,), True)
+
+
+def test_a_rollout_that_was_written_by_hand_at_rest_never_was() -> None:
+    forged = RolloutStatus(plan=plan_hash(NODES), done=2, total=3, current=(2,))
+    wanted = rolling()
+    wanted = wanted.replaced({"status": wanted.status.replaced({"rollout": forged})})
+    assert not is_on(wanted, NODES, nodes("new", "new", "new"))
+    ready: ClusterPlan = Plan((), (Word("Ready", "True", "Ready", "3 nodes run"),))
+    status = cluster_status(wanted, NODES, nodes("new", "new", "new"), LIVE, ready, NOW)
+    assert (status.rollout, status.last_rollout) == (None, None)
+    assert [notice.reason for notice in notices(wanted, status)] == []
 
 
 def test_a_window_is_open_at_its_days_and_times() -> None:

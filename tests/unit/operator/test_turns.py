@@ -17,8 +17,8 @@ from tests.unit.operator.fakes import cluster
 
 FIRST, SECOND = ("shop", "first"), ("shop", "second")
 RESTART = RestartNode(0, "image has changed")
-WAITING = RolloutStatus(plan="p", total=2)
-ROLLING_NOW = RolloutStatus(plan="p", current=(0,), total=2)
+WAITING = RolloutStatus(plan="p", total=2).signed()
+ROLLING_NOW = RolloutStatus(plan="p", current=(0,), total=2).signed()
 
 
 @dataclass

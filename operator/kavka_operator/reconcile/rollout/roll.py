@@ -2,7 +2,8 @@
 
 What is already under way comes first: nothing new is begun while a node is on its way down or up, or while it could
 lead again and does not. Then the gates that a person has set (hold, approval, window, delay), then the check, then the
-restart. The only memory is the `rollout` of the resource's status, so that whoever looks next can go on.
+restart. The only memory is the `rollout` of the resource's status, so that whoever looks next can go on; one that was
+written there by hand is none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ def names_in(text: str) -> list[str]:
 def is_on(cluster: KafkaCluster, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> bool:
     """Whether a node is to be restarted, or a restart is not over yet."""
     stale = any(node.id in seen and to_restart(node, seen[node.id]) for node in nodes)
-    return stale or cluster.status.rollout is not None
+    return stale or cluster.status.roll is not None
 
 
 def roll(
@@ -200,7 +201,7 @@ class _Roll:
 
     @property
     def _before(self) -> RolloutStatus | None:
-        before = self.cluster.status.rollout
+        before = self.cluster.status.roll
         return before if before is not None and before.plan == self.plan.hash else None
 
     def _still_current(self) -> tuple[int, ...]:
@@ -235,7 +236,7 @@ class _Roll:
             else None,
             at_risk=self.plan.at_risk,
             resume_time=None if begun or current else self._resume_time(),
-        )
+        ).signed()
 
 
 def is_pending(step: ClusterPlan) -> bool:
