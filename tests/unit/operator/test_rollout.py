@@ -148,6 +148,16 @@ def test_a_roll_without_nodes_left_is_over() -> None:
     )
 
 
+def test_settings_that_change_back_before_a_cluster_has_formed_are_no_roll() -> None:
+    forming = SeenCluster("id", 0, {0: SeenBroker(0, "a:1")})
+    of_others = RolloutStatus(plan="former", progress="0/3", total=3)
+    of_none = RolloutStatus(plan=plan_hash(NODES), progress="0/0", blocked_by=("broker 1 has not joined yet",))
+    for status in (of_others, of_none):
+        assert roll(rolling(status), NODES, nodes("new", "new", "new"), forming, survey(), NOW) is None
+        found = reconcile(rolling(status), NODES, nodes("new", "new", "new"), forming, survey(), NOW)
+        assert found.words[0].reason == "Registering"
+
+
 def test_a_roll_waits_for_a_partition_and_says_since_when() -> None:
     thin = survey(partition((0, 1)))
     found = step(nodes("old", "old", "old"), thin)

@@ -78,6 +78,8 @@ class _Roll:
         dead = [diagnosis for diagnosis in self.order if not diagnosis.is_alive]
         if dead and held is None:
             return self._restart(dead)
+        if not self.plan.order and not (self._before and self._before.total):
+            return None  # settings were changed and changed back: nobody was restarted, and whoever joins was started
         moving = self._those(Standing.STOPPING, Standing.RETURNING)
         if on_their_way := [f"{diagnosis.name} {diagnosis.words}" for diagnosis in moving if diagnosis.words != UNSEEN]:
             return self._wait("Rolling", on_their_way)
