@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kavka_audit.completeness.ranges import Ranges
 from kavka_audit.completeness.reports import Report, encode, parts
+from kavka_audit.engine import DUCKDB, Engine
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range
 from kavka_audit.lake.logs import UncountedError
@@ -107,15 +108,18 @@ class Books:
         return self.logs.setdefault(topic, Logged(topic, f"of-{topic}"))
 
 
-def judged(directory: Path, books: Books, now_ms: int = NOW_MS) -> dict[str, Table]:
+def judged(directory: Path, books: Books, now_ms: int = NOW_MS, engine: Engine = DUCKDB) -> dict[str, Table]:
     """The answers of a run."""
     snapshot = Snapshot(CLUSTER, {}, books.untold)
-    return refresh(Lake(directory), Kept(), snapshot, Settings(now_ms), lambda _: None, books).tables
+    asked = Settings(now_ms)
+    return refresh(Lake(directory), Kept(), snapshot, asked, lambda _: None, books, engine=engine).tables
 
 
-def verdicts(directory: Path, books: Books, now_ms: int = NOW_MS) -> dict[tuple[int, str], tuple[Any, ...]]:
+def verdicts(
+    directory: Path, books: Books, now_ms: int = NOW_MS, engine: Engine = DUCKDB
+) -> dict[tuple[int, str], tuple[Any, ...]]:
     """Expected, missing and twice, by bucket and by group; the log has none."""
-    rows = judged(directory, books, now_ms)["completeness"].dicts()
+    rows = judged(directory, books, now_ms, engine)["completeness"].dicts()
     return {
         (row["bucket_ms"], row["name"]): (row["expected"], row["missing"], row["duplicates"])
         for row in rows

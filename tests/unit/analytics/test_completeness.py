@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,8 +15,10 @@ from kavka_audit.completeness.ranges import Ranges, bucket_of
 from kavka_audit.completeness.reports import Report, decode, encode, parts
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.verdicts import stale
+from kavka_audit.questions.asking import Table
 from kavka_audit.report.answers import answer
 from tests.unit.analytics.books import BUCKET_MS, Books, Logged, judged, verdicts
+from tests.unit.analytics.few import Few, asked
 from tests.unit.analytics.trail import NOW_MS
 
 MINUTE_MS = 60_000
@@ -274,6 +277,17 @@ RECORDS = st.lists(
 )
 
 
+ASKED = ("completeness", "first_access", "top_talkers", "topic_completeness")
+"""What a run makes its page's completeness and its lineage of."""
+
+
+@cache
+def others() -> dict[str, Table]:
+    """Answers to all questions, of nothing."""
+    with TemporaryDirectory() as directory:
+        return judged(Path(directory), Books())
+
+
 @pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(RECORDS, st.integers(1, 3))
@@ -313,8 +327,9 @@ def test_each_loss_and_each_duplicate_is_counted_in_its_bucket(
             reader.tell(times=times)
     producer.tell()
     reader.tell()
-    with TemporaryDirectory() as directory:
-        found = verdicts(Path(directory), books)
+    engine = Few(others())
+    with TemporaryDirectory() as directory, asked(*ASKED):
+        found = verdicts(Path(directory), books, engine=engine)
     names = "expected", "missing", "duplicates"
     assert found == {
         (bucket, group): tuple(counts[bucket, name] for name in names)

@@ -14,6 +14,7 @@ from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
+from tests.unit.analytics.few import asked
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
 
 LONG_AGO = NOW_MS - 90 * DAY_MS
@@ -265,7 +266,8 @@ def test_sums_agree_with_plain_python(uses: list[tuple[str, str, str, int, int]]
     happenings = [
         use(who, how, name, size, end_ms=NOW_MS + minute * MINUTE_MS) for who, how, name, size, minute in uses
     ]
-    with TemporaryDirectory() as directory:
+    of_uses = asked("chargeback", "first_access", "lineage", "top_talkers", "traffic")
+    with TemporaryDirectory() as directory, of_uses:
         found = answers(Path(directory), trail_of(*happenings), settings=Settings(NOW_MS, bill_cents=bill_cents))
     talked, paid, buckets = Counter[tuple[str, str, str]](), Counter[str](), Counter[int]()
     writers, readers = defaultdict[tuple[str, str], int](int), defaultdict[tuple[str, str], int](int)
@@ -316,9 +318,9 @@ def test_parts_by_label_agree_with_plain_python(
         for (name, label), value in values.items()
     ]
     happenings = [use(who, how, name, size) for who, how, name, size, _ in uses]
-    with TemporaryDirectory() as directory:
-        asked = Settings(NOW_MS, bill_cents=bill_cents)
-        found = answers(Path(directory), trail_of(*happenings), {"labels": labels}, asked)["label_chargeback"].dicts()
+    bill = Settings(NOW_MS, bill_cents=bill_cents)
+    with TemporaryDirectory() as directory, asked("label_chargeback"):
+        found = answers(Path(directory), trail_of(*happenings), {"labels": labels}, bill)["label_chargeback"].dicts()
     expected = Counter[tuple[str, str]]()
     for who, _, name, size, _ in uses:
         for label in {label for _, label in values}:

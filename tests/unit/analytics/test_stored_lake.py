@@ -6,13 +6,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kavka_audit.engine import DuckDB
 from kavka_audit.lake.columns import SNAPSHOT
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions import asking
 from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.run import refresh
+from tests.unit.analytics.few import Few, asked
 from tests.unit.analytics.stored import NAME, Connection, Died, Objects, Time, lake_in, lease_of
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_of
@@ -21,16 +20,6 @@ KEEP_DAYS = 30
 DAYS_OLD = (44, 43, 42, 6, 5, 4, 3, 2, 1)
 ASKED = ("audit_gaps", "completeness", "first_access", "top_talkers")
 FILE = "entries/first/0-{:020}-{:020}.parquet"
-
-
-class Few(DuckDB):
-    """DuckDB, asked little: answers to the other questions are those of a run before."""
-
-    def __init__(self, others: dict[str, Table]) -> None:
-        self._others = others
-
-    def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
-        return self._others | super().ask(lake, settings, rows_max)
 
 
 def trail_of(events: int) -> Kept:
@@ -56,16 +45,16 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch, others: dict[str, Table]) -> None:
+def small(monkeypatch: pytest.MonkeyPatch, others: dict[str, Table]) -> Iterator[None]:
     """Small files, merged soon, and few of what is made again in each run."""
     assert others.keys() >= {*ASKED}
     monkeypatch.setattr("os.fsync", lambda _: None)  # no machine fails here
     monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 1)
     monkeypatch.setattr("kavka_audit.lake.keeping.MERGED_FILES_MIN", 2)
-    few = tuple(question for question in asking.questions() if question.name in ASKED)
-    monkeypatch.setattr("kavka_audit.questions.asking.questions", lambda: few)
     kept = {name: SNAPSHOT[name] for name in ("counted", "stale", "verdicts")}
     monkeypatch.setattr("kavka_audit.lake.snapshot.SNAPSHOT", kept)
+    with asked(*ASKED):
+        yield
 
 
 def held(objects: Objects, directory: Path, prefix: str) -> list[tuple[object, ...]]:
