@@ -19,6 +19,8 @@ KUBECONFIG = STATE / "kubeconfig"
 
 NODE = "kavka"
 HOST_ADDRESS, NODE_ADDRESS, LINK = "10.199.0.1", "10.199.0.2", "10.199.0.0/30"
+HOST_NAME = "host.kavka.internal"
+"""The machine, as pods call it."""
 SERVICES, API_ADDRESS, DNS_ADDRESS = "10.96.0.0/16", "10.96.0.1", "10.96.0.10"
 PODS = "10.244.0.0/24"
 API = f"https://{NODE_ADDRESS}:6443"

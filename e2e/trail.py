@@ -111,23 +111,30 @@ def lake(scene: Scene) -> Path:
 
 def table(scene: Scene, name: str) -> list[dict[str, Any]]:
     """The rows of an answer."""
-    found = duckdb.connect().read_parquet(str(lake(scene) / "tables" / f"{name}.parquet"))
+    return answer(lake(scene), name)
+
+
+def answer(place: Path, name: str) -> list[dict[str, Any]]:
+    """The rows of an answer below a directory."""
+    found = duckdb.connect().read_parquet(str(place / "tables" / f"{name}.parquet"))
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 
-def counted(scene: Scene) -> tuple[int, int, int]:
+def counted(place: Path) -> tuple[int, int, int]:
     """What the answers say: records of the importer, those of the loader, and milliseconds that the loader waited."""
-    delays = table(scene, "throttle_incidents")
+    delays = answer(place, "throttle_incidents")
     written = dict.fromkeys(("importer", "loader"), 0)
-    for row in table(scene, "top_talkers"):
+    for row in answer(place, "top_talkers"):
         if (row["operation"], row["topic"]) == ("WRITE", FLIGHTS):
             written[row["client_id"]] += row["records"]
     waited_ms = sum(row["throttle_time_ms"] for row in delays if row["client_id"] == "loader")
     return written["importer"], written["loader"], waited_ms
 
 
-def until_told(scene: Scene, name: str, clients: Clients) -> str:
-    """Run until the answers say what clients counted, as a trail is written a moment later; what the last run said."""
+def until_told(scene: Scene, name: str, clients: Clients, place: Path | None = None) -> str:
+    """Run until the answers say what clients counted, as a trail is written a moment later; what the last run said.
+    They are in the volume of the analytics, or below a directory.
+    """
     said: list[str] = []
     wanted = (clients.written, clients.held_back, sum(clients.delays_ms))
 
@@ -135,7 +142,7 @@ def until_told(scene: Scene, name: str, clients: Clients) -> str:
         end, words = run(scene, f"{name}-{len(said)}")
         assert end == "Complete", words
         said.append(words)
-        found = counted(scene)
+        found = counted(place or lake(scene))
         assert all(part <= most for part, most in zip(found, wanted, strict=True)), (found, wanted)
         return found == wanted
 
