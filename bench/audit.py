@@ -8,9 +8,10 @@ under the name that the broker's own records have. Then `kavka audit run` is run
 first run reads all and answers, the second finds nothing new of weight and answers again. What the first takes more is
 the reading.
 
-Memory is the highest sum of the resident memory of a run and of all that it has started, looked at five times a second;
-processors are the time of all of those. `others` is how many processors somebody else kept busy meanwhile: with one and
-more of two, seconds say little, and processor time says more.
+Memory is the highest sum of the memory of a run and of all that it has started, looked at five times a second, where
+pages that several processes share count once (Pss in /proc/PID/smaps_rollup); processors are the time of all of those.
+`others` is how many processors somebody else kept busy meanwhile: with one and more of two, seconds say little, and
+processor time says more.
 """
 
 import argparse
@@ -150,7 +151,7 @@ def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, 
         members = set(family(process.pid))
         with suppress(OSError, ValueError):  # one of them has ended meanwhile
             # Java's children have its memory until they are programs of their own: who is new is not looked at yet.
-            most = max(most, sum(machine.rss_bytes(one) for one in members & before))
+            most = max(most, sum(shared_bytes(one) for one in members & before))
             # A child that was waited for is in its parent's time too; here each counts what it did itself.
             spent |= {one: own_seconds(one) for one in members}
         before = members
@@ -161,6 +162,12 @@ def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, 
     if process.returncode:
         raise SystemExit(f"error: {engine}: {log.read_text()[-2_000:]}")
     return time.perf_counter() - begun, sum(spent.values()), most / MIB
+
+
+def shared_bytes(pid: int) -> int:
+    """Return the resident memory of a process alone, with its part of what it shares with others."""
+    lines = (machine.PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
 
 
 def own_seconds(pid: int) -> float:
