@@ -24,8 +24,12 @@ MARKS: Final = {
     "<text>": f'"{LETTERS}"',
     "<letters>": LETTERS,
     "<names>": rf'\{{"{LETTERS}":(?:null|"{LETTERS}")(?:,"{LETTERS}":(?:null|"{LETTERS}"))*\}}',
+    "<id>": "[0-9-]+",
+    "<chain>": "(?P<node>0|[1-9][0-9]{0,8})-[0-9]{1,20}",
+    "<digest>": "[0-9a-f]{64}",
     "<outcome>": f"(?:{'|'.join(map(str, OUTCOMES))})",
-    **{sign: sign for sign in "()|?"},
+    "(": "(?:",
+    **{sign: sign for sign in ")|?"},
 }
 """What stands in a form for values, and for parts that may be missing or are one of two."""
 
@@ -87,26 +91,44 @@ def header(name: str, text: str, size_max: int, following: str) -> str:
 
 def digest(name: str) -> str:
     """Return the pattern of a header with a hash, whose length of 64 takes two bytes."""
-    return sized(name) + "\x80\x01[0-9a-f]{64}"
+    return sized(name) + "\x80\x01" + MARKS["<digest>"]
+
+
+HEADER_FORMS: Final = {
+    "ce_specversion": "1.0",
+    "ce_id": "<id>",
+    "ce_source": f"{SOURCE_PREFIX}<chain source>",
+    "ce_type": f"{TYPE_PREFIX}event",
+    "ce_sequence": "<number sequence>",
+    "ce_chaintime": "<number written_ms>",
+    "ce_chainlost": "<number lost>",
+    "ce_chainprevious": "<digest>",
+    "ce_chainhash": "<digest>",
+    "content-type": "application/json",
+}
+"""The headers of a broker's event in their order, and the form of each one's text. An event has no signature."""
+NUMBER_SIZE_MAX: Final = 18
+SIZES_MAX: Final = {"ce_id": 50, "ce_source": 36}
+"""The longest text of headers whose text varies and is no number."""
+
+
+def _packed(name: str, following: str) -> str:
+    """Return the pattern of a header as it is packed, before one of the name `following`."""
+    form = HEADER_FORMS[name]
+    if form == "<digest>":
+        return digest(name)
+    if "<" not in form:
+        return sized(name) + sized(form)
+    return header(name, pattern(form), SIZES_MAX.get(name, NUMBER_SIZE_MAX), following)
 
 
 HEADERS: Final = re.compile(
     "[\x14\x16]"  # their number: ten, or eleven
-    + sized("ce_specversion")
-    + sized("1.0")
-    + header("ce_id", "[0-9-]+", 50, "ce_source")
-    + header("ce_source", f"{SOURCE_PREFIX}(?P<source>(?P<node>0|[1-9][0-9]{{0,8}})-[0-9]{{1,20}})", 36, "ce_type")
-    + sized("ce_type")
-    + sized(f"{TYPE_PREFIX}event")
-    + header("ce_sequence", f"(?P<sequence>{NUMBER})", 18, "ce_chaintime")
-    + header("ce_chaintime", f"(?P<written_ms>{NUMBER})", 18, "ce_chainlost")
-    + header("ce_chainlost", f"(?P<lost>{NUMBER})", 18, "ce_chainprevious")
-    + digest("ce_chainprevious")
-    + digest("ce_chainhash")
-    + sized("content-type")
-    + sized("application/json")
+    + "".join(
+        _packed(name, following) for name, following in zip(HEADER_FORMS, [*[*HEADER_FORMS][1:], ""], strict=True)
+    )
 )
-"""The headers of a broker's event, as they are packed in a record. An event has no signature."""
+"""The headers of a broker's event, as they are packed in a record."""
 PLACE: Final = (
     '{"partition":%(partition)d,"offset":%(offset)d,"kind":"event","source":"%(source)s","node":%(node)s,'
     '"sequence":%(sequence)s,"written_ms":%(written_ms)s,"lost":%(lost)s,"start_ms":%(start_ms)s,"end_ms":%(end_ms)s,'

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-MEMORY: Final = "2g"
+MEMORY: Final = "1g"
 """The heap of the driver, which in one process is that of the executors too."""
 DEFAULTS: Final = {
     "spark.master": "local[*]",
@@ -15,6 +15,11 @@ DEFAULTS: Final = {
     # Rows take some 20 bytes in a file and hundreds in memory: by the size of their files, ten million looked small
     # enough to be sent to every task.
     "spark.sql.sources.fileCompressionFactor": "20",
+    # Java never compiles a method with more bytecode than this; one that makes rows took three times as long. Above the
+    # limit Spark divides its code into small methods.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # A usual record is nothing to Python: many of them go there and back together.
+    "spark.sql.execution.python.udf.maxRecordsPerBatch": "1000",
     # What a job has written counts only when it is over, and takes its place by a name that this engine gives: so its
     # tasks need not wait for each other's renames, and no file beside them says that all are there.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -26,8 +31,13 @@ ALWAYS: Final = {
     # Spark's newer way asks an admin client and leaves out internal topics, as the audit topic is one.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
 }
-LOCAL: Final = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-"""Where all runs in this process, nobody else need reach it."""
+LOCAL: Final = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Few processors share a question, which Spark's 200 parts would keep busy with beginning and ending.
+    "spark.sql.shuffle.partitions": "8",
+}
+"""Where all runs in this process: nobody else need reach it, and work is divided for its processors."""
 
 
 def missing(given: Mapping[str, str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.rows import row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
+from kavka_audit.lake.usual import usual_line
 from kavka_audit.lake.verdicts import stale
 from kavka_audit.questions.asking import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
 from tests.unit.analytics import test_questions
+from tests.unit.analytics.test_usual import USUAL, damaged
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -71,16 +74,18 @@ def test_a_record_has_the_same_row(spark: Any, seed: int) -> None:
     assert 0 < dead < len(records) / 4
 
 
-def test_most_of_what_a_broker_writes_needs_no_python(spark: Any) -> None:
-    from pyspark.sql import functions
+def test_java_and_python_take_the_same_records_for_usual(spark: Any) -> None:
+    from kavka_audit.spark.rows import IS_USUAL, judged
 
-    from kavka_audit.spark import rows
-
-    kept = Drawn(1).trail(600)
-    usual = functions.coalesce(rows._is_usual(), functions.lit(False))
-    records = KeptSource(kept).records(spark, kept.ranges(), 10_000)
-    judged = records.select("*", *rows._header_texts(), rows._event().alias("event")).select(usual.alias("is_usual"))
-    assert judged.where("is_usual").count() > 0.7 * judged.count()
+    kept, chance = Drawn(1).trail(600), random.Random(1)
+    kept.records[3] = list(USUAL)
+    for record in USUAL * 20:
+        kept.add(4, record.headers, damaged(record.value or b"", chance))
+    found = judged(KeptSource(kept).records(spark, kept.ranges(), 10_000)).where(IS_USUAL).collect()
+    records = [record for partition in kept.records.values() for record in partition]
+    expected = {record[:2] for record in records if usual_line(record) is not None}
+    assert {(row["partition"], row["offset"]) for row in found} == expected
+    assert len(USUAL) < len(expected) < len(records)
 
 
 def answers(directory: Path, engine: Any) -> dict[str, Table]:

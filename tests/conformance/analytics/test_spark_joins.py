@@ -1,0 +1,76 @@
+"""No join of Spark sends all rows of the trail to every task: ten million of them ended a run.
+
+Spark sends a side of a join whole where it takes it for small, by the size of its files unless told otherwise; rows of
+the trail are many times as large in memory. What a question has summed up may be sent.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka_audit.lake.directory import Lake
+from kavka_audit.questions.asking import Settings, questions
+from kavka_audit.spark.settings import DEFAULTS
+from tests.conformance.analytics.planted import Drawn
+from tests.conformance.analytics.test_engines_agree import engine_over
+from tests.unit.analytics.trail import NOW_MS, Kept, taken_in
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FACTOR = "spark.sql.sources.fileCompressionFactor"
+THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
+
+
+def sent_whole(plan: Any) -> list[str]:
+    """The scans of the trail whose rows a plan sends to every task as they are."""
+    found = [scan for child in children(plan) for scan in sent_whole(child)]
+    return found + (unsummed(plan) if plan.nodeName() == "BroadcastExchange" else [])
+
+
+def unsummed(plan: Any) -> list[str]:
+    """The scans of the trail whose rows come out of a plan, and not sums of them."""
+    if "Aggregate" in plan.nodeName():
+        return []
+    if plan.nodeName().startswith("Scan parquet") and "/entries/" in plan.verboseStringWithOperatorId():
+        return [str(plan.simpleString(10))]
+    return [scan for child in children(plan) for scan in unsummed(child)]
+
+
+def children(plan: Any) -> list[Any]:
+    found = plan.children()
+    return [found.apply(index) for index in range(found.size())]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return taken_in(tmp_path, Drawn(11).trail(300))[0]
+
+
+def sending(spark: Any, lake: Lake) -> set[str]:
+    """The questions whose plans send rows of the trail whole, where the limit is the size of all files."""
+    spark.conf.set(THRESHOLD, str(sum(Path(file).stat().st_size for file in lake.files())))
+    try:
+        return {
+            one.name
+            for one in questions()
+            if one.name in SELF_CONTAINED and sent_whole(spark.sql(one.sql)._jdf.queryExecution().executedPlan())
+        }
+    finally:
+        spark.conf.unset(THRESHOLD)
+
+
+SELF_CONTAINED = {one.name for one in questions() if one.name != "topic_completeness"}
+"""Without the question that asks of another's answer."""
+
+
+def test_rows_of_the_trail_are_sent_to_no_task_whole(spark: Any, lake: Lake) -> None:
+    engine_over(spark, Kept()).see(lake, Settings(NOW_MS))
+    assert spark.conf.get(FACTOR) == DEFAULTS[FACTOR]
+    assert sending(spark, lake) == set()
+    spark.conf.set(FACTOR, "1")
+    try:
+        engine_over(spark, Kept()).see(lake, Settings(NOW_MS))
+        assert sending(spark, lake)
+    finally:
+        spark.conf.set(FACTOR, DEFAULTS[FACTOR])
