@@ -1,13 +1,14 @@
 """What takes the trail into a lake and answers questions from it: the seam between a run and the engine that computes.
 
 Engines write the same files with the same columns, so that a lake that one has begun goes on with another. `DUCKDB` is
-the engine for one processor; `spark` has that for more. What is small is DuckDB's with any engine, in this process:
+the engine for one machine; `spark` has that for more. What is small is DuckDB's with any engine, in this process:
 what the cluster tells, what clients tell and the topics that they tell of, the age of files and their merging.
 """
 
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+from kavka_audit.lake.crew import Opener, ingest_by_crew
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
 from kavka_audit.questions.asking import Settings, Table, ask
@@ -28,11 +29,16 @@ class Engine(Protocol):
 
 
 class DuckDB:
-    """The engine for one processor: reads records by the client that the trail has, one after the other."""
+    """The engine for one machine: reads records by the client that the trail has. Where there are many, and `opener`
+    says how other processes open the trail, several of them read.
+    """
+
+    def __init__(self, opener: Opener | None = None) -> None:
+        self._opener = opener
 
     def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
         """Take in what is new; gives what was read so far for each file."""
-        return ingest(lake, trail)
+        return ingest(lake, trail) if self._opener is None else ingest_by_crew(lake, trail, self._opener)
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""

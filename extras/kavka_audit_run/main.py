@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from pathlib import Path
 
-from kavka_audit.engine import DUCKDB, Engine, EngineError
+from kavka_audit.engine import DuckDB, Engine, EngineError
 from kavka_audit.lake.directory import LakeError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings, Table
@@ -119,7 +120,7 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
         with (
             closing(trail),
             closing(KeptBooks(found, accountant, accounted)) as books,
-            opened(wanted, found) as engine,
+            opened(wanted, found, accounted.topic_id) as engine,
         ):
             besides = files_of(asked, found, accounted)
             outcome = refresh(
@@ -152,10 +153,10 @@ def check_store(directory: Path | str) -> None:
 
 
 @contextmanager
-def opened(wanted: Wanted, found: Target) -> Iterator[Engine]:
+def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     """Give the engine. Raises EngineError."""
     if wanted.engine != "spark":
-        yield DUCKDB
+        yield DuckDB(partial(AuditTopic, found.bootstrap, found.security, topic_id))
         return
     from kavka_audit.spark import engine
 

@@ -65,6 +65,8 @@ class Lake:
         self.cuts = directory / "cut.parquet"
         self.snapshot = directory / "snapshot"
         self.tables = directory / "tables"
+        self.lock = -1
+        """The lock's descriptor, while the lake is held: a process that has it too holds the lake with this one."""
 
     @contextmanager
     def held(self, cluster_id: str) -> Iterator[None]:
@@ -80,6 +82,7 @@ class Lake:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LakeError(f"another run holds {self.directory}; wait for its end") from None
+            self.lock = lock.fileno()
             with nullcontext() if self.keeper is None else self.keeper.held(self.directory):
                 self._claim(cluster_id)
                 if self.keeper is not None:

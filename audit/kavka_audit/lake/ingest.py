@@ -1,37 +1,27 @@
 """The trail into the lake: each record once, in files of a bounded size."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol, Self
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
-from kavka_audit.lake.columns import COUNTS, ENTRIES, Columns
-from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.columns import COUNTS, ENTRIES
+from kavka_audit.lake.directory import PART, Lake
+from kavka_audit.lake.forms import FORMS
 from kavka_audit.lake.reported import missed_reports, rows_of_report
-from kavka_audit.lake.rows import Found, Packed, Row, missed, row_of
+from kavka_audit.lake.rows import Batch, missed, row_of
+from kavka_audit.lake.taking import Intake, Taking
 from kavka_audit.lake.usual import usual_line
-from kavka_audit.lake.writing import write_lines
 
 ROWS_MAX: Final = 250_000
-"""Rows of one file, which has some 5 MB; two such files are made at a time, in 120 MB of memory each."""
+"""Rows of one file, which has some 5 MB. Of REPORTS, whose records have many rows, it is those of a batch more."""
 
 Range = tuple[int, int, int]
 """A partition, its first offset and the one after its last."""
 
 
-class Intake(NamedTuple):
-    """What the records of a topic become."""
-
-    name: str
-    columns: Columns
-    usual: Callable[[Packed], str | None]  # the row of nearly any record, as a line of JSON
-    rows: Callable[[Found], Sequence[Row]]  # the rows of any other
-    missed: Callable[[int, int, int], Row]
-
-
-EVENTS: Final = Intake("entries", ENTRIES, usual_line, lambda record: (row_of(record),), missed)
-REPORTS: Final = Intake("counts", COUNTS, lambda _: None, rows_of_report, missed_reports)
+EVENTS: Final = Intake("entries", ENTRIES, FORMS, usual_line, lambda record: (row_of(record),), missed)
+REPORTS: Final = Intake("counts", COUNTS, (), lambda _: None, rows_of_report, missed_reports)
 
 
 class Trail(Protocol):
@@ -44,8 +34,10 @@ class Trail(Protocol):
     def ranges(self) -> Iterable[Range]:
         """Return what each partition has."""
 
-    def read(self, partition: int, first: int, until: int) -> Iterator[Packed]:
-        """Give the records from `first` to before `until`, by offset; some may have been deleted meanwhile."""
+    def batches(self, partition: int, first: int, until: int) -> Iterator[Batch]:
+        """Give the batches that have the records from `first` to before `until`, by offset; some may have been deleted
+        meanwhile, and the first batch and the last may have others too.
+        """
 
     def begin(self, partition: int) -> int:
         """Return the first offset that reading has found to be there."""
@@ -61,76 +53,64 @@ class Ingested:
     files: list[str] = field(default_factory=list)
 
 
+class Taken(NamedTuple):
+    """What a file has: the records of a partition from `first` to before `until`."""
+
+    partition: int
+    first: int
+    until: int
+    records: int
+    dead: int
+    missed: int
+
+
 def ingest(lake: Lake, trail: Trail, intake: Intake = EVENTS) -> Iterator[Ingested]:
     """Take in what is new; gives what was read so far for each file. At the end all files are written."""
-    so_far, next_offsets = Ingested(), lake.next_offsets(trail.topic_id, intake.name)
-    with _Writer(lake, trail.topic_id, intake, so_far) as writer:
-        for partition, begin, end in trail.ranges():
-            first = next_offsets.get(partition, 0)
-            rows = _missed(intake, (partition, first, begin), so_far)
-            following = max(first, begin)
-            for record in trail.read(partition, following, end):
-                if record.offset > following:
-                    rows += _missed(intake, (partition, following, min(trail.begin(partition), record.offset)), so_far)
-                rows += _counted(intake, record, so_far)
-                following = record.offset + 1
-                if len(rows) >= ROWS_MAX:
-                    yield writer.write((partition, first, following), rows)
-                    first, rows = following, []
-            rows += _missed(intake, (partition, following, min(trail.begin(partition), end)), so_far)
-            if first < end:
-                # Also without a row: the offsets up to the end were looked at.
-                yield writer.write((partition, first, end), rows)
+    so_far = Ingested()
+    for partition, begun, until in spans(lake, trail, intake):
+        first = begun
+        while first < until:
+            part = lake.place(trail.topic_id, partition, first, until, intake.name).with_suffix(PART)
+            taken = take(trail, (partition, first, until), part, intake)
+            settle(lake, trail.topic_id, taken, part, so_far, intake)
+            yield so_far
+            first = taken.until
 
 
-class _Writer:
-    """Writes files by a thread of its own, one after the other, while the rows of the next are made: DuckDB computes
-    without the interpreter's lock. No more than one file waits.
-    """
-
-    def __init__(self, lake: Lake, topic_id: str, intake: Intake, so_far: Ingested) -> None:
-        self._lake, self._topic_id, self._intake, self._so_far = lake, topic_id, intake, so_far
-        self._thread = ThreadPoolExecutor(max_workers=1)
-        self._last: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(wait=True)
-        self._wait()
-
-    def write(self, span: Range, rows: list[str]) -> Ingested:
-        """Have rows written once the file before is; returns what was read. Raises what writing that file raised."""
-        self._wait()
-        self._last = self._thread.submit(self._write, span, rows)
-        return self._so_far
-
-    def _wait(self) -> None:
-        last, self._last = self._last, None
-        if last is not None:
-            last.result()
-
-    def _write(self, span: Range, rows: list[str]) -> None:
-        place = self._lake.place(self._topic_id, *span, self._intake.name)
-        write_lines(self._lake, place, rows, self._intake.columns)
-        self._so_far.files.append(str(place))
+def spans(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | None = None) -> Iterator[Range]:
+    """Give what is to be read, in pieces that become a file each. What was deleted before belongs to the first."""
+    size = ROWS_MAX if rows_max is None else rows_max
+    next_offsets = lake.next_offsets(trail.topic_id, intake.name)
+    for partition, begin, end in trail.ranges():
+        first = next_offsets.get(partition, 0)
+        while first < end:
+            until = min(end, max(first, begin) + size)
+            yield partition, first, until
+            first = until
 
 
-def _missed(intake: Intake, gone: Range, so_far: Ingested) -> list[str]:
-    """Return the line for records that were deleted before they were read; none where the range is empty."""
-    partition, first, until = gone
-    if first >= until:
-        return []
-    so_far.missed += until - first
-    return [json.dumps(intake.missed(partition, first, until))]
+def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS) -> Taken:
+    """Read records of a partition and write their rows into a file. Ends early where they have very many."""
+    partition, first, until = span
+    with Taking(intake, partition, first, trail.begin, part) as taking:
+        taking.miss_deleted(until)
+        if taking.following < until:
+            for batch in trail.batches(partition, taking.following, until):
+                taking.add(batch, until)
+                if taking.rows >= ROWS_MAX:
+                    until = taking.following
+                    break
+        taking.miss_deleted(until)
+        # Also without a row: the offsets up to the end were looked at.
+        taking.write()
+    return Taken(partition, first, until, taking.records, taking.dead, taking.missed)
 
 
-def _counted(intake: Intake, record: Packed, so_far: Ingested) -> Sequence[str]:
-    """Return the lines for a record."""
-    so_far.records += 1
-    if (line := intake.usual(record)) is not None:
-        return (line,)
-    rows = intake.rows(record)
-    so_far.dead += any("problem" in row for row in rows)
-    return [json.dumps(row) for row in rows]
+def settle(lake: Lake, topic_id: str, taken: Taken, part: Path, so_far: Ingested, intake: Intake = EVENTS) -> None:
+    """Have a file that is written take its place, and count what it has."""
+    place = lake.place(topic_id, taken.partition, taken.first, taken.until, intake.name)
+    lake.settle(part, place)
+    so_far.records += taken.records
+    so_far.dead += taken.dead
+    so_far.missed += taken.missed
+    so_far.files.append(str(place))

@@ -49,6 +49,27 @@ class Packed(Found, Protocol):
         """The headers as they stand in a batch: their number, and the name and the value of each behind its length."""
 
 
+class Batch(Protocol):
+    """Records that stand together in a partition. What takes them apart raises what the trail raises."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first record, or one before it."""
+
+    @property
+    def count(self) -> int:
+        """How many records there are."""
+
+    def packed(self) -> bytes:
+        """Return the records as they stand in a batch of Kafka's newest format, one behind the other."""
+
+    def record_at(self, packed: bytes, at: int) -> tuple[Packed, int]:
+        """Return the record that stands at a place of these bytes, and the place behind it."""
+
+    def records(self) -> Sequence[Packed]:
+        """Return all records, if nothing else stands in the batch."""
+
+
 def row_of(record: Found) -> Row:
     """Return the row of a record; a column that is left out is NULL."""
     place: Row = {"partition": record.partition, "offset": record.offset}

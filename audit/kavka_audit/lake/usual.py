@@ -62,10 +62,12 @@ ACTIVITY: Final = f"""
 USE: Final = f"""
     {ACTIVITY}}}],"unmapped":{{"kafka":{{"bytes":<number bytes>(,"records":<number records>)?}}}},{COMMON}
 """
+CHANGE: Final = """
+    (,"data":{"key":<text config_key>,"value":(null|<text config_value>),"previous":(null|<text config_previous>)})?}],
+"""
 OTHER: Final = f"""
-    {ACTIVITY}
-    (,"data":{{"key":<text config_key>,"value":(null|<text config_value>),"previous":(null|<text config_previous>)}})?
-    }}],("unmapped":{{"kafka":{{"quota_type":<text quota_type>,"quota_entity":(null|<names quota_entity>),
+    {ACTIVITY}{CHANGE}
+    ("unmapped":{{"kafka":{{"quota_type":<text quota_type>,"quota_entity":(null|<names quota_entity>),
     "quota_limit":<decimals quota_limit>,
     "throttle_time_ms":<number throttle_time_ms>,"throttle_time_ms_max":<number throttle_time_ms_max>}}}},)?{COMMON}
 """
@@ -123,7 +125,7 @@ def _packed(name: str, following: str) -> str:
 
 
 HEADERS: Final = re.compile(
-    "[\x14\x16]"  # their number: ten, or eleven
+    "\x14"  # their number: ten
     + "".join(
         _packed(name, following) for name, following in zip(HEADER_FORMS, [*[*HEADER_FORMS][1:], ""], strict=True)
     )

@@ -1,5 +1,6 @@
 """Reading the audit topic of a cluster: whole, as entries of chains, or on from an offset, as records."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import consumer
-from kavka_operator.kafka.records import PackedRecord, leave_packed
+from kavka_operator.kafka.records import AnyBatch, PackedRecord, leave_packed
 
 TOPIC = "__audit_events"
 ENTRIES_MAX = 1_000_000
@@ -61,21 +62,27 @@ class AuditTopic:
         """Give the records from `first` to before `until`, by offset, less those that are deleted before they are
         read: `begin` is then the first that was left.
         """
-        with _told(self.topic):
-            yield from self._records(TopicPartition(self.topic, partition), first, until)
+        for batch in self.batches(partition, first, until):
+            yield from (record for record in batch.records() if first <= record.offset < until)
 
-    def _records(self, partition: TopicPartition, first: int, until: int) -> Iterator[PackedRecord]:
+    def batches(self, partition: int, first: int, until: int) -> Iterator[AnyBatch]:
+        """Give the batches that have these records, by offset. The first and the last may have others too."""
+        with _told(self.topic):
+            yield from self._batches(TopicPartition(self.topic, partition), first, until)
+
+    def _batches(self, partition: TopicPartition, first: int, until: int) -> Iterator[AnyBatch]:
         self._client.assign([partition])
         self._client.seek(partition, first)
         silent = 0
         while (position := self._client.position(partition)) < until:
-            records = self._polled(partition, position)
-            silent = 0 if records else silent + 1
+            batches = deque(self._polled(partition, position))
+            silent = 0 if batches else silent + 1
             if silent > SILENT_POLLS_MAX:
                 raise AdminError(f"{self.topic}-{partition.partition} gives no record after {position}")
-            yield from (record for record in records if record.offset < until)
+            while batches and batches[0].base_offset < until:
+                yield batches.popleft()  # nothing here keeps what it unpacks
 
-    def _polled(self, partition: TopicPartition, position: int) -> Sequence[PackedRecord]:
+    def _polled(self, partition: TopicPartition, position: int) -> Sequence[AnyBatch]:
         try:
             return self._client.poll(timeout_ms=POLL_MS).get(partition) or ()
         except kafka.errors.OffsetOutOfRangeError as error:

@@ -15,6 +15,7 @@ class Few(DuckDB):
     """DuckDB, asked little: answers to the other questions are those of a run before."""
 
     def __init__(self, others: dict[str, Table]) -> None:
+        super().__init__()
         self._others = others
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:

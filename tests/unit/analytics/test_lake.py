@@ -120,7 +120,9 @@ def test_half_a_character_is_written(tmp_path: Path) -> None:
     odd = EVENT | {"resources": [{"type": "topic", "name": "\ud800 and \0"}]}
     trail.add(0, headers_of(entry), json.dumps(odd).encode())
     lake, _ = taken_in(tmp_path, trail)
-    assert duckdb.connect().read_parquet(lake.files()).project("resource").fetchall()[-1] == ("? and \0",)
+    assert duckdb.connect().read_parquet(lake.files()).order('"offset"').project("resource").fetchall()[-1] == (
+        "? and \0",
+    )
 
 
 def test_a_second_run_takes_in_what_is_new(tmp_path: Path) -> None:

@@ -117,6 +117,12 @@ def test_damaged_headers_that_are_usual_are_read_as_they_stand(record: Record, s
     check(whole)
 
 
+def test_headers_that_are_less_than_their_number_are_left_to_parsing() -> None:
+    record = USUAL[0]
+    packed = b"\x16" + record.packed_headers[1:]  # eleven
+    assert not check(Raw(record.partition, record.offset, headers_in(packed), record.value, packed))
+
+
 def headers_in(packed: bytes) -> list[tuple[str, bytes | None]]:
     """The headers as the operator's consumer takes them apart; where it cannot, none, of which no row comes."""
     try:

@@ -45,6 +45,37 @@ def packed(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     return bytes(found)
 
 
+@dataclass(frozen=True)
+class Single:
+    """A batch of one record."""
+
+    record: Record
+
+    @property
+    def base_offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    def packed(self) -> bytes:
+        value, body = self.record.value, bytearray(3)  # no attributes, the time and the place of the first
+        for size in (-1, -1 if value is None else len(value)):
+            put_varint(body, size)
+        body += (value or b"") + self.record.packed_headers
+        whole = bytearray()
+        put_varint(whole, len(body))
+        return bytes(whole + body)
+
+    def record_at(self, packed: bytes, at: int) -> tuple[Record, int]:
+        assert at == 0
+        return self.record, len(packed)
+
+    def records(self) -> list[Record]:
+        return [self.record]
+
+
 class Numbered(Protocol):
     """A record with an offset."""
 
@@ -90,8 +121,9 @@ class Kept:
     def begin(self, partition: int) -> int:
         return self.begins.get(partition, 0)
 
-    def read(self, partition: int, first: int, until: int) -> Iterator[Record]:
-        yield from given(self, partition, self.records[partition][first:until])
+    def batches(self, partition: int, first: int, until: int) -> Iterator[Single]:
+        for record in given(self, partition, self.records[partition][first:until]):
+            yield Single(record)
 
     def add(self, partition: int, headers: Sequence[tuple[str, bytes | None]], value: bytes | None) -> None:
         records = self.records.setdefault(partition, [])

@@ -17,6 +17,7 @@ from kavka_broker.protocol.records.batch import HEADER, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.records import PackedRecord, _PackedRecords
 
 PLACE = TopicPartition("t", 3)
@@ -36,9 +37,11 @@ def given_by(kind: Any, data: bytes, fetch_offset: int = 0, aborted: Sequence[ob
         isolation_level=IsolationLevel.READ_COMMITTED,
         aborted_transactions=aborted,
     )
-    found = []
+    found: list[Any] = []
     while answer:  # until nothing is left, as the library asks
         found += answer.take(2)
+    if kind is _PackedRecords:
+        found = [record for batch in found for record in batch.records() if record.offset >= fetch_offset]
     return [(one.partition, one.offset, one.timestamp, one.value, one.headers) for one in found], (
         answer.next_fetch_offset
     )
@@ -122,7 +125,7 @@ def test_any_bytes_are_records_or_are_told_as_malformed(body: bytes, count: int)
     set_crc(batch)
     try:
         found = given_by(_PackedRecords, bytes(batch))[0]
-    except (CorruptRecordError, ValueError):
+    except AdminError:
         return
     assert len(found) == count
 
