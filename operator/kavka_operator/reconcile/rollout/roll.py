@@ -79,7 +79,7 @@ class _Roll:
         if dead and held is None:
             return self._restart(dead)
         if not self.plan.order and not (self._before and self._before.total):
-            return None  # settings were changed and changed back: nobody was restarted, and whoever joins was started
+            return None  # settings changed and changed back: no node was restarted; nodes that join were just started
         moving = self._those(Standing.STOPPING, Standing.RETURNING)
         if on_their_way := [f"{diagnosis.name} {diagnosis.words}" for diagnosis in moving if diagnosis.words != UNSEEN]:
             return self._wait("Rolling", on_their_way)
