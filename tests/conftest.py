@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Generator
 from typing import Final
 
 import hypothesis
@@ -39,6 +40,18 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let no search for garbage begin while a failure is told. That parses the test's file, and so may what ends with
+    the garbage, as with an error in it; Python 3.11 cannot do both at once, and ended the suite without a name.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
