@@ -83,6 +83,8 @@ def run(directory: Path, point: str, reading: str) -> None:
     """Take in the trail by two processes; this one ends at a point of the second piece, and a reader at one of the
     fourth.
     """
+    # Where the tests themselves run in the background a shell has them ignore it, and their children with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     small = {"PIECE_RECORDS_MAX": PIECE, "RECORDS_MIN": 0}
     for name, value in small.items():
         setattr(crew, name, value)
