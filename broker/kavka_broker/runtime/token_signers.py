@@ -74,9 +74,11 @@ class TokenSigners:
         settings, loop = self._judge.settings, asyncio.get_running_loop()
         while True:
             retry_ms = min(settings.retry_ms * 2 ** min(failures - 1, 30), settings.retry_ms_max)
+            # Not by wait_for, which takes a cancellation in the turn of the event for that. A retry is never put off.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), (retry_ms if failures else settings.refresh_ms) / 1000)
-                await asyncio.sleep(max(0.0, self._asked_at + UNKNOWN_SECONDS_MIN - loop.time()))
+                async with asyncio.timeout((retry_ms if failures else settings.refresh_ms) / 1000):
+                    await self._wanted.wait()
+                    await asyncio.sleep(max(0.0, self._asked_at + UNKNOWN_SECONDS_MIN - loop.time()))
             self._wanted.clear()
             failures = failures + 1 if await self._read() else 0
 

@@ -96,6 +96,22 @@ def test_a_server_that_is_away_at_the_start_lets_nobody_in_until_it_is_back(issu
     play(server, check, refresh_ms=3_600_000)
 
 
+def test_a_stop_ends_it_also_in_the_turn_in_which_a_key_lacks(issuers: list[Issuer]) -> None:
+    """The wait for that took the cancellation for its own end, and whoever stopped waited for ever."""
+
+    async def run() -> None:
+        judge = TokenJudge(TokenSettings(URL, refresh_ms=3_600_000))
+        signers = TokenSigners(judge, Server(issuers[0].key_set()))
+        await signers.start()
+        await turns()
+        assert "not known" in user(judge, issuers[1])
+        stopping = asyncio.create_task(signers.stop())
+        await turns()
+        assert stopping.done()
+
+    asyncio.run(run())
+
+
 def test_a_token_by_a_new_key_has_the_server_asked_before_its_time(
     issuers: list[Issuer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
