@@ -18,7 +18,7 @@ from typing import Final
 import duckdb
 
 from kavka_audit.lake.columns import ENTRIES
-from kavka_audit.lake.rows import LOGINS, OUTCOMES
+from kavka_audit.lake.rows import LOGINS, OUTCOMES, REQUESTS
 from kavka_audit.lake.usual import ACTIVITY, CHANGE, COMMON, HEADERS, LOGIN, USE, pattern
 
 PLACES_MAX: Final = 1 << 16
@@ -35,7 +35,7 @@ PLAIN: Final = ACTIVITY + CHANGE + COMMON
 """What is refused or changed. What is throttled, of which there is less, is left to `usual`."""
 NUMBERS: Final = ("disposition", "status")
 ACTIVITIES: Final = {
-    "class_uid": "6003",
+    "class_uid": f"{REQUESTS}",
     "outcome": f"CASE disposition {' '.join(f'WHEN {number} THEN {name!r}' for number, name in OUTCOMES.items())} END",
     "principal": "coalesce(user_type, '') || ':' || coalesce(\"user\", '')",
 }

@@ -23,6 +23,7 @@ OUTCOMES: Final = {1: "allowed", 2: "denied", 14: "delayed"}
 """By the disposition of OCSF."""
 LOGINS: Final = 3002
 LIFECYCLES: Final = 6002
+REQUESTS: Final = 6003
 STARTS: Final = {3: "START", 4: "STOP"}
 """What a node does, by the activity of OCSF."""
 Row = dict[str, object]

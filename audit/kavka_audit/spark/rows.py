@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
 from kavka_audit.lake.columns import ENTRIES
-from kavka_audit.lake.rows import AHEAD_MS_MAX, LOGINS, OUTCOMES, VALUE_BYTES_MAX, row_of
+from kavka_audit.lake.rows import AHEAD_MS_MAX, LOGINS, OUTCOMES, REQUESTS, VALUE_BYTES_MAX, row_of
 from kavka_audit.lake.usual import HEADER_FORMS
 from kavka_audit.spark.columns import SQL_TYPES, schema, values
 from kavka_audit.spark.forms import ABSENT, ENTITIES, FIELDS, REPLACEMENT, SEPARATOR, USUAL
@@ -20,8 +20,6 @@ from kavka_broker.core.audit.chain import Kind
 
 Column = Any
 Frame = Any
-REQUESTS: Final = 6003
-"""The class of OCSF that all other usual events have."""
 TEXTS: Final = ("client_id", "address", "quota_type", "config_key", "config_value", "config_previous")
 """Columns whose field is JSON: a text in quotation marks."""
 NUMBERS: Final = {name: kind for name, kind in ENTRIES.items() if name in FIELDS and kind != "VARCHAR"}
