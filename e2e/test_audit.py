@@ -11,19 +11,18 @@ from e2e.trail import (
     FLIGHTS,
     NODE,
     OLD,
-    QUOTA_BYTES,
     RECORDS,
     RUN_SECONDS_MAX,
     SIZE,
     Clients,
     analytics,
     lake,
+    play,
     run,
     table,
     until_told,
 )
 from kavka_operator.platform.kubernetes.analytics import selector
-from tests.kube.objects import quota
 from tests.support.control_plane import Json
 
 LISTENERS = [
@@ -62,12 +61,7 @@ def test_runs_of_the_cron_job_tell_what_clients_counted(scene: Scene) -> None:
     wants(scene, analytics=ANALYTICS)
     clients = begun(scene)
     until(lambda: analytics(scene).get("state") == "Waiting")
-    clients.prepare()
-    scene.make(quota("loader", entity={"clientId": {"name": "loader"}}, limits={"producerByteRate": QUOTA_BYTES}))
-    scene.until_ready("clientquotas", "loader")
-    clients.write(RECORDS)
-    clients.read()
-    clients.be_held_back()
+    play(scene, clients)
 
     said = until_told(scene, "first", clients)
     assert "/data/audit/report.html" in said

@@ -16,9 +16,8 @@ from e2e.images import TAG
 from e2e.machine import HOST_ADDRESS, HOST_NAME
 from e2e.release import OPERATOR, OPERATORS
 from e2e.scene import Scene
-from e2e.trail import ANALYTICS, CONFIG, FLIGHTS, NODE, QUOTA_BYTES, RECORDS, SIZE, Clients, analytics, run, until_told
+from e2e.trail import ANALYTICS, CONFIG, FLIGHTS, NODE, RECORDS, SIZE, Clients, analytics, play, run, until_told
 from e2e.trail import answer as answer_in
-from tests.kube.objects import quota
 from tests.support.control_plane import Json
 from tests.support.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, s3_server
 from tests.support.secured import Certificates, certificates
@@ -104,12 +103,7 @@ def test_runs_in_pods_keep_in_a_bucket_what_clients_counted(scene: Scene, store:
     keep(scene, **KEYS, **{"ca.crt": store.signed.text("ca.crt")})
     wants(scene, store.spec("whole"))
     clients = begun(scene)
-    clients.prepare()
-    scene.make(quota("loader", entity={"clientId": {"name": "loader"}}, limits={"producerByteRate": QUOTA_BYTES}))
-    scene.until_ready("clientquotas", "loader")
-    clients.write(RECORDS)
-    clients.read()
-    clients.be_held_back()
+    play(scene, clients)
 
     said = until_told(scene, "first", clients, kept)
     assert f"s3://whole/{PREFIX}/report.html" in said

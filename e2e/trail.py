@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from e2e.asking import SECONDS_MAX, until
 from e2e.machine import STATE
 from e2e.scene import Scene
-from tests.kube.objects import pool, volumes
+from tests.kube.objects import pool, quota, volumes
 from tests.support.control_plane import Json
 
 RECORDS, SIZE = 3_000, 200
@@ -88,6 +88,16 @@ class Clients:
 
     def _throttled(self, event: Any) -> None:
         self.delays_ms.append(round(event.throttle_time * 1000))
+
+
+def play(scene: Scene, clients: Clients) -> None:
+    """Have clients make topics, write and read, and one of them meet its quota."""
+    clients.prepare()
+    scene.make(quota("loader", entity={"clientId": {"name": "loader"}}, limits={"producerByteRate": QUOTA_BYTES}))
+    scene.until_ready("clientquotas", "loader")
+    clients.write(RECORDS)
+    clients.read()
+    clients.be_held_back()
 
 
 def run(scene: Scene, name: str) -> tuple[str, str]:
