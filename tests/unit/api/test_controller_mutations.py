@@ -18,6 +18,7 @@ from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsReq
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
+from tests.support.waiting import until
 
 LIMIT = 0.01  # a second: the burst is of 0.11 partitions, so the first topic passes and uses it up
 EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -30,6 +31,7 @@ def play(directory: Path, scenario: Scenario) -> None:
     async def run() -> None:
         async with running(directory / "1") as first, following(directory / "2", first) as second:
             await limit(await first.connect(), LIMIT)
+            await until(lambda: second.broker.quotas.by_type["controller_mutation"].entities_total == 1)
             await scenario(first, second)
 
     asyncio.run(run())
