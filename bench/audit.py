@@ -4,7 +4,7 @@
 
 The trail is of three brokers that nobody runs: chains as brokers make them, of what 500 principals do by 2,000 client
 ids to 1,000 topics in a day, by chance from a fixed seed. librdkafka writes it to `__audit_events` of one real broker
-under the name that the broker's own records have. Then `kavka audit run` is run twice over an empty directory: the
+under the name that the broker's own records have, a process for each chain, hour by hour together. Then `kavka audit run` is run twice over an empty directory: the
 first run reads all and answers, the second finds nothing new of weight and answers again. What the first takes more is
 the reading.
 
@@ -23,6 +23,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Final
 
@@ -44,7 +46,7 @@ TOPIC: Final = "__audit_events"
 PRINCIPALS, CLIENTS, TOPICS = 500, 2_000, 1_000
 TOPICS_OF_CLIENT: Final = 5
 NODES: Final = (101, 102, 103)
-DAY_MS: Final = 86_400_000
+DAY_MS, HOUR_MS, HOURS = 86_400_000, 3_600_000, 24
 WINDOW_MS: Final = 60_000
 EVENTS: Final = (1_000_000, 10_000_000)
 ENGINES: Final = ("duckdb", "spark")
@@ -96,23 +98,40 @@ def happening(chance: random.Random, *, is_scattered: bool = False) -> Happening
     return Use(who, address, client, "WRITE" if is_write else "READ", topic, chance.randrange(10**6), records)
 
 
-def trail(events: int, end_ms: int, *, is_scattered: bool = False) -> Iterator[tuple[int, Entry]]:
-    """Give the entries, each with the number of its chain; the times are those of the day before `end_ms`."""
-    chance, begin_ms = random.Random(events), end_ms - DAY_MS
-    chains = [Chain(f"{node}-1") for node in NODES]
-    for number, chain in enumerate(chains):
-        yield number, chain.head(begin_ms)
-    for index in range(events):
-        number = index % len(chains)
+def chain_of(number: int, events: int, end_ms: int, *, is_scattered: bool = False) -> Iterator[Entry]:
+    """Give the entries of one of the chains; the times are those of the day before `end_ms`."""
+    chance, begin_ms = random.Random(f"{events} {number}"), end_ms - DAY_MS
+    chain = Chain(f"{NODES[number]}-1")
+    yield chain.head(begin_ms)
+    for index in range(number, events, len(NODES)):
         told_ms = begin_ms + WINDOW_MS + index * (DAY_MS - WINDOW_MS) // events
-        uid = f"{chains[number].source}-{chains[number].sequence}"
+        uid = f"{chain.source}-{chain.sequence}"
         told = Tally(happening(chance, is_scattered=is_scattered), chance.randrange(1, 9), told_ms - WINDOW_MS, told_ms)
-        yield number, chains[number].event(event_of(told, uid), told_ms)
+        yield chain.event(event_of(told, uid), told_ms)
 
 
 def write(bootstrap: str, events: int, *, is_scattered: bool = False) -> float:
-    """Write a trail; returns the seconds that it took."""
-    begun, lost = time.perf_counter(), 0
+    """Write a trail; returns the seconds that it took. Raises SystemExit."""
+    begun, end_ms = time.perf_counter(), int(time.time() * 1000)
+    together = get_context("fork").Barrier(len(NODES))
+    writers = [
+        get_context("fork").Process(
+            target=write_chain, args=(together, bootstrap, number, events, end_ms, is_scattered)
+        )
+        for number in range(len(NODES))
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    if any(writer.exitcode for writer in writers):  # the others wait for one that has gone, for an hour at most
+        raise SystemExit("error: a writer has failed; what it said is above")
+    return time.perf_counter() - begun
+
+
+def write_chain(together: Barrier, bootstrap: str, number: int, events: int, end_ms: int, is_scattered: bool) -> None:
+    """Write a chain, an hour of it and then the next, as long as it takes the slowest. Raises SystemExit."""
+    lost = 0
 
     def delivered(error: object, _: object) -> None:
         nonlocal lost
@@ -122,7 +141,11 @@ def write(bootstrap: str, events: int, *, is_scattered: bool = False) -> float:
     more = {"queue.buffering.max.kbytes": QUEUE_BYTES_MAX_KB, "queue.buffering.max.messages": 200_000, "linger.ms": 50}
     producer = Producer({**conf, **more}, on_delivery=delivered)
     partitions = len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)
-    for number, entry in trail(events, int(time.time() * 1000), is_scattered=is_scattered):
+    hour = 0
+    for entry in chain_of(number, events, end_ms, is_scattered=is_scattered):
+        while end_ms - DAY_MS + hour * HOUR_MS < entry.time_ms:
+            together.wait(RUN_SECONDS_MAX)
+            hour += 1
         while True:
             try:
                 producer.produce(TOPIC, entry.value, partition=number % partitions, headers=[*headers_of(entry)])
@@ -130,9 +153,10 @@ def write(bootstrap: str, events: int, *, is_scattered: bool = False) -> float:
             except BufferError:
                 producer.poll(0.1)
         producer.poll(0)
+    for _ in range(hour, HOURS):
+        together.wait(RUN_SECONDS_MAX)
     if producer.flush(RUN_SECONDS_MAX) or lost:
         raise SystemExit(f"error: {lost} events were refused, or not taken in time")
-    return time.perf_counter() - begun
 
 
 def family(pid: int) -> list[int]:

@@ -10,7 +10,7 @@ key can verify a chain and could forge it too; whoever has not can do neither.
 An event that could not be kept has no number. A loss says how many there were, where they would have been.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from hmac import digest
@@ -54,15 +54,20 @@ class Entry:
 
     def expected_hash(self) -> bytes:
         """Return the hash that the fields of this entry have: SHA-256, 32 bytes."""
-        source, kind = self.source.encode(), self.kind.encode()
-        fields = FIELDS.pack(self.sequence, self.time_ms, self.lost, len(source))
-        # The value comes last, and only it and the source vary in length once the kind is padded: no two entries
-        # have the same bytes.
-        return sha256(b"".join((self.previous, fields, source, kind.ljust(8), self.value))).digest()
+        return hash_of(self.source, self.sequence, self.kind, self.time_ms, self.value, self.lost, self.previous)
 
     def is_signed_by(self, key: bytes) -> bool:
         """Return whether the signature is that of this key."""
         return self.signature == sign(self.hash, key)
+
+
+def hash_of(source: str, sequence: int, kind: Kind, time_ms: int, value: bytes, lost: int, previous: bytes) -> bytes:
+    """Return the hash of an entry with these fields: SHA-256, 32 bytes."""
+    name = source.encode()
+    fields = FIELDS.pack(sequence, time_ms, lost, len(name))
+    # The value comes last, and only it and the source vary in length once the kind is padded: no two entries
+    # have the same bytes.
+    return sha256(b"".join((previous, fields, name, kind.encode().ljust(8), value))).digest()
 
 
 def sign(hash_: bytes, key: bytes) -> bytes:
@@ -86,29 +91,28 @@ class Chain:
 
     def event(self, value: bytes, time_ms: int) -> Entry:
         """Add an event."""
-        return self._add(Entry(self.source, self.sequence, Kind.EVENT, time_ms, value))
+        return self._add(Kind.EVENT, time_ms, value)
 
     def loss(self, lost: int, time_ms: int) -> Entry:
         """Add the number of events that were lost here."""
         assert lost > 0, lost
-        return self._add(Entry(self.source, self.sequence, Kind.LOSS, time_ms, lost=lost))
+        return self._add(Kind.LOSS, time_ms, lost=lost)
 
     def head(self, time_ms: int) -> Entry:
         """Add a head, which vouches for all entries before it."""
-        return self._add(Entry(self.source, self.sequence, Kind.HEAD, time_ms))
+        return self._add(Kind.HEAD, time_ms)
 
     def end(self, time_ms: int) -> Entry:
         """Add the last head. The chain takes no entry after it."""
-        entry = self._add(Entry(self.source, self.sequence, Kind.END, time_ms))
+        entry = self._add(Kind.END, time_ms)
         self.is_ended = True
         return entry
 
-    def _add(self, entry: Entry) -> Entry:
+    def _add(self, kind: Kind, time_ms: int, value: bytes = b"", lost: int = 0) -> Entry:
         assert not self.is_ended, "an ended chain takes no entry"
-        assert entry.sequence < SEQUENCE_MAX, entry.sequence
-        entry = replace(entry, previous=self._previous)
-        entry = replace(entry, hash=entry.expected_hash())
-        if self._key is not None and entry.kind in SIGNED:
-            entry = replace(entry, signature=sign(entry.hash, self._key))
-        self.sequence, self._previous = self.sequence + 1, entry.hash
-        return entry
+        assert self.sequence < SEQUENCE_MAX, self.sequence
+        source, sequence, previous = self.source, self.sequence, self._previous
+        hash_ = hash_of(source, sequence, kind, time_ms, value, lost, previous)
+        signature = sign(hash_, self._key) if self._key is not None and kind in SIGNED else b""
+        self.sequence, self._previous = sequence + 1, hash_
+        return Entry(source, sequence, kind, time_ms, value, lost, previous, hash_, signature)

@@ -41,6 +41,7 @@ OPERATIONS: Final = {"produce": "WRITE", "topic_produce": "WRITE", "fetch": "REA
 """What a quota of this type delays; others delay anything."""
 DETAILS: Final = {"CONNECT": "MAX_CONNECTIONS_PER_IP_REACHED"}
 """Why an operation is refused, where no rule of access is the reason."""
+TO_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 Event = dict[str, object]
 
 
@@ -60,7 +61,7 @@ def event_of(tally: Tally, uid: str) -> bytes:
             "profiles": [] if isinstance(happening, LoggedIn | Lifecycle) else ["security_control"],
         },
     }
-    return json.dumps(event | common, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return TO_JSON.encode(event | common).encode(errors="replace")
 
 
 def _told(happening: Happening) -> Event:
