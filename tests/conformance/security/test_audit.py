@@ -54,7 +54,14 @@ def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
 
 def trail(server: Server) -> list[Entry]:
     """What stands in the audit topic now."""
-    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "audit", "enable.partition.eof": True})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "group.id": "audit",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,  # closing asks no coordinator, which may not be there
+        }
+    )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     entries = []
     while (message := consumer.poll(10.0)) is not None:
