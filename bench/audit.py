@@ -4,9 +4,9 @@
 
 The trail is of three brokers that nobody runs: chains as brokers make them, of what 500 principals do by 2,000 client
 ids to 1,000 topics in a day, by chance from a fixed seed. librdkafka writes it to `__audit_events` of one real broker
-under the name that the broker's own records have, a process for each chain, hour by hour together. Then `kavka audit run` is run twice over an empty directory: the
-first run reads all and answers, the second finds nothing new of weight and answers again. What the first takes more is
-the reading.
+under the name that the broker's own records have, a process for each chain, hour by hour together. Then
+`kavka audit run` is run twice over an empty directory: the first run reads all and answers, the second finds nothing
+new of weight and answers again. What the first takes more is the reading.
 
 Memory is the highest sum of the memory of a run and of all that it has started, looked at five times a second, where
 pages that several processes share count once (Pss in /proc/PID/smaps_rollup); processors are the time of all of those.
