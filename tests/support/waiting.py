@@ -25,7 +25,7 @@ async def until(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -
             await asyncio.sleep(POLL_SECONDS)
 
 
-def until_outside(holds: Callable[[], object], seconds_max: float = SECONDS_MAX) -> None:
+def until_outside(holds: Callable[[], object], seconds_max: float = SECONDS_MAX, what: str = "it comes true") -> None:
     """Wait for something of another process or thread, where there is no loop. Looking leaves most of the time to
     those that are looked at: some looks read a thousand objects.
     """
@@ -33,7 +33,7 @@ def until_outside(holds: Callable[[], object], seconds_max: float = SECONDS_MAX)
     deadline = begun + seconds_max
     while not holds():
         looked = time.monotonic()
-        assert looked < deadline, f"it did not come true in {seconds_max} s"
+        assert looked < deadline, f"not within {seconds_max:g} s: {what}"
         time.sleep(min(max(POLL_SECONDS, PAUSES * (looked - begun)), PAUSE_SECONDS_MAX))
         begun = time.monotonic()
 

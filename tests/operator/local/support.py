@@ -6,24 +6,20 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kavka_operator.platform.local.probe import port_is_taken
+from tests.support.waiting import until_outside
 
 ROOT = Path(__file__).parents[3]
 SECONDS_MAX = 120.0
-POLL_SECONDS = 0.01
 PORT_STEP = 10
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
-        time.sleep(POLL_SECONDS)
+    until_outside(holds, seconds, what)
 
 
 def free_ports(count: int) -> list[int]:
