@@ -15,7 +15,7 @@ CRDS = Path(__file__).parents[2] / "crds"
 OWNER = "the-tests"
 STRICT = {"fieldValidation": "Strict"}
 DRY = {**STRICT, "dryRun": "All"}
-KSTATUS_SECONDS_MAX = 20
+KSTATUS_SECONDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from aiohttp import web
 from tests.support.control_plane import TOKEN, ControlPlane, Json
 from tests.support.servers import free_port
 
-READY_SECONDS_MAX = 30.0
+READY_SECONDS_MAX = 60.0
 LINE_MAX = 1 << 23
 """Bytes of an event of a watch, which is an object on a line."""
 READS = {"GET", "HEAD"}

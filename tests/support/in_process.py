@@ -43,7 +43,7 @@ class Client:
         self._writer.write(pack(">i", len(frame)) + frame)
 
     async def receive(self, kind: type[R], version: int) -> R:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             frame = memoryview(await self._reader.readexactly(size))
         assert kind.API_KEY is not None
@@ -55,7 +55,7 @@ class Client:
         return await self.receive(kind, version)
 
     async def is_closed(self) -> bool:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self._reader.read(1) == b""
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from tools.s3.program import program
 
 ACCESS_KEY, SECRET_KEY = "kavka-tests", "a secret, that no output has"
 REGION = "eu-test-1"
-STOP_SECONDS_MAX = 10
+STOP_SECONDS_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)

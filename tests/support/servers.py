@@ -24,8 +24,8 @@ from tests.support.wire import brokers_registered
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
 
-READY_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 30.0
+READY_SECONDS_MAX = 120.0
+STOP_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 60
 PORTS = range(*map(int, os.environ.get("KAVKA_TEST_PORTS", "10000-30000").split("-")))

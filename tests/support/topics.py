@@ -4,7 +4,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.servers import Server
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 
 
 def create_topic(server: Server, topic: str, partitions: int = 1, replicas: int = 1, **config: str) -> None:

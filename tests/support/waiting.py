@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.sim.loop import SimLoop
 
-SECONDS_MAX: Final = 30.0
+SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.001
 PAUSES: Final = 4  # of the time of a look
 PAUSE_SECONDS_MAX: Final = 0.5

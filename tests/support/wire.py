@@ -7,7 +7,7 @@ import socket
 import struct
 from typing import Self
 
-ANSWER_SECONDS_MAX = 20.0
+ANSWER_SECONDS_MAX = 60.0
 API_VERSIONS = 18
 METADATA = 3
 

@@ -35,7 +35,7 @@ from tests.support.wire import Connection
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 OPERATIONS = "_authorized_operations"
 ELSEWHERE = ("127.0.0.2", 0)
 ANY_NAME = {2: "*", 3: "*", 4: "kafka-cluster", 5: "*"}  # by type of resource

@@ -7,7 +7,7 @@ from tests.support.servers import Server, is_apache_kafka
 from tests.support.topics import create_topic
 from tests.support.wire import brokers_registered
 
-SECONDS_MAX = 10.0
+SECONDS_MAX = 60.0
 
 
 def lines_that_close(server: Server) -> int:

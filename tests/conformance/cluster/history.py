@@ -14,7 +14,7 @@ from tests.support.servers import READY_SECONDS_MAX
 
 TOPIC = "t"
 PARTITIONS = 3
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 QUIET = {"log_level": 0}
 
 

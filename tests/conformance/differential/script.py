@@ -24,7 +24,7 @@ from tests.chaos.nodes import Cluster
 from tests.conformance.differential.asking import Asked
 
 UNTIL_SECONDS_MAX: Final = 60.0
-RETRY_SECONDS_MAX: Final = 10.0
+RETRY_SECONDS_MAX: Final = 30.0
 NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
 PRODUCE_MS_MAX: Final = 15_000
 ARROW: Final = " -> "

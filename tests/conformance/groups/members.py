@@ -15,7 +15,7 @@ from tests.support.servers import Server
 
 LIBRARIES = ["confluent_kafka", "kafka_python", "aiokafka"]
 PROGRAM = Path(__file__).with_name("member.py")
-SECONDS_MAX = 40.0
+SECONDS_MAX = 60.0
 SHORT_SESSION_MS = 2_000  # a member that is killed is missed soon
 LONG_SESSION_MS = 60_000  # no member is missed, however slow the machine is
 NUMBERS = itertools.count(1)

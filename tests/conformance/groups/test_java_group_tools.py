@@ -13,7 +13,7 @@ from tests.support.servers import Server
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-SECONDS_MAX = 30.0
+SECONDS_MAX = 60.0
 PARTITIONS = 3
 
 

@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE = 0, 1
-SECONDS_MAX = 15.0
+SECONDS_MAX = 60.0
 VALUES = (
     "0", "-1", "1", "16", "+5", "1048576", "2147483647", "9223372036854775807", "", "true", "nan", "NaN",
     "0.5", "10d", "0:1", "x:y", "compact,,delete", "latest", "by_duration:PT1H", "by_duration:1h",

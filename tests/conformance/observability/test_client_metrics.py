@@ -40,7 +40,7 @@ def tool(server: Server, name: str, *arguments: str, stdin: str = "") -> str:
 
 
 def scraped() -> str:
-    with urllib.request.urlopen(f"http://{ADMIN}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{ADMIN}/metrics", timeout=60) as answer:
         return str(answer.read().decode())
 
 

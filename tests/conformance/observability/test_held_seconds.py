@@ -20,7 +20,7 @@ SLACK = ROUNDS / 1000  # a timer may fire a millisecond early
 
 def counted(admin: str) -> tuple[float, float]:
     """The seconds in which the quota held any connection, and the sum over its connections."""
-    with urllib.request.urlopen(f"http://{admin}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{admin}/metrics", timeout=60) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     values = {
         sample.name: sample.value for family in families for sample in family.samples if is_of_quota(sample.labels)

@@ -23,7 +23,7 @@ def test_promtool_has_nothing_to_say(start: Callable[..., Server], name: str) ->
     producer.produce(name, b"x" * 50_000)
     assert producer.flush(60) == 0
 
-    with urllib.request.urlopen(f"http://{admin}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://{admin}/metrics", timeout=60) as answer:
         text = answer.read().decode()
 
     assert 'kavka_client_throttle_seconds_total{client_id="etl",quota_type="produce",user=""}' in text

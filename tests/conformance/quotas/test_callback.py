@@ -47,7 +47,7 @@ def page(monkeypatch: pytest.MonkeyPatch, start_one: Callable[..., Server]) -> t
     server = start_one({"client.quota.callback.class": name, "kavka.admin.listener": admin})
 
     def read() -> str:
-        with urllib.request.urlopen(f"http://{admin}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{admin}/metrics", timeout=60) as answer:
             text: bytes = answer.read()
         return text.decode()
 

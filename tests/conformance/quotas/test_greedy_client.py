@@ -182,7 +182,7 @@ class Target:
 
     def held(self) -> float:
         """How many connections the quota holds back."""
-        with urllib.request.urlopen(f"http://{self.pages}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://{self.pages}/metrics", timeout=60) as answer:
             families = text_string_to_metric_families(answer.read().decode())
         return sum(
             sample.value

@@ -30,7 +30,7 @@ USER, CLIENT, IP = "user", "client-id", "ip"
 Entity = Sequence[tuple[str, str | None]]
 Limits = dict[str, float | None]
 Described = dict[tuple[tuple[str, str | None], ...], dict[str, float]]
-SECONDS_MAX = 15.0
+SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def bound(admin: AdminClient, size_bytes: int) -> None:
 
 
 def metric(port: int, name: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
 

@@ -13,7 +13,7 @@ def read_all(kavka: Kavka, topic: str, partitions: int) -> list[bytes]:
     consumer = Consumer({**settings, **kavka.access})
     try:
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
-        wanted = sum(consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=20)[1] for n in range(partitions))
+        wanted = sum(consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=60)[1] for n in range(partitions))
         values: list[bytes] = []
         wait_until(lambda: take(consumer, values) >= wanted, f"{wanted} records are read")
         return values

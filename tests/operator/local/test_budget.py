@@ -34,7 +34,7 @@ def limit(kavka: Kavka, node: int) -> float:
     """What a broker allows the client now; nothing where it does not answer."""
     offsets = json.loads((kavka.cluster / "members.json").read_text())["portOffsets"]
     try:
-        with urlopen(f"http://127.0.0.1:{kavka.metrics_port + offsets[str(node)]}/metrics", timeout=5) as answer:
+        with urlopen(f"http://127.0.0.1:{kavka.metrics_port + offsets[str(node)]}/metrics", timeout=60) as answer:
             page = answer.read().decode()
     except OSError:
         return 0.0
@@ -48,7 +48,7 @@ def limit(kavka: Kavka, node: int) -> float:
 
 
 def leader(kavka: Kavka, partition: int) -> int:
-    found = AdminClient({"bootstrap.servers": ",".join(kavka.addresses())}).list_topics("flights", timeout=20)
+    found = AdminClient({"bootstrap.servers": ",".join(kavka.addresses())}).list_topics("flights", timeout=60)
     return int(found.topics["flights"].partitions[partition].leader)
 
 

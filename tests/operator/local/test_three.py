@@ -48,7 +48,7 @@ def partitions(kavka: Kavka) -> dict[int, tuple[int, list[int], list[int]]]:
     """Leader, replicas and in-sync replicas of each partition of the topic."""
     consumer = Consumer({"bootstrap.servers": ",".join(kavka.addresses()), "group.id": "looker"})
     try:
-        found = consumer.list_topics("flights", timeout=20).topics["flights"].partitions
+        found = consumer.list_topics("flights", timeout=60).topics["flights"].partitions
         return {number: (each.leader, list(each.replicas), sorted(each.isrs)) for number, each in found.items()}
     finally:
         consumer.close()

@@ -394,5 +394,5 @@ def leaked(scene: Scene) -> list[str]:
 
 
 def figures(port: int) -> str:
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         return str(answer.read().decode())

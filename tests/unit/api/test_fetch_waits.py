@@ -28,7 +28,7 @@ def test_an_append_before_the_next_turn_wakes_the_fetch(tmp_path: Path) -> None:
             assert not isinstance(waiting, FetchResponse)
             records = bytearray(batch(b"a", timestamp_ms=time.time_ns() // 1_000_000))
             inside.broker.replicas.leader("t", 0).append(memoryview(records))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 answer = await waiting
             assert answer.responses[0].partitions[0].high_watermark == 1
 
@@ -73,7 +73,7 @@ def test_a_missing_partition_does_not_end_the_wait_for_others(tmp_path: Path) ->
             assert not isinstance(waiting, FetchResponse)
             task = asyncio.ensure_future(waiting)
             inside.broker.replicas.leader("t", 0).interrupt()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 answer = await task
             codes = {topic.topic: topic.partitions[0].error_code for topic in answer.responses}
             assert codes == {"t": 0, "gone": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

@@ -37,7 +37,7 @@ class Gate:
         secure, secured = LogManager.secure, Openings.secured
 
         def secure_when_told(logs: LogManager) -> None:
-            self.may_sync.wait(20)
+            self.may_sync.wait(60)
             secure(logs)
 
         def note_thread(durability: Durability, *, is_named: bool) -> None:
@@ -64,7 +64,7 @@ def test_first_records_wait_for_the_thread_and_keep_their_order(
             client = await inside.connect()
             for _ in range(REQUESTS):
                 client.send(request(), VERSION)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not gate.waiting:
                     await asyncio.sleep(0)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 0
@@ -88,7 +88,7 @@ def test_groups_are_served_once_the_ids_of_their_logs_are_synced(
         async with running(tmp_path) as inside:
             client = await inside.connect()
             finding = asyncio.ensure_future(find(client, "g"))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not gate.waiting:
                     await asyncio.sleep(0)
             groups = inside.broker.groups

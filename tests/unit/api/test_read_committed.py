@@ -88,7 +88,7 @@ def test_a_reader_waits_for_the_marker_not_for_records_of_the_open_transaction(t
         assert not watcher.future.done()
         end(partition, 1, ABORT)
         assert watcher.future.done()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             data = (await task).responses[0].partitions[0]
         assert data.last_stable_offset == 5
         assert [transaction.producer_id for transaction in data.aborted_transactions or ()] == [1]
@@ -155,7 +155,7 @@ def test_a_damaged_log_answers_an_error_instead_of_aborted_records(tmp_path: Pat
         async with running(tmp_path) as inside:
             client, partition = await inside.connect(), inside.broker.replicas.leader("t", 0)
             spoil(Path(partition.log.segments[1].file.path))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not (data := await read(client, 0)).error_code:
                     assert not data.records
             assert data.error_code == ErrorCode.CORRUPT_MESSAGE

@@ -49,7 +49,7 @@ class World:
 
 def play(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scenario(World())
 
     asyncio.run(bounded())

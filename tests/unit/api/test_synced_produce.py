@@ -31,7 +31,7 @@ class Held:
         log.durability.sync_records = self._wait  # type: ignore[method-assign]
 
     def _wait(self) -> None:
-        assert self._may_sync.wait(20)
+        assert self._may_sync.wait(60)
         self.count += 1
         self._sync()
 

@@ -168,7 +168,7 @@ def test_a_marker_before_the_coordinators_answer_refuses_the_batch(tmp_path: Pat
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
         coordinators.may_answer.clear()
         client.send(request(), VERSION)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not coordinators.asked:
                 await asyncio.sleep(0)
         mark(partition)
@@ -186,7 +186,7 @@ def test_pipelined_requests_are_appended_in_order(tmp_path: Path) -> None:
         for sequence in range(4):
             # The requests follow one another into the same buffer of the broker.
             client.send(request(sequence), VERSION)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while coordinators.turns("tx") <= sequence:
                     await asyncio.sleep(0)
         assert len(coordinators.asked) == 1

@@ -47,7 +47,7 @@ def test_an_append_before_the_partition_is_read_wakes_a_wide_fetch(
         appended_to.append(inside)
         monkeypatch.setattr(a01_fetch, "poll_of", and_then_an_append)
         client.send(fetch(topic_id, dict.fromkeys(range(WIDE), 0), session=(session, 2), wait_ms=60_000), VERSION)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             answer = parts_of(await client.receive(FetchResponse, VERSION))
         assert [index for index, part in answer.items() if size(part)] == [WIDE]
 
@@ -60,7 +60,7 @@ def test_the_next_request_ends_the_wait_of_a_wide_fetch(tmp_path: Path, count: i
         session = await settled(inside, client, topic_id)
         client.send(fetch(topic_id, dict.fromkeys(range(count), 0), session=(session, 2), wait_ms=60_000), VERSION)
         client.send(fetch(topic_id, {}, session=(session, 3)), VERSION)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await client.receive(FetchResponse, VERSION)
             await client.receive(FetchResponse, VERSION)
 
@@ -74,7 +74,7 @@ def test_a_wide_fetch_without_a_session_leaves_no_feed_when_its_connection_ends(
         feeds = inside.broker.replicas.leader("t", 0).feeds
         before, one = len(feeds), await inside.connect()
         one.send(fetch(topic_id, dict.fromkeys(range(count), 0), wait_ms=60_000), VERSION)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await until(lambda: len(feeds) != before)
             one.close()
             await until(lambda: len(feeds) <= before)

@@ -102,7 +102,7 @@ def test_a_repeated_marker_is_appended_and_ends_no_transaction(tmp_path: Path) -
 
 
 async def loaded(inside: InProcess) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while inside.broker.groups.is_loading:
             await asyncio.sleep(0)
 

@@ -247,7 +247,7 @@ async def published(log: DamagedLog | ShortLog) -> tuple[Metadata, list[Exceptio
         failed=failures.append,
     )
     publisher.advance(target)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not failures and metadata.next_offset < target:
             await asyncio.sleep(0)
     return metadata, failures

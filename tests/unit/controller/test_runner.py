@@ -100,7 +100,7 @@ class Scene:
 
 
 def play(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 5))
+    asyncio.run(asyncio.wait_for(scenario(), 60))
 
 
 def test_a_request_that_cannot_be_sent_has_no_answer() -> None:

@@ -48,7 +48,7 @@ def play(scenario: Callable[[TopicMaker, Controller], Awaitable[None]], *, is_th
         controller = Controller(quorum)
         peers = FakePeers({("one", 1): controller.answer if is_there else refuse})
         channel = ControllerChannel(1, quorum, peers, leads=lambda: False, local=controller.answer)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await scenario(TopicMaker(BrokerConfig.parse(PROPERTIES), channel, quorum), controller)
 
     asyncio.run(run())

@@ -82,7 +82,7 @@ async def two_listeners(protected: str = "", **bounds: Any) -> AsyncIterator[Por
 
 
 async def answered(client: Client) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await client.answer() == body("s1")
 
 
@@ -92,7 +92,7 @@ async def serves(client: Client) -> None:
 
 
 async def ended(client: Client) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await client.is_closed()
 
 
@@ -308,7 +308,7 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
             assert held.is_muted
             assert held._muted_until_ms > ports.listeners["A"].clock.monotonic_ms()
             assert [line.held_connections for line in ports.of_addresses()] == [1]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await refused.is_closed()
             assert ports.listeners["A"].refused_count == 1
             await serves(served[9])
@@ -328,7 +328,7 @@ def test_connections_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) 
         async with two_listeners() as ports:
             ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 0.0})
             held, refused = await ports.connect("A"), await ports.connect("A")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await refused.is_closed()
             assert [one.is_muted for one in ports.listeners["A"].connections] == [True]
             held.writer.close()

@@ -107,7 +107,7 @@ def run(
     scenario: Callable[[Served], Coroutine[Any, Any, None]], readings_per_quantum: int = READINGS_PER_QUANTUM
 ) -> None:
     async def main() -> None:
-        async with serving(count(step=QUANTUM_NS // readings_per_quantum).__next__) as served, asyncio.timeout(20):
+        async with serving(count(step=QUANTUM_NS // readings_per_quantum).__next__) as served, asyncio.timeout(60):
             await scenario(served)
 
     asyncio.run(main())

@@ -12,7 +12,7 @@ from kavka_kubernetes.lanes import ClusterKey, Lanes
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 
 ONE, TWO = ("default", "one"), ("default", "two")
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 
 
 class Loops:

@@ -87,7 +87,7 @@ def test_partitions_come_in_order_and_without_what_cannot_be_described() -> None
 
 def test_work_beside_the_main_loop_is_fetched_once_it_is_done() -> None:
     gate = threading.Event()
-    work = Background(lambda: gate.wait(20))
+    work = Background(lambda: gate.wait(60))
     assert not work.is_done
     gate.set()
     assert work.result()

@@ -47,7 +47,7 @@ class Leader:
         self.is_closed = True
 
     async def next(self) -> tuple[Any, "asyncio.Future[Any]"]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await self.asked.get()
 
 

@@ -77,7 +77,7 @@ class Node(Alone):
         """Wait until the thread has done its part."""
         waiting = self.partition.when_synced(self.log.log_end_offset - 1)
         assert waiting is not None
-        await asyncio.wait_for(waiting, 20)
+        await asyncio.wait_for(waiting, 60)
 
 
 def record(offset: int) -> memoryview:
@@ -204,7 +204,7 @@ def test_a_full_disk_is_told_of_and_the_cut_goes_on_when_there_is_room() -> None
         assert not waiting.done()
         assert (node.log.log_end_offset, node.log.is_failed) == (6, False)
         node.disk.space_bytes = None
-        await asyncio.wait_for(waiting, 20)
+        await asyncio.wait_for(waiting, 60)
         go_on(node.partition)
         assert node.log.log_end_offset == 3
 

@@ -97,7 +97,7 @@ async def delete(inside: InProcess, name: str) -> None:
 
 
 async def all_open(inside: InProcess, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(list(inside.broker.replicas)) < count:
             await asyncio.sleep(0)
 

@@ -33,7 +33,7 @@ class HangingDisk(SimDisk):
     def meet(self, operation: Operation, *paths: str) -> None:
         if operation == "sync" and paths[0].startswith(self.hangs_under):
             self.hanging += 1
-            assert self.goes_on.wait(10)
+            assert self.goes_on.wait(60)
         super().meet(operation, *paths)
 
 
@@ -56,7 +56,7 @@ class Here(Alone):
         sync_records = log.durability.sync_records
 
         def held() -> None:
-            assert self.may_sync.wait(10)
+            assert self.may_sync.wait(60)
             self.synced.append(index)
             sync_records()
 
@@ -74,7 +74,7 @@ def append(partition: Partition) -> asyncio.Future[None]:
 def play(scenario: Callable[[Here], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         here = Here()
-        await asyncio.wait_for(scenario(here), 20)
+        await asyncio.wait_for(scenario(here), 60)
         await here.syncs.stop()
         assert not here.crashes
 
@@ -196,7 +196,7 @@ def test_a_directory_that_hangs_holds_up_no_other() -> None:
         good = here.partition(100)
         here.disk.hangs_under = "/slow/"
         waiting = [append(one) for one in slow]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await until(lambda: here.disk.hanging >= log_syncs.SYNCS_PER_DIRECTORY_MAX)
             for _ in range(3):
                 await append(good)
@@ -216,7 +216,7 @@ def test_a_log_that_takes_the_place_of_one_that_hangs_is_synced() -> None:
         partition, other = here.partition(0, "/slow"), here.partition(0)
         here.disk.hangs_under = "/slow/"
         append(partition)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await until(lambda: here.disk.hanging)
             partition.log.abandon()
             partition.log = other.log

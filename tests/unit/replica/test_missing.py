@@ -127,7 +127,7 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             await until_known(inside, 1)
         monkeypatch.setattr(recovery, "open_log", refuse)
         monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
-        async with running(tmp_path) as inside, asyncio.timeout(20):
+        async with running(tmp_path) as inside, asyncio.timeout(60):
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
             await until(lambda: topic.partitions[0].directory_of(1) == LOST_DIRECTORY)
@@ -154,7 +154,7 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
         with monkeypatch.context() as full:
             full.setattr(recovery, "open_log", refuse)
             full.setattr(replica_manager, "REOPEN_MS", 10)
-            async with running(tmp_path) as inside, asyncio.timeout(20):
+            async with running(tmp_path) as inside, asyncio.timeout(60):
                 await inside.create("t")
                 topic = inside.broker.metadata.topics.get("t")
                 assert topic is not None

@@ -81,7 +81,7 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
             after = next(path for path in inside.server.config.log_dirs if path != before)
             assert await alter(client, after) == ErrorCode.NONE
             seen = RECORDS
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while home_of(inside) != after:
                     write(inside, b"%d" % seen)
                     seen += 1
@@ -158,7 +158,7 @@ def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(t
             assert waiting is not None
             before = home_of(inside)
             moves_.begin(partition, next(one for one in inside.broker.replicas.log_directories if one.path != before))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await waiting
             assert home_of(inside) != before
 

@@ -72,7 +72,7 @@ class Former:
     def forget_former(self, names: set[PartitionName]) -> None:
         self.names -= names
         self.has_forgotten.set()
-        self.may_end.wait(20)
+        self.may_end.wait(60)
 
 
 def opening(former: Former) -> tuple[Openings, list[str]]:
@@ -151,7 +151,7 @@ def test_a_defect_ends_the_broker() -> None:
 
 
 async def all_open(inside: InProcess, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(list(inside.broker.replicas)) < count:
             await asyncio.sleep(0)
 

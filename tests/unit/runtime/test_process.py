@@ -100,9 +100,9 @@ def test_a_thread_is_left_where_all_log_directories_hang(monkeypatch: pytest.Mon
 
     class Hanging(Started):
         async def start(self) -> None:
-            waiting = [asyncio.create_task(asyncio.to_thread(goes_on.wait, 10)) for _ in range(hanging)]
+            waiting = [asyncio.create_task(asyncio.to_thread(goes_on.wait, 120)) for _ in range(hanging)]
             await asyncio.sleep(0)
-            answers.append(await asyncio.wait_for(asyncio.to_thread(lambda: "synced"), 5))
+            answers.append(await asyncio.wait_for(asyncio.to_thread(lambda: "synced"), 60))
             goes_on.set()
             await asyncio.gather(*waiting)
             os.kill(os.getpid(), signal.SIGTERM)

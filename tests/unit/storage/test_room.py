@@ -73,19 +73,19 @@ def test_a_file_that_room_is_made_for_is_not_let_go_of_and_its_end_waits(
 
     def slow(fd: int, position: int, size: int) -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(60)
         bring_in(fd, position, size)
 
     monkeypatch.setattr(room, "bring_in", slow)
     with ThreadPoolExecutor(2) as pool:
         made = pool.submit(file.make_room, SIZE)
-        begun.wait(20)
+        begun.wait(60)
         file.release()
         file.append(b" and second")
         ended = pool.submit(file.end_room)
         go_on.set()
-        made.result(20)
-        ended.result(20)
+        made.result(60)
+        ended.result(60)
     assert on_disk(file) == b"first and second"
 
 
@@ -95,7 +95,7 @@ def test_appends_beside_a_thread_that_makes_room_lose_nothing(file: RealFile) ->
         for piece in pieces:
             made = pool.submit(file.make_room, len(piece) * 3)
             file.append(piece)
-            made.result(20)
+            made.result(60)
     file.end_room()
     assert on_disk(file) == b"first" + b"".join(pieces)
 

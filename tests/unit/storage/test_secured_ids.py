@@ -38,7 +38,7 @@ def test_the_ids_of_many_logs_are_synced_at_the_same_time() -> None:
     manager._threads_max = 4
     for partition in range(SECURING_THREADS_MAX):
         manager.create("t", partition, ID, SMALL)
-    sync_file, all_wait = disk.sync_file, threading.Barrier(SECURING_THREADS_MAX, timeout=20)
+    sync_file, all_wait = disk.sync_file, threading.Barrier(SECURING_THREADS_MAX, timeout=60)
     disk.sync_file = lambda path: (all_wait.wait(), sync_file(path))[1]  # type: ignore[method-assign]
     manager.secure()
     assert not manager.has_unsecured

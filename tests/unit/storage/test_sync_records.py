@@ -89,10 +89,10 @@ def test_a_log_starts_anew_while_a_thread_syncs_it() -> None:
     log = open_log(config=SYNCED)
     fill(log, 2)
     assert log.durability.is_secured
-    assert log.durability._sync_lock.acquire(timeout=10), "a sync is under way"
+    assert log.durability._sync_lock.acquire(timeout=60), "a sync is under way"
     starting = threading.Thread(target=log.start_at, args=(5,), daemon=True)
     starting.start()
-    starting.join(10)
+    starting.join(60)
     assert not starting.is_alive()
     assert log.log_end_offset == 5
 
@@ -105,14 +105,14 @@ def test_a_sync_has_its_descriptor_to_the_end_though_the_loop_lets_go(tmp_path: 
 
     def slow(descriptor: int) -> None:
         has_begun.set()
-        assert is_released.wait(10)
+        assert is_released.wait(60)
         synced.append(os.fstat(descriptor).st_ino)
 
     held, disks._sync_data = disks._sync_data, slow  # type: ignore[misc]
     try:
         thread = threading.Thread(target=file.sync)
         thread.start()
-        assert has_begun.wait(10)
+        assert has_begun.wait(60)
         file.release()
         other = RealDisk().open(str(tmp_path / "other"))
         is_released.set()
