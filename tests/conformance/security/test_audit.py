@@ -64,7 +64,7 @@ def trail(server: Server) -> list[Entry]:
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     entries = []
-    while (message := consumer.poll(10.0)) is not None:
+    while (message := consumer.poll(60.0)) is not None:
         if (error := message.error()) is not None:
             assert error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART), error
             break

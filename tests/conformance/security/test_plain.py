@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
@@ -14,6 +14,7 @@ from kavka_broker.core.quota.entity import Entity
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.client import KafkaClient
 from tests.support.programs import kafka_tool
+from tests.support.refusals import refusals
 from tests.support.servers import Server, free_port, start_server
 from tests.support.topics import create_topic
 
@@ -84,14 +85,9 @@ def test_librdkafka_produces_and_consumes(server: Server, sasl_port: int, name: 
 
 @pytest.mark.parametrize(("user", "password"), [("alice", "guess"), ("nobody", "alice-secret"), ("alice", "b")])
 def test_librdkafka_is_told_that_it_may_not_in(server: Server, sasl_port: int, user: str, password: str) -> None:
-    told: list[KafkaError] = []
-    admin = AdminClient(of_librdkafka(sasl_port, user, password, error_cb=told.append))
-    with pytest.raises(KafkaException):
-        admin.list_topics(timeout=3.0)
-    admin.poll(0)
-    refusals = [error for error in told if error.code() == KafkaError._AUTHENTICATION]
-    assert refusals
-    assert "Authentication failed: Invalid username or password" in refusals[0].str()
+    told = refusals(of_librdkafka(sasl_port, user, password))
+    assert told
+    assert "Authentication failed: Invalid username or password" in told[0]
 
 
 def test_kafka_python_produces(server: Server, sasl_port: int, name: str) -> None:
