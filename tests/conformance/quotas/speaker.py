@@ -16,6 +16,8 @@ from kavka_broker.protocol.messages.alter_client_quotas_request import (
     OpData,
 )
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
+from kavka_broker.protocol.messages.describe_client_quotas_request import ComponentData, DescribeClientQuotasRequest
+from kavka_broker.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -114,6 +116,13 @@ class Speaker:
         entry = EntryData([EntityData(kind, name) for kind, name in entity], operations)
         answer = self.ask(AlterClientQuotasRequest([entry]), AlterClientQuotasResponse, 1)
         assert answer.entries[0].error_code == 0
+
+    def is_limited(self, client_id: str, key: str, limit: float) -> bool:
+        """Whether the broker knows this quota; it may hear of it a little after the controller has answered."""
+        request = DescribeClientQuotasRequest([ComponentData("client-id", 0, client_id)], True)
+        answer = self.ask(request, DescribeClientQuotasResponse, 1)
+        assert answer.error_code == 0, answer.error_message
+        return [(one.key, one.value) for found in answer.entries or [] for one in found.values] == [(key, limit)]
 
     def close(self) -> None:
         self._connection.close()

@@ -22,6 +22,7 @@ from bench.quota_clients import (
 )
 from tests.conformance.quotas.speaker import Speaker
 from tests.support.nodes import Nodes, cluster
+from tests.support.waiting import until_outside
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +73,11 @@ def prepare(nodes: Nodes, name: str, key: str) -> None:
 def test_what_passes_is_what_the_quota_allows(nodes: Nodes) -> None:
     for name, (_, key, _) in CLIENTS.items():
         prepare(nodes, name, key)
-    time.sleep(1)  # every broker is to have heard of it: Apache Kafka applies it a little after it has answered
+    for server in nodes.servers.values():
+        with Speaker(server.address, "admin") as speaker:
+            for name, (_, key, _) in CLIENTS.items():
+                until_outside(lambda name=name, key=key: speaker.is_limited(name, key, LIMIT))  # type: ignore[misc]
+    time.sleep(1)  # Apache Kafka applies it a little after it shows it
     began = time.monotonic()
     running = {name: make(nodes, name) for name, (make, _, _) in CLIENTS.items()}
     try:

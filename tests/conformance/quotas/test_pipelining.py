@@ -23,8 +23,10 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from tests.conformance.cluster.history import TOPIC, create_topic
+from tests.conformance.quotas.speaker import Speaker
 from tests.support.asking import ask
 from tests.support.nodes import Nodes, cluster
+from tests.support.waiting import until_outside
 from tests.support.wire import Connection
 
 pytestmark = pytest.mark.slow
@@ -72,7 +74,9 @@ def limit(address: tuple[str, int]) -> None:
     entry = EntryData([EntityData("client-id", CLIENT_ID)], [OpData("producer_byte_rate", LIMIT)])
     answer = ask(address, AlterClientQuotasRequest([entry]), AlterClientQuotasResponse)
     assert answer.entries[0].error_code == 0
-    time.sleep(1)  # every broker is to have heard of it: Apache Kafka applies it a little after it has answered
+    with Speaker(address, "admin") as speaker:
+        until_outside(lambda: speaker.is_limited(CLIENT_ID, "producer_byte_rate", LIMIT))
+    time.sleep(1)  # Apache Kafka applies it a little after it shows it
 
 
 def throttle_time_ms(answer: bytes) -> int:
