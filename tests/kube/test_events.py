@@ -64,7 +64,7 @@ def test_kubectl_describes_what_has_become_of_topics_and_quotas(operated: Operat
     ours = ("--field-selector", "reportingComponent=kavka.dev/operator")
     assert "QuotaSet" in operated.kubernetes.shows("get", "events", *ours)
     assert "Warning" in operated.kubernetes.shows("describe", "topics.kavka.dev", "odd").partition("\nEvents:")[2]
-    assert "retention.ms was 5" in operated.status("Topic", "orders")["lastCorrection"]["message"]
+    operated.until(lambda: "retention.ms was 5" in str(operated.status("Topic", "orders").get("lastCorrection")))
     operated.kubernetes.shows("delete", "topics.kavka.dev", "orders", "--wait=false")
     operated.until(lambda: reasons(operated, "Topic", "orders")[2:] == ["TopicDeleted"])
 
@@ -83,7 +83,9 @@ def test_an_operator_that_begins_again_says_nothing_twice(operated: Operated) ->
         assert operated.kubernetes.create(resource).is_well
     operated.start()
     operated.until_ready(("KafkaCluster", "main"), ("Topic", "orders"))
+    operated.until(lambda: reasons(operated, "Topic", "orders") == ["TopicCreated"])
     operated.until(lambda: reasons(operated, "Topic", "odd") == ["BadConfig"])
+    operated.until(lambda: operated.condition("Topic", "odd")[0] == "False")  # an operator without a memory reads it
     operated.stop()
     operated.start()
     assert operated.kubernetes.create(own_topic(operated, "later", partitions=1)).is_well

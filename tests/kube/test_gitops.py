@@ -187,7 +187,8 @@ def test_nobody_fights_over_a_field(operated: Operated, tool: str) -> None:
     note = ("annotate", "kafkaclusters.kavka.dev", "main", "kavka.dev/approve-rollout=0123456789ab")
     operated.kubernetes.shows(*note)
     settle(operated)
-    before, writes = versions(operated), operated.writes()
+    writes = operated.at_rest()
+    before = versions(operated)
     unforced = tuple(word for word in words if word != "--force-conflicts")
     assert operated.kubernetes.shows("diff", *unforced, "-f", "-", stdin=text) == ""
     operated.kubernetes.shows("apply", *unforced, "-f", "-", stdin=text)

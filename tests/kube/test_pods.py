@@ -131,6 +131,7 @@ def test_a_cluster_becomes_pods_of_its_own_and_rests(operated: Operated) -> None
     assert names(operated, "networkpolicies") == ["pods-nodes"]
     operated.until(lambda: operated.status("KafkaCluster", "pods").get("nodes"))
     operated.until(lambda: len(names(operated, "poddisruptionbudgets")) == 3)
+    operated.until(lambda: sum("PodDisruptionBudget" in words for words in operated.writes()) == 3)
     before = operated.writes()
     assert sum("StatefulSet" in words for words in before) == 3
     operated.stop()

@@ -76,6 +76,7 @@ def test_other_amounts_are_given_without_a_restart_though_rolls_are_held(operate
     assert uid(operated) == former
     (container,) = find(operated, "statefulsets", "pods-nodes-0")["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["requests"]["cpu"] == "1"
+    operated.until(lambda: sum(words.startswith("Pod ") for words in operated.writes()[before:]) >= 2)
     later = operated.writes()[before:]
     assert "no Pod pods-nodes-0-0" not in later
     assert len([words for words in later if words.startswith("Pod ")]) == 2, "given once, and noted once"

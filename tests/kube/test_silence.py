@@ -27,7 +27,7 @@ def test_what_belongs_to_a_silent_cluster_is_unknown_and_comes_back_by_itself(
         scene.until_ready(("KafkaCluster", "main"), *TOLD)
         broker.kill()
         scene.until(lambda: [scene.condition(*key) for key in TOLD] == [SILENT, SILENT])
-        assert scene.condition("KafkaCluster", "main") == ("False", "NotAnswering")
+        scene.until(lambda: scene.condition("KafkaCluster", "main") == ("False", "NotAnswering"))
         assert [verdict(kubernetes.get(*key)) for key in TOLD] == ["InProgress", "InProgress"]
         shown = json.loads(kubernetes.shows("get", "topics.kavka.dev", "orders", "--output", "json"))["status"]
         assert 'KafkaCluster "main" does not answer' in shown["conditions"][0]["message"]
