@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kavka_operator.platform.local.probe import port_is_taken
+from tests.support.servers import PORTS
 from tests.support.waiting import until_outside
 
 ROOT = Path(__file__).parents[3]
@@ -23,12 +24,12 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MA
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now, `PORT_STEP` apart, and below those that outgoing connections take."""
+    """Ports that are free now, as are those behind them up to the next, `PORT_STEP` apart; of those of this suite."""
+    room = PORT_STEP * count
     while True:
-        first = random.randrange(10_000, 30_000, PORT_STEP)
-        ports = [first + PORT_STEP * number for number in range(count)]
-        if not any(port_is_taken("127.0.0.1", port) for port in ports):
-            return ports
+        first = random.randrange(PORTS.start, PORTS.stop - room, PORT_STEP)
+        if not any(port_is_taken("127.0.0.1", port) for port in range(first, first + room)):
+            return list(range(first, first + room, PORT_STEP))
 
 
 def _hears_ctrl_c() -> None:

@@ -251,7 +251,7 @@ def ctrl_c_and_nothing_is_left(kavka: Kavka, process: object) -> None:
     process.send_signal(signal.SIGINT)  # type: ignore[attr-defined]
     process.wait(60)  # type: ignore[attr-defined]
     # What was just being started ends with `up`, though perhaps a moment later: the kernel tells it.
-    wait_until(lambda: kavka.processes() == [], f"no process is left: {kavka.processes()}", 5.0)
+    wait_until(lambda: kavka.processes() == [], f"no process is left: {kavka.processes()}")
     # Python itself complains when it is interrupted while it loads; nothing of ours does.
     assert "Traceback" not in kavka.said or "KeyboardInterrupt" in kavka.said
 
