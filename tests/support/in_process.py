@@ -19,6 +19,7 @@ from kavka_broker.protocol.messages.api_versions_request import ApiVersionsReque
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.runtime.server import Server
+from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.disk import RealDisk
 
 CLUSTER_ID = "a2F2a2EtaW4tcHJvY2Vzcw"
@@ -99,7 +100,7 @@ class InProcess:
 
 @asynccontextmanager
 async def running(
-    directory: Path, settings: Mapping[str, str] | None = None, voters: Voters = AS_CONFIGURED
+    directory: Path, settings: Mapping[str, str] | None = None, voters: Voters = AS_CONFIGURED, world: World = REAL
 ) -> AsyncIterator[InProcess]:
     """A node over `directory`, formatted if it is not, broker and controller unless told otherwise; stopped cleanly at
     the end.
@@ -127,7 +128,7 @@ async def running(
         ignore_formatted=True,
         voters=voters,
     )
-    server = Server(config, crash)
+    server = Server(config, crash, world)
     await server.start()
     inside = InProcess(server)
     try:

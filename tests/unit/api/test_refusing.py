@@ -138,8 +138,11 @@ async def audited(directory: Path, policy: str = "reject") -> AsyncIterator[InPr
 
 @asynccontextmanager
 async def full(directory: Path) -> AsyncIterator[InProcess]:
-    """A broker whose trail has no room, with a topic `t` of one record."""
+    """A broker whose trail has no room, with a topic `t` of one record. The trail's own topic is there: nothing else
+    changes the metadata later.
+    """
     async with audited(directory) as inside:
+        await until(lambda: inside.broker.metadata.topics.get(AUDIT))
         await inside.create("t")
         inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
         journal = journal_of(inside)

@@ -111,13 +111,13 @@ def test_what_the_loop_does_after_an_enveloped_request_is_not_its_clients(tmp_pa
 
 
 def test_without_a_controller_every_part_gets_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)
-
     async def scenario(first: InProcess, second: InProcess) -> None:
         controller = first.broker.controller
         assert controller is not None
         controller.is_active = False
-        assert (await create(await second.connect(), "t")).error_code == ErrorCode.NOT_CONTROLLER
+        with monkeypatch.context() as patch:
+            patch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)
+            assert (await create(await second.connect(), "t")).error_code == ErrorCode.NOT_CONTROLLER
         assert (await create(await first.connect(to_controller=True), "t")).error_code == ErrorCode.NOT_CONTROLLER
         controller.is_active = True
         assert (await create(await second.connect(), "t")).error_code == ErrorCode.NONE
