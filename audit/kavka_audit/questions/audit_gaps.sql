@@ -3,42 +3,34 @@
 -- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
 -- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
 -- counts that are not there. What was deleted from the lake, as it was old, is no gap.
-WITH pieces AS (
-    -- A batch that was written twice shows the same sequence twice, so that sequences are counted as bits, 32 in a row.
+WITH latest AS (
     SELECT
-        source, min(sequence) AS first, max(sequence) AS last,
-        bit_or(CAST(1 AS BIGINT) << CAST(sequence % 32 AS INTEGER)) AS bits
-    FROM entries WHERE sequence IS NOT NULL GROUP BY source, sequence - sequence % 32
-), chained AS (
-    SELECT source, min(first) AS first, max(last) AS last, sum(bit_count(bits)) AS there FROM pieces GROUP BY source
-), latest AS (
-    SELECT
-        node, source, max(written_ms) AS last_ms,
+        node, source, max(last_ms) AS last_ms,
         max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended,
-        row_number() OVER (PARTITION BY node ORDER BY max(written_ms) DESC, source DESC) AS place
-    FROM entries WHERE source IS NOT NULL GROUP BY node, source
+        row_number() OVER (PARTITION BY node ORDER BY max(last_ms) DESC, source DESC) AS place
+    FROM kinds WHERE source IS NOT NULL GROUP BY node, source
 ), told AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
 )
 SELECT 'missing' AS gap, source AS place, absent AS entries FROM (
     SELECT
-        chained.source,
-        chained.last - chained.first + 1 - chained.there
-            + greatest(chained.first - coalesce(cuts.sequence, -1) - 1, 0) AS absent
-    FROM chained LEFT JOIN cuts ON cuts.source = chained.source
+        chains.source,
+        chains.last - chains.first + 1 - chains.there
+            + greatest(chains.first - coalesce(cuts.sequence, -1) - 1, 0) AS absent
+    FROM chains LEFT JOIN cuts ON cuts.source = chains.source
 ) AS measured WHERE absent > 0
 UNION ALL
 SELECT 'unended', source, 0 FROM latest WHERE place > 1 AND is_ended = 0
 UNION ALL
-SELECT 'lost', source, sum(lost) FROM entries WHERE kind = 'loss' GROUP BY source
+SELECT 'lost', source, sum(lost) FROM kinds WHERE kind = 'loss' GROUP BY source
 UNION ALL
-SELECT 'missed', concat('partition ', CAST(partition AS VARCHAR(12))), sum(lost) FROM entries WHERE kind = 'missed' GROUP BY partition
+SELECT 'missed', concat('partition ', CAST(partition AS VARCHAR(12))), sum(lost) FROM kinds WHERE kind = 'missed' GROUP BY partition
 UNION ALL
-SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), count(*) FROM entries WHERE kind = 'dead' GROUP BY partition
+SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), sum(entries) FROM kinds WHERE kind = 'dead' GROUP BY partition
 UNION ALL
 SELECT 'silent', concat('broker ', CAST(brokers.node AS VARCHAR(12))), 0
-FROM brokers LEFT JOIN (SELECT DISTINCT node FROM entries) AS telling ON telling.node = brokers.node
+FROM brokers LEFT JOIN (SELECT DISTINCT node FROM kinds) AS telling ON telling.node = brokers.node
 WHERE telling.node IS NULL
 UNION ALL
 SELECT 'untold', concat(tier, ' ', name, ' ', instance), absent FROM told WHERE absent > 0

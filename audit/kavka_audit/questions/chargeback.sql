@@ -6,7 +6,7 @@ WITH used AS (
         sum(CASE WHEN operation = 'WRITE' THEN bytes ELSE 0 END) AS written_bytes,
         sum(CASE WHEN operation = 'READ' THEN bytes ELSE 0 END) AS read_bytes,
         sum(bytes) AS bytes
-    FROM events WHERE bytes IS NOT NULL GROUP BY principal
+    FROM uses GROUP BY principal
 ), total AS (
     SELECT sum(bytes) AS bytes FROM used
 ), floors AS (

@@ -2,7 +2,7 @@
 -- What was created, altered or deleted, with what it was before where the trail tells it.
 SELECT
     end_ms, principal, client_id, address, operation, resource_type, resource, config_key, config_previous, config_value
-FROM events
+FROM others
 WHERE class_uid = 6003 AND outcome = 'allowed' AND bytes IS NULL
 ORDER BY
     end_ms DESC, principal, operation, resource, config_key NULLS LAST, config_value NULLS LAST,

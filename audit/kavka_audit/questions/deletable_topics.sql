@@ -4,11 +4,11 @@
 WITH watched AS (
     SELECT max(telling.first_ms) AS since_ms, count(telling.first_ms) = count(*) AS is_whole
     FROM brokers
-    LEFT JOIN (SELECT node, min(written_ms) AS first_ms FROM entries GROUP BY node) AS telling
+    LEFT JOIN (SELECT node, min(first_ms) AS first_ms FROM kinds GROUP BY node) AS telling
         ON telling.node = brokers.node
 ), used_by AS (
-    SELECT resource, principal, operation, max(end_ms) AS end_ms
-    FROM events WHERE bytes IS NOT NULL GROUP BY resource, principal, operation
+    SELECT resource, principal, operation, max(last_ms) AS end_ms
+    FROM uses GROUP BY resource, principal, operation
 ), used AS (
     SELECT
         resource AS topic,

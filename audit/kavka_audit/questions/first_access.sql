@@ -2,19 +2,18 @@
 -- The first use of each topic by each principal. is_new: in the last `new_days`, and the trail goes back further, so
 -- that it is no mere beginning of the trail.
 WITH watched AS (
-    SELECT min(start_ms) AS since_ms FROM events
-), used AS (
-    SELECT principal, operation, resource AS topic, min(start_ms) AS first_ms
-    FROM events WHERE bytes IS NOT NULL GROUP BY principal, operation, resource
+    SELECT min(since_ms) AS since_ms FROM kinds
+), first_uses AS (
+    SELECT principal, operation, resource AS topic, min(first_ms) AS first_ms
+    FROM uses GROUP BY principal, operation, resource
 ), users AS (
     -- Of several clients that began at the same moment, the first by address and name.
     SELECT
-        used.principal, used.operation, used.topic, used.first_ms,
-        coalesce(events.address, '') AS address, coalesce(events.client_id, '') AS client_id
-    FROM events JOIN used
-        ON used.principal = events.principal AND used.operation = events.operation
-        AND used.topic = events.resource AND used.first_ms = events.start_ms
-    WHERE events.bytes IS NOT NULL
+        uses.principal, uses.operation, first_uses.topic, uses.first_ms,
+        coalesce(uses.address, '') AS address, coalesce(uses.client_id, '') AS client_id
+    FROM uses JOIN first_uses
+        ON first_uses.principal = uses.principal AND first_uses.operation = uses.operation
+        AND first_uses.topic = uses.resource AND first_uses.first_ms = uses.first_ms
 )
 SELECT
     users.principal, users.operation, users.topic, users.first_ms,

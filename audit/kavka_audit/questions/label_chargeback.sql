@@ -8,7 +8,7 @@ WITH used AS (
         sum(CASE WHEN operation = 'WRITE' THEN bytes ELSE 0 END) AS written_bytes,
         sum(CASE WHEN operation = 'READ' THEN bytes ELSE 0 END) AS read_bytes,
         sum(bytes) AS bytes
-    FROM events WHERE bytes IS NOT NULL GROUP BY principal, resource
+    FROM uses GROUP BY principal, resource
 ), labelled AS (
     SELECT
         wanted.label, coalesce(of_principal.value, of_topic.value, of_cluster.value, '') AS value,

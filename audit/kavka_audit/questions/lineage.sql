@@ -5,12 +5,12 @@ WITH written AS (
     SELECT
         resource AS topic, principal AS writer, sum(bytes) AS written_bytes,
         row_number() OVER (PARTITION BY resource ORDER BY sum(bytes) DESC, principal) AS place
-    FROM events WHERE bytes IS NOT NULL AND operation = 'WRITE' GROUP BY resource, principal
+    FROM uses WHERE operation = 'WRITE' GROUP BY resource, principal
 ), fetched AS (
     SELECT
-        resource AS topic, principal AS reader, sum(bytes) AS read_bytes, max(end_ms) AS last_read_ms,
+        resource AS topic, principal AS reader, sum(bytes) AS read_bytes, max(last_ms) AS last_read_ms,
         row_number() OVER (PARTITION BY resource ORDER BY sum(bytes) DESC, principal) AS place
-    FROM events WHERE bytes IS NOT NULL AND operation = 'READ' GROUP BY resource, principal
+    FROM uses WHERE operation = 'READ' GROUP BY resource, principal
 )
 SELECT
     written.topic, written.writer, fetched.reader, written.written_bytes, fetched.read_bytes, fetched.last_read_ms

@@ -7,19 +7,14 @@ WITH held AS (
         resource AS entity, max(quota_entity) AS quota_entity, max(node) AS node, quota_type, source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
         max(quota_limit) AS quota_limit,
         sum(throttle_time_ms) AS throttle_time_ms
-    FROM events WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
+    FROM others WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
     GROUP BY resource, quota_type, source, start_ms - start_ms % 60000, principal, client_id
 ), used AS (
     SELECT
-        events.source, places.minute_ms, events.principal, events.client_id,
+        source, minute_ms, principal, client_id, bytes,
         CASE WHEN operation = 'WRITE' THEN 'produce' ELSE 'fetch' END AS quota_type,
-        sum(bytes) AS bytes,
-        CASE WHEN max(end_ms) - min(start_ms) > 1000 THEN max(end_ms) - min(start_ms) ELSE 1000 END AS span_ms
-    FROM events JOIN (SELECT DISTINCT source, minute_ms, principal, client_id FROM held) AS places
-        ON places.source = events.source AND places.minute_ms = events.start_ms - events.start_ms % 60000
-        AND places.principal = events.principal AND places.client_id = events.client_id
-    WHERE bytes IS NOT NULL
-    GROUP BY events.source, places.minute_ms, events.principal, events.client_id, events.operation
+        CASE WHEN last_ms - first_ms > 1000 THEN last_ms - first_ms ELSE 1000 END AS span_ms
+    FROM held_uses
 ), free AS (
     SELECT
         held.entity, held.quota_entity, held.node, held.quota_type, held.source, held.minute_ms, held.quota_limit,

@@ -2,7 +2,7 @@
 -- Rules that allow READ, WRITE or ALL of topics and that no use in the trail needed. Rules on other resources, and
 -- operations that the trail does not tell, are not judged.
 WITH used AS (
-    SELECT DISTINCT principal, address, operation, resource FROM events WHERE bytes IS NOT NULL
+    SELECT DISTINCT principal, address, operation, resource FROM uses
 )
 SELECT grants.principal, grants.host, grants.operation, grants.pattern_type, grants.resource
 FROM grants

@@ -1,20 +1,34 @@
-"""The engine: what a run asks of Spark, over a lake in a directory."""
+"""The engine: what a run asks of Spark, over a lake in a directory.
 
+Spark gathers from the rows what the questions ask of. What is gathered tells apart clients and topics, and no times: it
+is little, mostly. Planning a question over little takes Spark seconds, and DuckDB no time. So DuckDB answers from what
+Spark has gathered, unless that is much; then Spark answers.
+"""
+
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
+
+import duckdb
 
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
-from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
-from kavka_audit.questions.asking import Question, Settings, Table, questions
+from kavka_audit.questions.asking import Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.faults import told
 from kavka_audit.spark.ingest import Ingestion
 from kavka_audit.spark.session import session
 from kavka_audit.spark.source import KafkaSource, Source
-from kavka_audit.spark.writing import address, write_frame
+from kavka_audit.spark.writing import address, stage_frame, write_frame
+
+LITTLE_ROWS_MAX: Final = 1_000_000
+"""Rows that were gathered, and of what clients tell, up to which DuckDB answers: ten seconds of one processor."""
+LITTLE_MEMORY: Final = "256MB"
+"""What DuckDB may keep in memory then, as Java has most of it. A million and a half took a process to 365 MiB."""
+STAGE: Final = f"gathered{PART}"
 
 
 class SparkEngine:
@@ -31,7 +45,25 @@ class SparkEngine:
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
         self.see(lake, settings)
-        return {question.name: self.answer(lake, question, rows_max) for question in questions()}
+        gathered = self.gather(lake)
+        if _rows([*lake.files("counts"), *(file for files in gathered.values() for file in files)]) <= LITTLE_ROWS_MAX:
+            found = ask(lake, settings, rows_max, gathered, LITTLE_MEMORY)
+        else:
+            found = {question.name: self.answer(lake, question, rows_max) for question in questions()}
+        shutil.rmtree(lake.directory / STAGE)
+        return found
+
+    def gather(self, lake: Lake) -> dict[str, list[str]]:
+        """Write what the questions ask of beside the lake, and make it to be seen; returns the files of each table."""
+        found = {}
+        for name, sql in gathering().items():
+            stage = lake.directory / STAGE / name
+            with told(f"gathering {name} by Spark"):
+                frame = self.spark.sql(sql)
+            found[name] = [str(file) for file in stage_frame(stage, frame)]
+            with told(f"reading {stage} by Spark"):
+                self.spark.read.schema(frame.schema).parquet(address(stage)).createOrReplaceTempView(name)
+        return found
 
     def see(self, lake: Lake, settings: Settings) -> None:
         """Make what the questions read. A column that a file does not have reads as NULL. Raises EngineError."""
@@ -67,6 +99,12 @@ class SparkEngine:
             rows = [tuple(row) for row in written.limit(rows_max + 1).collect()]
             count = len(rows) if len(rows) <= rows_max else written.count()
         return Table(question, tuple(frame.columns), rows[:rows_max], count)
+
+
+def _rows(files: list[str]) -> int:
+    """Return how many rows files have, which they tell without being read."""
+    with duckdb.connect() as connection:
+        return len(files) and int(connection.read_parquet(files, union_by_name=True).count("*").fetchall()[0][0])
 
 
 @contextmanager

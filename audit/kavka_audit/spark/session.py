@@ -8,15 +8,19 @@ all runs in this process on the processors that the machine has.
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from kavka_audit.engine import EngineError
-from kavka_audit.spark.settings import MEMORY, missing
+from kavka_audit.spark.settings import MEMORY, collector, missing
+
+OPTIONS: Final = ("PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+"""Variables in which options of Java may stand, beside the file of settings."""
 
 
 @contextmanager
@@ -37,6 +41,7 @@ def _started() -> Any:
     # A worker is the same Python, with the same packages; both variables are read when Spark's Java process starts.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_DRIVER_MEMORY", MEMORY)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", collector(_settings(), *(os.environ.get(name, "") for name in OPTIONS)))
     try:
         # Starts the Java process, which reads the files with settings: what they say is known from then on.
         SparkContext.setSystemProperty("kavka.audit", "run")
@@ -46,3 +51,12 @@ def _started() -> Any:
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as problem:
         raise EngineError(f"Spark does not start; it needs Java 17 or newer: {problem}") from problem
+
+
+def _settings() -> str:
+    """Return the text of the file of settings, before Spark reads it."""
+    home = os.environ.get("SPARK_HOME", "")
+    directory = os.environ.get("SPARK_CONF_DIR", os.path.join(home, "conf") if home else "")
+    with suppress(OSError):
+        return (Path(directory) / "spark-defaults.conf").read_text(errors="replace") if directory else ""
+    return ""

@@ -1,10 +1,15 @@
 """What a session of Spark is set to where nothing says otherwise, as plain data."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 MEMORY: Final = "1g"
 """The heap of the driver, which in one process is that of the executors too."""
+COLLECTOR: Final = "-XX:+UseParallelGC"
+"""Collects garbage with less work than Java's usual collector, whose pauses are short: here nobody waits for one."""
+NAMES_COLLECTOR: Final = re.compile(r"-XX:[+-]Use\w+GC\b")
+EXECUTOR_OPTIONS: Final = ("spark.executor.defaultJavaOptions", "spark.executor.extraJavaOptions")
 DEFAULTS: Final = {
     "spark.master": "local[*]",
     "spark.app.name": "kavka-audit",
@@ -45,4 +50,12 @@ def missing(given: Mapping[str, str]) -> dict[str, str]:
     settings = dict(DEFAULTS)
     if given.get("spark.master", settings["spark.master"]).startswith("local"):
         settings |= LOCAL
+    if collector(*(given.get(name, "") for name in EXECUTOR_OPTIONS)):
+        # Spark puts these options before the others, so that they take none away.
+        settings[EXECUTOR_OPTIONS[0]] = COLLECTOR
     return {name: value for name, value in settings.items() if name not in given} | ALWAYS
+
+
+def collector(*given: str) -> str:
+    """Return the option of Java for the collector; none where what is given names one, as Java takes no two."""
+    return "" if any(map(NAMES_COLLECTOR.search, given)) else COLLECTOR

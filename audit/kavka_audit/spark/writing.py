@@ -18,6 +18,13 @@ def write_frame(lake: Lake, place: Path, frame: Any) -> None:
     shutil.rmtree(stage)
 
 
+def stage_frame(stage: Path, frame: Any) -> list[Path]:
+    """Write a frame into files of a directory that is there for a while. Raises EngineError."""
+    with told(f"writing {stage} by Spark"):
+        frame.write.mode("overwrite").option("compression", "zstd").parquet(address(stage))
+    return staged_files(stage)
+
+
 def address(path: Path | str) -> str:
     """Return how Spark names a file of this machine, whatever file system is its default."""
     return f"file://{Path(path).absolute()}"

@@ -1,7 +1,8 @@
 """No join of Spark sends all rows of the trail to every task: ten million of them ended a run.
 
 Spark sends a side of a join whole where it takes it for small, by the size of its files unless told otherwise; rows of
-the trail are many times as large in memory. What a question has summed up may be sent.
+the trail are many times as large in memory. They stand in the lake, and those of the table `others` beside it too. What
+is summed up may be sent.
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.asking import Settings, questions
+from kavka_audit.questions.asking import Settings, gathering, questions
 from kavka_audit.spark.settings import DEFAULTS
 from tests.conformance.analytics.planted import Drawn
 from tests.conformance.analytics.test_engines_agree import engine_over
@@ -19,6 +20,7 @@ from tests.unit.analytics.trail import NOW_MS, Kept, taken_in
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FACTOR = "spark.sql.sources.fileCompressionFactor"
+ROWS = ("entries/", "gathered.part/others")
 THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 
 
@@ -32,8 +34,9 @@ def unsummed(plan: Any) -> list[str]:
     """The scans of the trail whose rows come out of a plan, and not sums of them."""
     if "Aggregate" in plan.nodeName():
         return []
-    if plan.nodeName().startswith("Scan parquet") and "/entries/" in plan.verboseStringWithOperatorId():
-        return [str(plan.simpleString(10))]
+    if plan.nodeName().startswith("Scan parquet"):
+        words = plan.verboseStringWithOperatorId()
+        return [words] if any(f"/{name}" in words for name in ROWS) else []
     return [scan for child in children(plan) for scan in unsummed(child)]
 
 
@@ -48,29 +51,28 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def sending(spark: Any, lake: Lake) -> set[str]:
-    """The questions whose plans send rows of the trail whole, where the limit is the size of all files."""
+    """What is asked by plans that send rows of the trail whole, where the limit is the size of all files."""
     spark.conf.set(THRESHOLD, str(sum(Path(file).stat().st_size for file in lake.files())))
     try:
-        return {
-            one.name
-            for one in questions()
-            if one.name in SELF_CONTAINED and sent_whole(spark.sql(one.sql)._jdf.queryExecution().executedPlan())
-        }
+        asked = gathering() | {one.name: one.sql for one in questions() if one.name != "topic_completeness"}
+        return {name for name, sql in asked.items() if sent_whole(spark.sql(sql)._jdf.queryExecution().executedPlan())}
     finally:
         spark.conf.unset(THRESHOLD)
 
 
-SELF_CONTAINED = {one.name for one in questions() if one.name != "topic_completeness"}
-"""Without the question that asks of another's answer."""
+def seen_by(spark: Any, lake: Lake) -> None:
+    engine = engine_over(spark, Kept())
+    engine.see(lake, Settings(NOW_MS))
+    engine.gather(lake)
 
 
 def test_rows_of_the_trail_are_sent_to_no_task_whole(spark: Any, lake: Lake) -> None:
-    engine_over(spark, Kept()).see(lake, Settings(NOW_MS))
+    seen_by(spark, lake)
     assert spark.conf.get(FACTOR) == DEFAULTS[FACTOR]
     assert sending(spark, lake) == set()
     spark.conf.set(FACTOR, "1")
     try:
-        engine_over(spark, Kept()).see(lake, Settings(NOW_MS))
+        seen_by(spark, lake)
         assert sending(spark, lake)
     finally:
         spark.conf.set(FACTOR, DEFAULTS[FACTOR])

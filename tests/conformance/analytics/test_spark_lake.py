@@ -78,6 +78,7 @@ def test_an_answer_takes_its_place_whole_or_not_at_all(
 ) -> None:
     few = [question for question in questions() if question.name in {"audit_gaps", "lineage", "traffic"}]
     monkeypatch.setattr("kavka_audit.spark.engine.questions", lambda: few)
+    monkeypatch.setattr("kavka_audit.spark.engine.LITTLE_ROWS_MAX", -1)  # Spark answers itself
     kept = Drawn(4).trail(30)
     engine = engine_over(spark, kept)
     lake, _ = take_in(tmp_path, engine, kept)

@@ -1,10 +1,11 @@
 """What Spark is asked to do, decided without it: its settings, and the rounds in which a topic is read."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_audit.spark.rounds import rounds
-from kavka_audit.spark.settings import ALWAYS, LOCAL, missing
+from kavka_audit.spark.settings import ALWAYS, COLLECTOR, LOCAL, collector, missing
 
 
 def test_a_file_of_settings_has_the_last_word() -> None:
@@ -18,6 +19,15 @@ def test_a_file_of_settings_has_the_last_word() -> None:
 
 def test_without_any_all_runs_in_this_process() -> None:
     assert missing({}).items() >= {"spark.master": "local[*]", **LOCAL}.items()
+
+
+@pytest.mark.parametrize("named", ["-XX:+UseG1GC", "-Dx=y -XX:+UseSerialGC -Xss1m", "-XX:-UseParallelGC"])
+def test_java_is_told_of_no_second_collector(named: str) -> None:
+    assert collector("", f"spark.driver.extraJavaOptions {named}") == ""
+    by_name = "spark.executor.extraJavaOptions"
+    assert "spark.executor.defaultJavaOptions" not in missing({by_name: named})
+    assert missing({by_name: "-XX:+UseStringDeduplication"})["spark.executor.defaultJavaOptions"] == COLLECTOR
+    assert collector("", "-XX:+UseCompressedOops") == COLLECTOR
 
 
 @given(
