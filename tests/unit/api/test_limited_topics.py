@@ -14,9 +14,9 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
-from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.world import REAL
 from kavka_broker.slices import at_once
+from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.turns import CALLS_PER_TURN_MAX, Turns
 
@@ -31,25 +31,15 @@ TOPIC, SET, DELETE = 2, 0, 1
 Scenario = Callable[[InProcess], Awaitable[None]]
 
 
-class StoppedClock(SystemClock):
-    """The time of this machine until it is stopped: no quota recovers then, and no client has waited long enough."""
-
-    def __init__(self) -> None:
-        self.stopped_ms: float | None = None
-
-    def monotonic_ms(self) -> float:
-        return super().monotonic_ms() if self.stopped_ms is None else self.stopped_ms
-
-
 def play(directory: Path, scenario: Scenario) -> None:
     """Run a scenario that takes no time, however long it takes."""
 
     async def run() -> None:
         clock = StoppedClock()
         async with running(directory, world=replace(REAL, clock=clock)) as inside:
-            clock.stopped_ms = clock.monotonic_ms()
+            clock.stop()
             await scenario(inside)
-            clock.stopped_ms = None
+            clock.go_on()
 
     asyncio.run(run())
 

@@ -19,9 +19,9 @@ from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.entity_usage import EntityUsage
-from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.slices import at_once
 from kavka_broker.timers import Timers
+from tests.support.clocks import StoppedClock
 from tests.support.waiting import until
 from tests.unit.net.test_connection import Client, Handlers, body
 
@@ -30,7 +30,7 @@ class Ports:
     """Two listeners, A and B, whose connections are counted together."""
 
     def __init__(self, quotas: ConnectionQuotas) -> None:
-        clock = SystemClock()
+        self.clock = clock = StoppedClock()
         timers = Timers(clock, asyncio.get_running_loop())
         self.quotas = quotas
         self.now_ms = clock.monotonic_ms
@@ -285,12 +285,14 @@ def test_nobody_goes_for_one_that_is_refused() -> None:
 def test_a_listener_takes_no_more_until_the_delay_is_over() -> None:
     async def scenario() -> None:
         async with two_listeners() as ports:
+            ports.clock.stop()
             ports.quotas.rates.alter(RateBounds(of_listener={"A": 1}))
             for _ in range(11):
                 await ports.served("A")  # ten seconds' worth, and one more
             waiting = await ports.connect("A")
             await ports.served("B")
             assert ports.listeners["A"].accepted_count == 11
+            ports.clock.go_on()
             await answered(waiting)  # when the delay is over
 
     asyncio.run(scenario())
@@ -301,6 +303,7 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
         async with two_listeners() as ports:
             ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 1.0})
             began_ms = ports.now_ms()
+            ports.clock.stop()  # the eleventh comes at once
             served = [await ports.served("A") for _ in range(10)]
             refused = await ports.connect("A")
             await serves(served[0])
@@ -308,6 +311,7 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
             assert held.is_muted
             assert held._muted_until_ms > ports.listeners["A"].clock.monotonic_ms()
             assert [line.held_connections for line in ports.of_addresses()] == [1]
+            ports.clock.go_on()
             async with asyncio.timeout(60):
                 assert await refused.is_closed()
             assert ports.listeners["A"].refused_count == 1
