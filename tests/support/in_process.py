@@ -139,7 +139,9 @@ async def running(
 
 
 @asynccontextmanager
-async def following(directory: Path, first: InProcess, node_id: int = 2) -> AsyncIterator[InProcess]:
+async def following(
+    directory: Path, first: InProcess, node_id: int = 2, world: World = REAL
+) -> AsyncIterator[InProcess]:
     """Another node of the cluster of `first`, a broker alone."""
     settings = {
         "process.roles": "broker",
@@ -148,7 +150,7 @@ async def following(directory: Path, first: InProcess, node_id: int = 2) -> Asyn
         "controller.quorum.voters": "",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{first.server.controllers[0].port}",
     }
-    async with running(directory, settings, Voters(none=True)) as inside:
+    async with running(directory, settings, Voters(none=True), world) as inside:
         yield inside
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.runtime.world import REAL
 from kavka_broker.slices import at_once
+from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, following, running
+from tests.support.waiting import until
 
 STEP_NS = 10_000_000
 THREAD_STEP_NS = 1_000_000_000_000
@@ -39,15 +43,23 @@ def play(directory: Path, scenario: Scenario) -> None:
     """Run a scenario where node 1 is broker and controller, node 2 a broker, and client "limited" has a quota."""
 
     async def run() -> None:
-        async with running(directory / "1") as first, following(directory / "2", first) as second:
+        clock = StoppedClock()
+        world = replace(REAL, clock=clock)
+        async with (
+            running(directory / "1", world=world) as first,
+            following(directory / "2", first, world=world) as second,
+        ):
             entity = [altering.EntityData("client-id", "limited")]
             entry = altering.EntryData(entity, [altering.OpData("request_percentage", LIMIT)])
             request = altering.AlterClientQuotasRequest([entry])
             answer = await (await first.connect()).call(request, AlterClientQuotasResponse, 1)
             assert answer.entries[0].error_code == 0
+            await until(lambda: second.broker.quotas.by_type["request"].entities_total == 1)
+            clock.stop()  # no client has waited long enough
             for node in (first, second):
                 node.broker.slices.time.now_ns = count(step=STEP_NS).__next__
             await scenario(first, second)
+            clock.go_on()
 
     asyncio.run(run())
 
