@@ -19,7 +19,7 @@ from kavka_audit_run.accounting import Accountant, Accounted
 from kavka_audit_run.books import KeptBooks
 from kavka_audit_run.fitting import recommendations
 from kavka_audit_run.owners import OWNER, labels_of
-from kavka_audit_run.places import Addressing, lake_of
+from kavka_audit_run.places import Addressing, lake_of, store_of
 from kavka_operator.cli.client_properties import java_properties
 from kavka_operator.cli.recommending import How, cluster_name, file_of
 from kavka_operator.cli.targets import Asked, Target, target
@@ -154,13 +154,13 @@ def check_store(directory: Path | str) -> None:
 
 @contextmanager
 def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
-    """Give the engine. Raises EngineError."""
+    """Give the engine. Raises EngineError and LakeError."""
     if wanted.engine != "spark":
         yield DuckDB(partial(AuditTopic, found.bootstrap, found.security, topic_id))
         return
     from kavka_audit.spark import engine
 
-    with engine.opened(found.bootstrap, java_properties(found.security)) as spark:
+    with engine.opened(found.bootstrap, java_properties(found.security), store_of(wanted)) as spark:
         yield spark
 
 

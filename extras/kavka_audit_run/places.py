@@ -5,9 +5,13 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from kavka_audit.lake.directory import Lake
+
+if TYPE_CHECKING:
+    from kavka_audit.store.address import Address
+    from kavka_audit.store.s3 import S3
 
 Addressing = Literal["auto", "path", "virtual"]
 
@@ -29,19 +33,31 @@ class Chosen(Protocol):
     def work_directory(self) -> Path | None: ...
 
 
-def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
-    """Return the lake; the library for S3 stores is loaded for one alone. Raises LakeError."""
+def store_of(chosen: Chosen) -> "tuple[Address, S3] | None":
+    """Return the store in which the files are kept, and where it is; None for a directory alone. The library for S3
+    stores is loaded for one alone. Raises LakeError.
+    """
     if isinstance(chosen.directory, Path):
-        return Lake(chosen.directory)
-    from kavka_audit.store import lease
+        return None
     from kavka_audit.store.address import address_of
-    from kavka_audit.store.mirror import Mirror
     from kavka_audit.store.s3 import S3
 
     address = address_of(
         chosen.directory, os.environ, chosen.s3_endpoint, chosen.s3_region, addressing=chosen.s3_addressing
     )
-    store, name = S3(address), str(address)
+    return address, S3(address)
+
+
+def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
+    """Return the lake. Raises LakeError."""
+    kept = store_of(chosen)
+    if kept is None:
+        assert isinstance(chosen.directory, Path)
+        return Lake(chosen.directory)
+    from kavka_audit.store import lease
+    from kavka_audit.store.mirror import Mirror
+
+    (address, store), name = kept, str(kept[0])
     directory = chosen.work_directory or cached(address.endpoint, name)
     held = lease.Lease(store, name, socket.gethostname(), lease.LEASE_SECONDS)
     return Lake(directory, Mirror(store, name, held, progress))

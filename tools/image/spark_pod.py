@@ -3,13 +3,18 @@
 Spark asks for its executors with the one argument `executor`, and tells the rest by environment variables. A driver
 that a Spark operator makes has the argument `driver` and those of spark-submit behind it. Anything else is a command,
 such as `kavka audit run`.
+
+An executor trusts a store whose certificate the file of AWS_CA_BUNDLE vouches for: Java is told so before it starts.
 """
 
 import os
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from kavka_audit.store.trusted import java_options
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 OPTION = "SPARK_JAVA_OPT_"
@@ -39,9 +44,11 @@ def line_of(words: Sequence[str], environment: Mapping[str, str], spark: Path) -
 
 
 def executor(environment: Mapping[str, str], spark: Path) -> list[str]:
-    """The command line of an executor."""
+    """The command line of an executor. Writes the file of whom it trusts."""
     numbers = sorted(int(name.removeprefix(OPTION)) for name in environment if name.startswith(OPTION))
     options = [environment[f"{OPTION}{number}"] for number in numbers]
+    trusted = java_options(environment, Path(tempfile.gettempdir()))
+    options += [f"-D{name}={value}" for name, value in trusted.items()]
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     more = (environment.get("SPARK_CONF_DIR"), f"{spark}/jars/*", environment.get("SPARK_DIST_CLASSPATH"))
     path = ":".join(filter(None, (*more, environment.get("SPARK_CLASSPATH"))))

@@ -12,7 +12,8 @@ and the greatest UNTIL is where reading goes on: no offset is kept elsewhere tha
 at most files and directories with the suffix `.part`, which the next one removes. One run at a time holds the lock.
 
 The files may be kept elsewhere too, as objects of a store. The directory is then a mirror: what was written goes there
-first and takes its place here afterwards, and what is deleted is deleted there first.
+first and takes its place here afterwards, and what is deleted is deleted there first. Of `entries`, by far the most,
+the directory may have the names alone: such a file is empty here until `fetched` asks for it.
 """
 
 import fcntl
@@ -49,8 +50,17 @@ class Keeper(Protocol):
     def keep(self, part: Path, name: str) -> None:
         """Keep a file that is written, under its name in the directory."""
 
+    def adopt(self, staged: str, name: str, size_bytes: int) -> None:
+        """Keep what stands beside the files under a name of theirs."""
+
     def remove(self, name: str) -> None:
         """Keep a file no longer."""
+
+    def bring(self, directory: Path, names: Iterable[str]) -> None:
+        """Make the directory have the content of these files."""
+
+    def size_bytes(self, name: str) -> int | None:
+        """Return the size of a file of which the directory has the name alone; None of any other."""
 
 
 class Lake:
@@ -135,6 +145,24 @@ class Lake:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+    def adopt(self, staged: str, place: Path, size_bytes: int) -> None:
+        """Have what stands beside the lake where it is kept take its place there; here it is a name."""
+        assert self.keeper is not None, "a directory alone has nothing beside it"
+        self.keeper.adopt(staged, self._named(place), size_bytes)
+        place.write_bytes(b"")
+
+    def fetched(self, files: Iterable[Path | str]) -> list[str]:
+        """Return files whose content is here."""
+        found = [str(file) for file in files]
+        if self.keeper is not None:
+            self.keeper.bring(self.directory, [self._named(Path(file)) for file in found])
+        return found
+
+    def size_bytes(self, file: Path) -> int:
+        """Return the size of a file, whose content may not be here."""
+        kept = None if self.keeper is None else self.keeper.size_bytes(self._named(file))
+        return file.stat().st_size if kept is None else kept
 
     def remove(self, file: Path) -> None:
         """Delete a file, if it is there."""

@@ -49,14 +49,14 @@ def merge(lake: Lake) -> int:
 def _old(lake: Lake, table: str, limit_ms: int) -> Iterator[Path]:
     for files in _partitions(lake, table):
         for file in files[:-1]:
-            if _newest_ms(table, file) >= limit_ms:
+            if _newest_ms(lake, table, file) >= limit_ms:
                 break
             yield file
 
 
-def _newest_ms(table: str, file: Path) -> int:
+def _newest_ms(lake: Lake, table: str, file: Path) -> int:
     with duckdb.connect() as connection:
-        ((newest_ms,),) = connection.read_parquet(str(file)).aggregate(NEWEST[table]).fetchall()
+        ((newest_ms,),) = connection.read_parquet(lake.fetched([file])).aggregate(NEWEST[table]).fetchall()
     return int(newest_ms or file.stat().st_mtime * 1000)
 
 
@@ -65,7 +65,7 @@ def _note_cuts(lake: Lake, files: Sequence[Path]) -> None:
     if not files:
         return
     with duckdb.connect() as connection:
-        rows = connection.read_parquet([str(file) for file in files], union_by_name=True)
+        rows = connection.read_parquet(lake.fetched(files), union_by_name=True)
         found = rows.filter("sequence IS NOT NULL").aggregate("source, max(sequence)").fetchall()
         if lake.cuts.exists():
             found += connection.read_parquet(str(lake.cuts)).fetchall()
@@ -78,11 +78,11 @@ def _note_cuts(lake: Lake, files: Sequence[Path]) -> None:
 def _small(lake: Lake, table: str) -> Iterator[list[Path]]:
     """Give small files beside each other, as many at a time as make one."""
     for files in _partitions(lake, table):
-        for is_small, beside in groupby(files, lambda file: file.stat().st_size <= SMALL_BYTES_MAX):
+        for is_small, beside in groupby(files, lambda file: lake.size_bytes(file) <= SMALL_BYTES_MAX):
             few, size = list[Path](), 0
             for file in beside if is_small else ():
                 few.append(file)
-                size += file.stat().st_size
+                size += lake.size_bytes(file)
                 if len(few) >= MERGED_FILES_MIN or size >= MERGED_BYTES_MAX:
                     yield few
                     few, size = [], 0
@@ -95,7 +95,7 @@ def _merged(lake: Lake, files: list[Path]) -> int:
     place = lake.place(files[0].parent.name, partition, first, span_of(files[-1])[2], files[0].parent.parent.name)
     part = place.with_name(place.name + PART)
     with duckdb.connect() as connection:
-        rows = connection.read_parquet([str(file) for file in files], union_by_name=True)
+        rows = connection.read_parquet(lake.fetched(files), union_by_name=True)
         rows.write_parquet(str(part), compression="zstd")
     lake.settle(part, place)
     for file in files:

@@ -92,7 +92,8 @@ def ask(
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = ?", [memory])
         connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
-        _see(connection, lake, settings)
+        # Of the trail's rows no question asks itself; some other engine may have read them where they are not here.
+        _see(connection, lake, settings, lake.fetched(lake.files()) if gathered is None else [])
         _gather(connection, gathered)
         for question in questions():
             found[question.name] = _answer(connection, lake, question, rows_max)
@@ -102,9 +103,9 @@ def ask(
     return found
 
 
-def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings) -> None:
+def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, entries: list[str]) -> None:
     """Make what the questions read. A column that a file does not have reads as NULL."""
-    _view(connection, "entries", ENTRIES, lake.files())
+    _view(connection, "entries", ENTRIES, entries)
     connection.execute("CREATE VIEW events AS SELECT * FROM entries WHERE kind = 'event'")
     _view(connection, "counts", COUNTS, lake.files("counts"))
     _view(connection, "cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])

@@ -1,15 +1,16 @@
-"""The engine: what a run asks of Spark, over a lake in a directory.
+"""The engine: what a run asks of Spark, over a lake in a directory, or in a store that executors reach.
 
 Spark gathers from the rows what the questions ask of. What is gathered tells apart clients and topics, and no times: it
 is little, mostly. Planning a question over little takes Spark seconds, and DuckDB no time. So DuckDB answers from what
 Spark has gathered, unless that is much; then Spark answers.
 """
 
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import duckdb
 
@@ -19,28 +20,37 @@ from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.questions.asking import Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.faults import told
+from kavka_audit.spark.ground import Ground, Here, afar, is_here
 from kavka_audit.spark.ingest import Ingestion
 from kavka_audit.spark.session import session
 from kavka_audit.spark.source import KafkaSource, Source
-from kavka_audit.spark.writing import address, stage_frame, write_frame
+from kavka_audit.spark.writing import stage_frame, write_frame
+from kavka_audit.store.address import Address
+from kavka_audit.store.objects import Store
 
 LITTLE_ROWS_MAX: Final = 1_000_000
 """Rows that were gathered, and of what clients tell, up to which DuckDB answers: ten seconds of one processor."""
 LITTLE_MEMORY: Final = "256MB"
 """What DuckDB may keep in memory then, as Java has most of it. A million and a half took a process to 365 MiB."""
-STAGE: Final = f"gathered{PART}"
 
 
 class SparkEngine:
     """Computes over a lake in a session of Spark. Each method raises LakeError and EngineError."""
 
-    def __init__(self, spark: Any, source: Source) -> None:
+    def __init__(self, spark: Any, source: Source, ground: Callable[[Lake], Ground] = Here) -> None:
         self.spark = spark
         self._source = source
+        self._ground = ground
+        self._run = f"spark-{uuid4().hex}"  # no other run has this name, however long its executors go on
 
     def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
         """Take in what is new; gives what has been taken in after each round."""
-        return Ingestion(self.spark, lake, trail, self._source).run()
+        ground, stage = self._ground(lake), self._stage(lake, "entries")
+        return Ingestion(self.spark, lake, trail, self._source, ground, stage).run()
+
+    def _stage(self, lake: Lake, name: str) -> Path:
+        """Return where a job writes what is to be part of the lake."""
+        return lake.directory / f"{self._run}-{name}{PART}"
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
@@ -50,37 +60,39 @@ class SparkEngine:
             found = ask(lake, settings, rows_max, gathered, LITTLE_MEMORY)
         else:
             found = {question.name: self.answer(lake, question, rows_max) for question in questions()}
-        shutil.rmtree(lake.directory / STAGE)
+        for name in gathered:
+            self._ground(lake).clear(self._stage(lake, name))
         return found
 
     def gather(self, lake: Lake) -> dict[str, list[str]]:
         """Write what the questions ask of beside the lake, and make it to be seen; returns the files of each table."""
-        found = {}
+        ground, found = self._ground(lake), {}
         for name, sql in gathering().items():
-            stage = lake.directory / STAGE / name
+            stage = self._stage(lake, name)
             with told(f"gathering {name} by Spark"):
                 frame = self.spark.sql(sql)
-            found[name] = [str(file) for file in stage_frame(stage, frame)]
+            found[name] = [str(file) for file in stage_frame(ground, stage, frame)]
             with told(f"reading {stage} by Spark"):
-                self.spark.read.schema(frame.schema).parquet(address(stage)).createOrReplaceTempView(name)
+                self.spark.read.schema(frame.schema).parquet(ground.address(stage)).createOrReplaceTempView(name)
         return found
 
     def see(self, lake: Lake, settings: Settings) -> None:
         """Make what the questions read. A column that a file does not have reads as NULL. Raises EngineError."""
+        ground = self._ground(lake)
         with told("reading the lake by Spark"):
-            self._view("entries", ENTRIES, lake.files())
+            self._view(ground, "entries", ENTRIES, lake.files())
             self.spark.table("entries").where("kind = 'event'").createOrReplaceTempView("events")
-            self._view("counts", COUNTS, lake.files("counts"))
-            self._view("cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])
+            self._view(ground, "counts", COUNTS, lake.files("counts"))
+            self._view(ground, "cuts", CUTS, [lake.cuts] if lake.cuts.exists() else [])
             for name, columns in SNAPSHOT.items():
                 file = lake.snapshot / f"{name}.parquet"
-                self._view(name, columns, [str(file)] if file.exists() else [])
+                self._view(ground, name, columns, [file] if file.exists() else [])
             asked = [f"CAST({value:d} AS BIGINT) AS {name}" for name, value in asdict(settings).items()]
             self.spark.sql(f"SELECT {', '.join(asked)}").createOrReplaceTempView("settings")
 
-    def _view(self, name: str, columns: Columns, files: list[str]) -> None:
+    def _view(self, ground: Ground, name: str, columns: Columns, files: Sequence[Path | str]) -> None:
         if files:
-            frame = self.spark.read.schema(schema(columns)).parquet(*map(address, files))
+            frame = self.spark.read.schema(schema(columns)).parquet(*(ground.address(Path(file)) for file in files))
         else:  # in this form Spark knows that there is nothing, and plans without it
             nothing = [f"CAST(NULL AS {SQL_TYPES.get(kind, kind)}) AS `{column}`" for column, kind in columns.items()]
             frame = self.spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
@@ -88,12 +100,12 @@ class SparkEngine:
 
     def answer(self, lake: Lake, question: Question, rows_max: int) -> Table:
         """Answer a question from what was made to be seen."""
-        place = lake.tables / f"{question.name}.parquet"
+        ground, place = self._ground(lake), lake.tables / f"{question.name}.parquet"
         with told(f"answering {question.name} by Spark"):
             frame = self.spark.sql(question.sql)
-        write_frame(lake, place, frame)
+        write_frame(lake, ground, self._stage(lake, question.name), place, frame)
         with told(f"reading {place} by Spark"):
-            written = self.spark.read.schema(frame.schema).parquet(address(place))
+            written = self.spark.read.schema(frame.schema).parquet(ground.address(place))
             # A question may ask of the answers to those before it.
             written.createOrReplaceTempView(question.name)
             rows = [tuple(row) for row in written.limit(rows_max + 1).collect()]
@@ -108,7 +120,16 @@ def _rows(files: list[str]) -> int:
 
 
 @contextmanager
-def opened(bootstrap: str, properties: Mapping[str, str]) -> Iterator[SparkEngine]:
-    """Give an engine that reads the audit topic of a cluster. Raises EngineError."""
+def opened(
+    bootstrap: str, properties: Mapping[str, str], kept: tuple[Address, Store] | None = None
+) -> Iterator[SparkEngine]:
+    """Give an engine that reads the audit topic of a cluster. `kept` is the store of the lake, if it is in one, which
+    executors on other machines reach themselves. Raises EngineError.
+    """
+    source = KafkaSource(bootstrap, properties)
     with session() as spark:
-        yield SparkEngine(spark, KafkaSource(bootstrap, properties))
+        if kept is None or is_here(spark):
+            yield SparkEngine(spark, source)
+            return
+        with afar(spark, *kept) as ground:
+            yield SparkEngine(spark, source, ground)

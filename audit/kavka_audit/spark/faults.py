@@ -12,6 +12,10 @@ from kavka_audit.engine import EngineError
 NO_CONNECTOR: Final = (
     "Spark lacks its connector for Kafka: name its jars by spark.jars in spark-defaults.conf (docs/how-to/audit.md)"
 )
+NO_STORE: Final = (
+    "Spark lacks its file system for S3 stores: name its jars by spark.jars in spark-defaults.conf"
+    " (docs/how-to/audit.md)"
+)
 CHARACTERS_MAX: Final = 500
 
 
@@ -29,6 +33,8 @@ def words(problem: Exception) -> str:
     text = _innermost(problem)
     if "data source: kafka" in text or "DATA_SOURCE_NOT_FOUND" in text:
         return NO_CONNECTOR
+    if "S3AFileSystem not found" in text:
+        return NO_STORE
     return " ".join(text.split())[:CHARACTERS_MAX]
 
 

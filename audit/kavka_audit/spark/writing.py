@@ -1,35 +1,24 @@
 """Answers by Spark: written beside their place, and taken there as a whole."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
-from kavka_audit.lake.directory import PART, Lake
+from kavka_audit.lake.directory import Lake
 from kavka_audit.spark.faults import told
+from kavka_audit.spark.ground import Ground
 
 
-def write_frame(lake: Lake, place: Path, frame: Any) -> None:
-    """Write a frame into one file, in its order, whole or not at all. Raises EngineError."""
-    stage = place.with_name(place.name + PART)
+def write_frame(lake: Lake, ground: Ground, stage: Path, place: Path, frame: Any) -> None:
+    """Write a frame into one file, in its order, whole or not at all. Raises EngineError and LakeError."""
     with told(f"writing {place} by Spark"):
-        frame.coalesce(1).write.mode("overwrite").option("compression", "zstd").parquet(address(stage))
-    (file,) = staged_files(stage)
-    lake.settle(file, place)
-    shutil.rmtree(stage)
+        frame.coalesce(1).write.mode("overwrite").option("compression", "zstd").parquet(ground.address(stage))
+    (name,) = ground.names(stage)
+    lake.settle(ground.bring(stage / name), place)
+    ground.clear(stage)
 
 
-def stage_frame(stage: Path, frame: Any) -> list[Path]:
-    """Write a frame into files of a directory that is there for a while. Raises EngineError."""
+def stage_frame(ground: Ground, stage: Path, frame: Any) -> list[Path]:
+    """Write a frame into files that are there, and in this directory, for a while. Raises EngineError and LakeError."""
     with told(f"writing {stage} by Spark"):
-        frame.write.mode("overwrite").option("compression", "zstd").parquet(address(stage))
-    return staged_files(stage)
-
-
-def address(path: Path | str) -> str:
-    """Return how Spark names a file of this machine, whatever file system is its default."""
-    return f"file://{Path(path).absolute()}"
-
-
-def staged_files(stage: Path) -> list[Path]:
-    """Return the files that a job has written."""
-    return [file for file in sorted(stage.glob("*.parquet")) if not file.name.startswith(("_", "."))]
+        frame.write.mode("overwrite").option("compression", "zstd").parquet(ground.address(stage))
+    return [ground.bring(stage / name) for name in ground.names(stage)]

@@ -1,8 +1,9 @@
 """A lake in a store, worked on in a directory that mirrors it.
 
-At the start of a run the directory is made to hold what the store has: files that the store does not have are deleted,
-and those that the directory does not have are fetched. A file of `entries` and `counts` never changes, so one of the
-same name and size is not fetched again; the few other files that a run reads are always fetched. From then on each file
+At the start of a run the directory is made to name what the store has: files that the store does not have are deleted,
+and those that the directory does not have are fetched; those of `entries`, by far the most, when they are asked for. A
+file of `entries` and `counts` never changes, so one of the same name and size is not fetched again; the few other files
+that a run reads are always fetched. What a run that died had beside the lake is deleted. From then on each file
 goes to the store before it takes its place here, and leaves the store before it leaves here. So the store alone says
 how far the trail was taken in, and a run may die, and the directory be lost, at any moment.
 
@@ -12,7 +13,8 @@ written by two: their rows would count twice, so the run ends and names them.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +29,10 @@ from kavka_audit.store.objects import Seen, Store
 FETCHES_MAX: Final = 8
 """Objects that are fetched at a time."""
 RANGE: Final = re.compile(rf"({'|'.join(TABLES)})/[A-Za-z0-9_-]{{1,64}}/[0-9]+-[0-9]{{20}}-[0-9]{{20}}\.parquet")
+LARGE: Final = "entries"
+"""The table of whose files a directory may have the names alone."""
+STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
+"""What executors of Spark write beside the lake (`spark.ground`)."""
 CLAIM: Final = "lake.json"
 CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet")
 """What a run reads of the one before beside ranges of the trail; all else it makes again."""
@@ -38,6 +44,7 @@ class Mirror:
 
     def __init__(self, store: Store, name: str, lease: Lease, progress: Progress = lambda _: None) -> None:
         self._store, self.name, self._lease, self._progress = store, name, lease, progress
+        self._afar: dict[str, Seen] = {}  # of which the directory has the names alone
 
     @contextmanager
     def held(self, directory: Path) -> Iterator[None]:
@@ -51,12 +58,34 @@ class Mirror:
 
     def fetch(self, directory: Path) -> None:
         """Make the directory have what is kept, and no more. Raises LakeError."""
-        kept = {seen.key: seen for seen in self._store.list() if seen.key in CHANGING or RANGE.fullmatch(seen.key)}
+        found = [*self._store.list()]
+        for left in found:
+            if STAGED.match(left.key):
+                self.remove(left.key)
+        kept = {seen.key: seen for seen in found if seen.key in CHANGING or RANGE.fullmatch(seen.key)}
         _check(self.name, kept)
         for file in _here(directory):
             if file.relative_to(directory).as_posix() not in kept:
                 file.unlink(missing_ok=True)
         lacking = [seen for seen in kept.values() if not _is_here(directory, seen)]
+        self._afar = {seen.key: seen for seen in lacking if seen.key.startswith(f"{LARGE}/")}
+        for key in self._afar:
+            (directory / key).parent.mkdir(parents=True, exist_ok=True)
+            (directory / key).write_bytes(b"")
+        self._fetch_all(directory, [seen for seen in lacking if seen.key not in self._afar])
+
+    def bring(self, directory: Path, names: Iterable[str]) -> None:
+        """Make the directory have the content of these files. Raises LakeError."""
+        wanted = [self._afar[name] for name in names if name in self._afar]
+        self._fetch_all(directory, wanted)
+        for seen in wanted:
+            del self._afar[seen.key]
+
+    def size_bytes(self, name: str) -> int | None:
+        """Return the size of a file of which the directory has the name alone; None of any other."""
+        return self._afar[name].size if name in self._afar else None
+
+    def _fetch_all(self, directory: Path, lacking: Sequence[Seen]) -> None:
         with ThreadPoolExecutor(FETCHES_MAX) as pool:
             for count, _ in enumerate(pool.map(lambda seen: self._fetch(directory, seen), lacking), 1):
                 self._progress(f"{count:,} of {len(lacking):,} files fetched from {self.name}")
@@ -77,10 +106,17 @@ class Mirror:
         self._lease.check()
         self._store.put(name, part)
 
+    def adopt(self, staged: str, name: str, size_bytes: int) -> None:
+        """Keep what stands beside the files under a name of theirs. Raises LakeError."""
+        self._lease.check()
+        self._store.copy(staged, name)
+        self._afar[name] = Seen(name, size_bytes, time.time())
+
     def remove(self, name: str) -> None:
         """Keep a file no longer. Raises LakeError."""
         self._lease.check()
         self._store.delete(name)
+        self._afar.pop(name, None)
 
 
 def _here(directory: Path) -> list[Path]:

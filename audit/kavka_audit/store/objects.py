@@ -1,4 +1,4 @@
-"""The seam to an S3 store: seven requests, no more than a lake needs.
+"""The seam to an S3 store: eight requests, no more than a lake needs.
 
 An object is there as a whole or not at all, and a list tells all that were put before it was asked for. `create` and
 `replace` are decided by the store itself: of two that ask at once, one is told that the other was first.
@@ -26,8 +26,8 @@ class Seen(NamedTuple):
 class Store(Protocol):
     """Objects by keys, which begin behind the prefix of the lake. Each method raises StoreError."""
 
-    def list(self) -> Iterable[Seen]:
-        """Give all objects."""
+    def list(self, below: str = "") -> Iterable[Seen]:
+        """Give all objects, or those below a prefix of whole names."""
 
     def read(self, key: str) -> tuple[bytes, str] | None:
         """Return a small object and its tag, which no other content has; None where there is none."""
@@ -37,6 +37,9 @@ class Store(Protocol):
 
     def put(self, key: str, file: Path) -> None:
         """Make an object of a file, in the place of one that is there."""
+
+    def copy(self, key: str, place: str) -> None:
+        """Make an object of another, in the place of one that is there."""
 
     def create(self, key: str, data: bytes) -> str | None:
         """Make an object and return its tag; None where there is one already."""

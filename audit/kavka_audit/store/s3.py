@@ -7,7 +7,6 @@ signature is answered with all that was signed), so that only the store's code f
 
 import os
 import re
-import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -20,6 +19,7 @@ from obstore.store import S3Store
 
 from kavka_audit.store.address import Address
 from kavka_audit.store.objects import Seen, StoreError
+from kavka_audit.store.trusted import BUNDLE, of_machine
 
 CONNECT_SECONDS_MAX: Final = 5
 REQUEST_SECONDS_MAX: Final = 60
@@ -33,7 +33,6 @@ CODE: Final = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
 STATUS: Final = re.compile(r"status code: ([0-9]{3})")
 CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 CREDENTIALS_FULL: Final = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
-TRUSTED: Final = "AWS_CA_BUNDLE"
 REFUSED_KEYS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "InvalidSecurity")
 REFUSED_TOKENS: Final = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 OTHER_REGION: Final = ("AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException")
@@ -68,21 +67,19 @@ class S3:
 
     def _trusted(self) -> str:
         """Return certificates of authorities, beside those that the client finds itself. Raises StoreError."""
-        if file := self._environment.get(TRUSTED):
+        if file := self._environment.get(BUNDLE):
             try:
                 return Path(file).read_text(encoding="ascii")
             except (OSError, ValueError) as problem:
-                raise StoreError(f"{TRUSTED}: {file} cannot be read as certificates in PEM: {problem}") from None
+                raise StoreError(f"{BUNDLE}: {file} cannot be read as certificates in PEM: {problem}") from None
         # SSL_CERT_FILE names whom brokers have their certificates of, and the client would then trust nobody else.
-        paths = ssl.get_default_verify_paths()
-        files = (Path(paths.openssl_cafile), Path(paths.openssl_capath, "ca-certificates.crt"))
-        found = next((file for file in files if file.is_file()), None) if "SSL_CERT_FILE" in self._environment else None
+        found = of_machine() if "SSL_CERT_FILE" in self._environment else None
         return found.read_text(encoding="utf-8") if found is not None else ""
 
-    def list(self) -> Iterator[Seen]:
-        """Give all objects."""
+    def list(self, below: str = "") -> Iterator[Seen]:
+        """Give all objects, or those below a prefix of whole names."""
         with self._told("listing", "s3:ListBucket of the bucket"):
-            for some in self._store.list():
+            for some in self._store.list(below or None):
                 for one in some:
                     yield Seen(one["path"], one["size"], one["last_modified"].timestamp())
 
@@ -107,6 +104,11 @@ class S3:
         """Make an object of a file, in the place of one that is there."""
         with self._told(f"writing {key}", "s3:PutObject"):
             self._store.put(key, file, chunk_size=PART_BYTES, max_concurrency=PARTS_MAX)
+
+    def copy(self, key: str, place: str) -> None:
+        """Make an object of another, in the place of one that is there."""
+        with self._told(f"copying {key}", "s3:GetObject and s3:PutObject"):
+            self._store.copy(key, place)
 
     def create(self, key: str, data: bytes) -> str | None:
         """Make an object and return its tag; None where there is one already."""
@@ -182,7 +184,7 @@ class S3:
             return "there are no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         if "ertificate" in text or "UnknownIssuer" in text:
             words = f"the certificate of {self._address.host} is not trusted"
-            return f"{words}; name a file with that of its authority in {TRUSTED}"
+            return f"{words}; name a file with that of its authority in {BUNDLE}"
         return f"{self._address.host} does not answer; put right --s3-endpoint or AWS_ENDPOINT_URL_S3, or try later"
 
     def _has_credentials(self) -> bool:

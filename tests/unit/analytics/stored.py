@@ -58,10 +58,11 @@ class Connection:
         if self.is_cut:
             raise Died
 
-    def list(self) -> Iterator[Seen]:
+    def list(self, below: str = "") -> Iterator[Seen]:
         self._ask("list")
         for key, data in sorted(self.objects.kept.items()):
-            yield Seen(key, len(data), 1_000.0)
+            if key.startswith(below):
+                yield Seen(key, len(data), 1_000.0)
 
     def read(self, key: str) -> tuple[bytes, str] | None:
         self._ask(f"read {key}")
@@ -75,6 +76,11 @@ class Connection:
     def put(self, key: str, file: Path) -> None:
         self._ask(f"put {key}")
         self.objects.kept[key] = file.read_bytes()
+        self._answered()
+
+    def copy(self, key: str, place: str) -> None:
+        self._ask(f"copy {key}")
+        self.objects.kept[place] = self.objects.kept[key]
         self._answered()
 
     def create(self, key: str, data: bytes) -> str | None:

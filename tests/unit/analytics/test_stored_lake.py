@@ -168,6 +168,33 @@ def test_foreign_objects_are_left_alone(tmp_path: Path, others: dict[str, Table]
     assert not [file for file in tmp_path.rglob("*") if file.name in ("passwd", "readme.txt", "0-1-2.parquet")]
 
 
+def test_what_executors_of_a_dead_run_left_is_deleted_and_nothing_else(
+    tmp_path: Path, others: dict[str, Table]
+) -> None:
+    left = f"spark-{'0f' * 16}-entries.part/0/part-0.parquet"
+    objects = Objects({left: b"x", "spark-of-mine.part/0": b"x"})
+    ran(lake_in(Connection(objects), tmp_path / "a"), 1, others)
+    assert left not in objects.kept
+    assert objects.kept["spark-of-mine.part/0"] == b"x"
+
+
+def test_a_file_that_is_taken_within_the_store_is_here_when_it_is_asked_for(tmp_path: Path) -> None:
+    objects = Objects({"beside.part/0": b"rows"})
+    for directory in ("a", "b", "a"):
+        connection = Connection(objects)
+        lake = lake_in(connection, tmp_path / directory)
+        with lake.held(CLUSTER):
+            place = lake.place("first", 0, 0, 5)
+            if not lake.files():
+                lake.adopt("beside.part/0", place, 4)
+            assert (place.read_bytes(), lake.size_bytes(place)) == (b"", 4)
+            assert lake.next_offsets("first") == {0: 5}
+            if directory == "b":
+                assert Path(*lake.fetched([place])).read_bytes() == b"rows"
+                assert [*lake.fetched([place])] == [str(place)]
+                assert connection.asked.count(f"fetch {FILE.format(0, 5)}") == 1
+
+
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
     objects, time = Objects(), Time()
     holder = lease_of(Connection(objects), time)

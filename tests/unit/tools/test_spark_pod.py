@@ -32,6 +32,20 @@ def test_an_executor_has_its_heap_its_jars_and_what_its_driver_says() -> None:
     assert (told["--executor-id"], told["--podName"]) == ("2", "kavka-audit-exec-2")
 
 
+def test_an_executor_trusts_whom_the_bundle_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    bundle = tmp_path / "ca.crt"
+    bundle.write_text("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n")
+    line = line_of(["executor"], {**TOLD, "AWS_CA_BUNDLE": str(bundle)}, SPARK)
+    assert line[1:5] == [
+        "-Dninth",
+        "-Dtenth",
+        f"-Djavax.net.ssl.trustStore={tmp_path / 'trusted.jks'}",
+        "-Djavax.net.ssl.trustStoreType=JKS",
+    ]
+    assert b"X.509" in (tmp_path / "trusted.jks").read_bytes()
+
+
 def test_an_executor_without_a_driver_does_not_begin() -> None:
     with pytest.raises(KeyError, match="SPARK_DRIVER_URL"):
         line_of(["executor"], {name: value for name, value in TOLD.items() if name != "SPARK_DRIVER_URL"}, SPARK)
