@@ -16,7 +16,20 @@ from e2e.images import TAG
 from e2e.machine import HOST_ADDRESS, HOST_NAME
 from e2e.release import OPERATOR, OPERATORS
 from e2e.scene import Scene
-from e2e.trail import ANALYTICS, CONFIG, FLIGHTS, NODE, RECORDS, SIZE, Clients, analytics, play, run, until_told
+from e2e.trail import (
+    ANALYTICS,
+    CONFIG,
+    FLIGHTS,
+    NODE,
+    RECORDS,
+    RUN_SECONDS_MAX,
+    SIZE,
+    Clients,
+    analytics,
+    play,
+    run,
+    until_told,
+)
 from e2e.trail import answer as answer_in
 from tests.support.control_plane import Json
 from tests.support.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server, s3_server
@@ -28,6 +41,12 @@ LISTENERS = [
 ]
 PREFIX = "audit/main"
 WITH_SPARK = f"kavka.local/audit-spark:{TAG}"
+BY_SPARK: Json = {
+    "engine": "Spark",
+    "image": WITH_SPARK,
+    "resources": {"cpu": "250m", "memory": "1536Mi"},
+    "executors": {"instances": 1, "resources": {"cpu": "250m", "memory": "1536Mi"}},
+}
 KEYS = {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 WRONG = "of another store, that no output has"
 FIELD = "spec.audit.analytics.storage.s3"
@@ -179,17 +198,45 @@ def no_key_is_told(scene: Scene, said: str) -> None:
         assert b64encode(key.encode()).decode() not in told
 
 
-def test_the_image_with_spark_goes_on_in_a_bucket_that_the_smaller_one_began(scene: Scene, store: Store) -> None:
+def executors(scene: Scene) -> list[Json]:
+    """The pods of executors."""
+    found: list[Json] = json.loads(scene.ask("get", "pods", "--selector", "spark-role=executor", "--output", "json"))[
+        "items"
+    ]
+    return found
+
+
+def test_executors_write_to_a_bucket_that_duckdb_began_and_share_no_volume(scene: Scene, store: Store) -> None:
     kept = store.server.bucket("larger") / PREFIX
     keep(scene, **KEYS, **{"ca.crt": store.signed.text("ca.crt")})
     wants(scene, store.spec("larger"))
     clients = begun(scene)
-    clients.prepare()
-    clients.write(RECORDS)
-    until_told(scene, "smaller", clients, kept)
+    play(scene, clients)
+    said = until_told(scene, "smaller", clients, kept)
     before = entries(kept)
-    wants(scene, store.spec("larger"), image=WITH_SPARK)
+
+    wants(scene, store.spec("larger"), **BY_SPARK)
+    until(lambda: scene.ask("get", "rolebindings", "main-audit", "--ignore-not-found", "--output", "name"))
     until(lambda: WITH_SPARK in scene.ask("get", "cronjob", "main-audit", "--output", "yaml"))
     clients.write(RECORDS)
-    until_told(scene, "larger", clients, kept)
+    scene.ask("create", "job", "seen", "--from=cronjob/main-audit")
+    until(lambda: executors(scene), RUN_SECONDS_MAX)
+    (pod,) = executors(scene)
+    no_key_is_told(scene, said)
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert not [volume for volume in pod["spec"]["volumes"] if "persistentVolumeClaim" in volume]
+    scene.ask("wait", "--for=condition=Complete", "job/seen", f"--timeout={RUN_SECONDS_MAX}s")
+    words = scene.ask("logs", "job/seen")
+    assert "403" not in words
+    said += words
     assert is_gone_on_with(kept, before)
+
+    before = entries(kept)
+    clients.write(RECORDS)
+    said += until_told(scene, "larger", clients, kept)
+    assert is_gone_on_with(kept, before)
+    assert answer_in(kept, "audit_gaps") == []
+    assert "main-audit" not in scene.ask("get", "pvc", "--output", "name")
+    left = [file.name for file in kept.iterdir() if file.name.endswith(".part")]
+    assert not left, "executors leave nothing beside the lake"
+    no_key_is_told(scene, said)

@@ -212,7 +212,7 @@ AUDITS = (
     Row("answers in a bucket of a store of one's own", asks(store(
         prefix="audit/main", endpoint="https://s3.example.com:9000", region="eu-1", addressing="Path",
         caSecret={"name": "ca"}, workSize="50Gi")), GOOD),
-    Row("answers in a bucket by Spark", asks(store(), engine="Spark"), BAD),
+    Row("answers in a bucket by Spark", asks(store(), engine="Spark"), GOOD),
     Row("answers in a bucket and on a volume", asks({**store(), **KEEPS}), BAD),
     Row("answers in a bucket of nobody", asks({"s3": {"bucket": "audit"}}), BAD),
     Row("answers in a bucket with a name of none", asks(store(bucket="Audit")), BAD),

@@ -1,8 +1,8 @@
 """`KafkaCluster.spec.audit`: the brokers' audit trail, and the runs that answer questions from it.
 
 A run is `kavka audit run` in a pod, by a schedule. DuckDB is one pod and writes to a volume, or to a bucket of an S3
-store by way of a copy that goes with the pod; Spark is a driver and executors, which share a volume. Sizes are those of
-pods, from which Spark's own follow.
+store by way of a copy that goes with the pod; Spark is a driver and executors, which share a volume, or reach the
+bucket each. Sizes are those of pods, from which Spark's own follow.
 """
 
 import re
@@ -114,8 +114,8 @@ class AuditS3(Model):
     )
     work_size: Quantity = field(
         default=10 << 30,
-        description="How much of the machine's disk a run may take. It needs room for all that is in the bucket, which"
-        " it fetches each time; the pod of one that takes more is ended.",
+        description="How much of the machine's disk a run may take; the pod of one that takes more is ended. DuckDB:"
+        " room for all that is in the bucket, which it fetches each time. Spark: for all but the rows of the trail.",
     )
 
 
@@ -131,7 +131,7 @@ class AuditStorage(Model):
     )
 
     volume: AuditVolume | None = field(default=None, description="A volume of the analytics.")
-    s3: AuditS3 | None = field(default=None, description="A bucket of an S3 store. DuckDB only.")
+    s3: AuditS3 | None = field(default=None, description="A bucket of an S3 store.")
 
 
 class Analytics(Model):
@@ -149,13 +149,6 @@ class Analytics(Model):
             message="are Spark's alone; write engine: Spark, or take executors out",
             holds=lambda analytics: analytics.executors is None or analytics.engine == "Spark",
             path="executors",
-        ),
-        Rule(
-            cel="self.engine != 'Spark' || !has(self.storage.s3)",
-            message="is not written to by Spark, whose executors share a volume; write storage.volume, or engine:"
-            " DuckDB",
-            holds=lambda analytics: analytics.engine != "Spark" or analytics.storage.s3 is None,
-            path="storage",
         ),
     )
 

@@ -296,18 +296,39 @@ def test_a_store_of_ones_own_is_told_where_it_is_and_who_signs_for_it() -> None:
     assert {"name": "AWS_CA_BUNDLE", "value": "/etc/kavka/store/ca.crt"} in container["env"]
 
 
-@pytest.mark.parametrize(
-    ("storage", "engine", "words"),
-    [
-        ({"s3": BUCKET}, "Spark", "storage: is not written to by Spark, whose executors share a volume"),
-        ({"s3": BUCKET, **VOLUME}, "DuckDB", "storage: is one place; write either volume or s3"),
-        ({}, "DuckDB", "storage: is one place; write either volume or s3"),
-    ],
-)
-def test_tables_have_one_place_that_their_engine_can_write_to(storage: Any, engine: str, words: str) -> None:
+def test_executors_are_let_into_a_bucket_as_their_driver_is_and_share_no_volume() -> None:
+    store = {"s3": {**BUCKET, **OWN_STORE, "caSecret": {"name": "authority", "key": "root.pem"}}}
+    scene = scene_of(asked(store, engine="Spark"))
+    template = template_of(scene)
+    (driver,) = template["spec"]["containers"]
+    assert driver["args"][-2:] == ["--engine", "spark"]
+    executor = json.loads(template["metadata"]["annotations"]["kavka.dev/spark-executor"])["spec"]
+    (container,) = executor["containers"]
+    assert [variable["name"] for variable in container["env"]] == [*store_keys(), "AWS_CA_BUNDLE"]
+    assert all(variable in driver["env"] for variable in container["env"])
+    assert {"name": "SPARK_CONF_DIR", "value": spark.FILES} in driver["env"]
+    mount = {"name": "store", "mountPath": "/etc/kavka/store", "readOnly": True}
+    assert mount in container["volumeMounts"]
+    assert mount in driver["volumeMounts"]
+    (ours,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "store"]
+    assert ours in executor["volumes"]
+    assert "affinity" not in executor
+    settings = settings_of(scene)
+    assert not [name for name in settings if "persistentVolumeClaim.data" in name]
+    assert not [name for name in settings if "s3" in name.lower() or "secret" in name.lower()]
+    assert "main-audit" not in scene.api.names("PersistentVolumeClaim")
+    assert scene.api.names("Role") == ["main-audit"]
+
+
+def store_keys() -> list[str]:
+    return ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+
+
+@pytest.mark.parametrize("storage", [{"s3": BUCKET, **VOLUME}, {}])
+def test_tables_have_one_place(storage: Any) -> None:
     with pytest.raises(InvalidError) as told:
-        asked(storage, engine=engine)
-    assert words in str(told.value)
+        asked(storage)
+    assert "storage: is one place; write either volume or s3" in str(told.value)
 
 
 def test_what_an_address_may_be_is_one_rule_for_the_command_and_the_resource() -> None:

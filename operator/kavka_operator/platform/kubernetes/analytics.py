@@ -13,7 +13,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored import part
 from kavka_operator.platform.certificates.keeping import TRUSTED, Place
-from kavka_operator.platform.kubernetes import spark
+from kavka_operator.platform.kubernetes import spark, store
 from kavka_operator.platform.kubernetes.manifests import owned
 from kavka_operator.platform.kubernetes.names import (
     AUDIT_OF,
@@ -40,13 +40,8 @@ FILES_VOLUME, DATA_VOLUME = "kavka-spark", "data"
 USER_VOLUME, TRUSTED_VOLUME = "user", "trusted"
 USER_FILES, TRUSTED_FILES = "/etc/kavka/user", "/etc/kavka/trusted"
 CLIENT_PROPERTIES = "client.properties"
-STORE_VOLUME, STORE_FILES = "store", "/etc/kavka/store"
-STORE_CA = "ca.crt"
-KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-"""Names of variables, and of the keys of a Secret."""
-TRUSTED_STORE = "AWS_CA_BUNDLE"
 STORE_FIELDS = (
-    (TRUSTED_STORE, "caSecret"),
+    (store.TRUSTED, "caSecret"),
     ("credentials", "credentialsSecret"),
     ("there is no bucket", "bucket"),
     ("--s3-region", "region"),
@@ -160,10 +155,8 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
     mounts += [{"name": FILES_VOLUME, "mountPath": spark.FILES}] if is_spark else []
     mounts += [{"name": USER_VOLUME, "mountPath": USER_FILES, "readOnly": True}] if analytics.user_secret else []
     own = spark.environment() if is_spark else []
-    if analytics.storage.s3 is not None:
-        own = _let_in(analytics.storage.s3)
-        has_authority = analytics.storage.s3.ca_secret is not None
-        mounts += [{"name": STORE_VOLUME, "mountPath": STORE_FILES, "readOnly": True}] if has_authority else []
+    own += store.let_in(analytics.storage.s3)
+    mounts += store.mounts(analytics.storage.s3)
     if _trusts_authority(cluster, analytics):
         mounts.append({"name": TRUSTED_VOLUME, "mountPath": TRUSTED_FILES, "readOnly": True})
         own = [*own, {"name": "SSL_CERT_FILE", "value": f"{TRUSTED_FILES}/{TRUSTED}"}]
@@ -188,23 +181,14 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
     return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *engine)
 
 
-def _place(store: AuditS3 | None) -> tuple[str, ...]:
+def _place(kept: AuditS3 | None) -> tuple[str, ...]:
     """The options that say where the tables go."""
-    if store is None:
+    if kept is None:
         return ("--directory", f"{spark.DATA}/audit")
-    address = "/".join(part for part in (store.bucket, store.prefix) if part)
-    endpoint = ("--s3-endpoint", store.endpoint) if store.endpoint else ()
-    shape = ("--s3-region", store.region, "--s3-addressing", store.addressing.lower())
+    address = "/".join(part for part in (kept.bucket, kept.prefix) if part)
+    endpoint = ("--s3-endpoint", kept.endpoint) if kept.endpoint else ()
+    shape = ("--s3-region", kept.region, "--s3-addressing", kept.addressing.lower())
     return ("--directory", f"s3://{address}", "--work-directory", f"{spark.DATA}/audit", *endpoint, *shape)
-
-
-def _let_in(store: AuditS3) -> list[Document]:
-    """The environment by which a store lets runs in: what is secret stays in its Secret."""
-    # A pod that waits for a Secret says nothing of it in its status; a run without its keys says what it lacks.
-    secret = {"name": store.credentials_secret.name, "optional": True}
-    found: list[Document] = [{"name": key, "valueFrom": {"secretKeyRef": {**secret, "key": key}}} for key in KEYS]
-    trusted = {"name": TRUSTED_STORE, "value": f"{STORE_FILES}/{STORE_CA}"}
-    return [*found, trusted] if store.ca_secret is not None else found
 
 
 def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
@@ -214,18 +198,16 @@ def _trusts_authority(cluster: KafkaCluster, analytics: Analytics) -> bool:
     return analytics.user_secret is not None and cluster.spec.is_secured
 
 
-def _tables(cluster: KafkaCluster, store: AuditS3 | None) -> Document:
+def _tables(cluster: KafkaCluster, kept: AuditS3 | None) -> Document:
     """The volume that runs write to: the claim, or what goes with the pod and is a copy of a bucket."""
-    if store is not None:
-        return {"name": DATA_VOLUME, "emptyDir": {"sizeLimit": spell(store.work_size)}}
+    if kept is not None:
+        return {"name": DATA_VOLUME, "emptyDir": {"sizeLimit": spell(kept.work_size)}}
     return {"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": audit_name(cluster.name)}}
 
 
 def _volumes(cluster: KafkaCluster, analytics: Analytics) -> list[Document]:
-    found: list[Document] = [{"name": SCRATCH_VOLUME, "emptyDir": {}}, _tables(cluster, analytics.storage.s3)]
-    if analytics.storage.s3 is not None and (ca := analytics.storage.s3.ca_secret) is not None:
-        file = {"items": [{"key": ca.key, "path": STORE_CA}]}
-        found.append({"name": STORE_VOLUME, "secret": {"secretName": ca.name, "optional": True, **file}})
+    kept = analytics.storage.s3
+    found = [{"name": SCRATCH_VOLUME, "emptyDir": {}}, _tables(cluster, kept), *store.volumes(kept)]
     if analytics.engine == "Spark":
         files = {spark.DEFAULTS: SPARK_DEFAULTS, spark.EXECUTOR: EXECUTOR_TEMPLATE}
         items = [
@@ -353,18 +335,18 @@ def with_field(analytics: Analytics, words: str) -> str:
     if analytics.user_secret is not None and COMMAND_CONFIG in words:
         secret = f'Secret "{analytics.user_secret.name}"'
         return f"spec.audit.analytics.userSecret: {secret} has no {CLIENT_PROPERTIES} that lets runs in: {words}"
-    store = analytics.storage.s3
-    field = _of_store(store, words) if store is not None else ""
+    kept = analytics.storage.s3
+    field = _of_store(kept, words) if kept is not None else ""
     return f"spec.audit.analytics.storage.s3.{field}: {words}" if field else words
 
 
-def _of_store(store: AuditS3, words: str) -> str:
+def _of_store(kept: AuditS3, words: str) -> str:
     """The field of a store that words of a run are about, with its Secret; empty where they are about none."""
     if f'volume "{DATA_VOLUME}" exceeds' in words:
         return "workSize"
-    is_about = f"s3://{store.bucket}" in words or TRUSTED_STORE in words
+    is_about = f"s3://{kept.bucket}" in words or store.TRUSTED in words
     field = next((field for mark, field in STORE_FIELDS if is_about and mark in words), "")
-    secrets = {"caSecret": store.ca_secret, "credentialsSecret": store.credentials_secret}
+    secrets = {"caSecret": kept.ca_secret, "credentialsSecret": kept.credentials_secret}
     secret = secrets.get(field)
     return field if secret is None else f'{field}: Secret "{secret.name}"'
 

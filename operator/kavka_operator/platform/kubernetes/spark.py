@@ -11,6 +11,7 @@ from typing import Any
 
 from kavka_operator.api.audit import Analytics, Executors, Size
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.platform.kubernetes import store
 from kavka_operator.platform.kubernetes.names import AUDIT_OF, Document, audit_name
 from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, USER
 
@@ -53,16 +54,22 @@ def defaults(cluster: KafkaCluster, analytics: Analytics, image: str) -> str:
         "spark.local.dir": SCRATCH,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        f"{CLAIM}.mount.path": DATA,
-        f"{CLAIM}.options.claimName": audit_name(cluster.name),
+        **_shared(cluster, analytics),
     }
     return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
 
 
+def _shared(cluster: KafkaCluster, analytics: Analytics) -> dict[str, str]:
+    """The volume that executors share with their driver; a store they reach as it does."""
+    if analytics.storage.volume is None:
+        return {}
+    return {f"{CLAIM}.mount.path": DATA, f"{CLAIM}.options.claimName": audit_name(cluster.name)}
+
+
 def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
     """The template of executors, as a file. They ask the API server for nothing, and so have no token."""
-    pod = analytics.pod
-    asked = pod.spec()
+    pod, kept = analytics.pod, analytics.storage.s3
+    asked, own = pod.spec(), store.let_in(kept)
     affinity = {**_beside(cluster, analytics), **asked.get("affinity", {})}
     spec = {
         **asked,
@@ -75,10 +82,11 @@ def executor(cluster: KafkaCluster, analytics: Analytics) -> str:
             {
                 "name": "executor",
                 "securityContext": RIGHTS,
-                "volumeMounts": [{"name": LOCAL_VOLUME, "mountPath": SCRATCH}],
+                **({"env": own} if own else {}),
+                "volumeMounts": [{"name": LOCAL_VOLUME, "mountPath": SCRATCH}, *store.mounts(kept)],
             }
         ],
-        "volumes": [{"name": LOCAL_VOLUME, "emptyDir": {}}],
+        "volumes": [{"name": LOCAL_VOLUME, "emptyDir": {}}, *store.volumes(kept)],
     }
     metadata = {"labels": {**pod.labels, AUDIT_OF: cluster.name}}
     metadata |= {"annotations": pod.annotations} if pod.annotations else {}
