@@ -7,7 +7,7 @@ The SQL keeps to what engines have in common (times are whole milliseconds, buck
     brokers, topics, partitions, grants         the cluster as it was when last asked
     settings     one row: now_ms, unused_days, new_days, bill_cents
 
-What is gathered is asked of those before it, and of the rows themselves:
+What is gathered is asked of `others`, which is gathered first, and of the rows themselves:
 
     events       rows of `lake.columns.ENTRIES` whose kind is event
     entries      all rows, those of heads, losses, dead and missed records too

@@ -18,7 +18,7 @@ from kavka_audit.lake.directory import PART, Lake
 MEMORY: Final = "1GB"
 """What DuckDB may keep in memory; beyond it, it writes to the directory `.spill` of the lake."""
 GATHERED: Final = ("others", "uses", "buckets", "chains", "kinds", "held_uses")
-"""What is gathered from the rows, in an order in which each asks of those before it alone."""
+"""What is gathered from the rows. The first asks of the rows alone, and any other of the rows and the first."""
 Files = Sequence[str]
 
 
