@@ -91,8 +91,13 @@ class Load:
         assert not self.failed, self.failed[:5]
         assert self.sent
         for partition in range(PARTITIONS):
-            values = [value for (read_from, _), value in sorted(self.read.items()) if read_from == partition]
-            assert values == list(range(self.sent)), f"partition {partition}: {len(values)} of {self.sent}"
+            found = [(offset, value) for (one, offset), value in sorted(self.read.items()) if one == partition]
+            wrong = [place for place, (_, value) in enumerate(found) if place != value]
+            near = found[max(0, wrong[0] - 2) : wrong[0] + 6] if wrong else []
+            assert not wrong, (
+                f"partition {partition}: {len(wrong)} of {self.sent} are wrong, (offset, value) near {near}"
+            )
+            assert len(found) == self.sent, f"partition {partition}: {len(found)} of {self.sent}"
 
 
 @contextmanager
