@@ -103,14 +103,15 @@ class Afar:
     def names(self, stage: Path) -> list[str]:
         """Return the names of the objects that a job has written."""
         below = self._key(stage)
-        self._sizes = {seen.key: seen.size for seen in self._store.list(below)}
-        names = (key.removeprefix(f"{below}/") for key in self._sizes)
+        found = {seen.key: seen.size for seen in self._store.list(below)}
+        self._sizes |= found  # of other stages too: several jobs may be asked for at a time
+        names = (key.removeprefix(f"{below}/") for key in found)
         return sorted(name for name in names if name.endswith(SUFFIX) and "/" not in name)
 
     def settle(self, file: Path, place: Path) -> None:
         """Have an object take its place, within the store."""
         key = self._key(file)
-        self._lake.adopt(key, place, self._sizes[key])
+        self._lake.adopt(key, place, self._sizes.pop(key))
 
     def bring(self, file: Path) -> Path:
         """Fetch an object."""
