@@ -5,7 +5,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
 
 from tests.conformance.side_by_side.load import PARTITIONS, load
 from tests.conformance.side_by_side.load import TOPIC as LOAD
@@ -36,6 +37,16 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         made.end()
 
 
+def metadata(admin: AdminClient) -> ClusterMetadata:
+    """What a broker says of the cluster. librdkafka gives up what it has asked of a broker that goes."""
+    while True:
+        try:
+            return admin.list_topics(timeout=SECONDS_MAX)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._DESTROY_BROKER:
+                raise
+
+
 class Cluster:
     """What an administrator sees of these nodes."""
 
@@ -48,11 +59,11 @@ class Cluster:
         made[topic].result(SECONDS_MAX)
 
     def partition(self, index: int) -> PartitionMetadata:
-        return self._admin.list_topics(TOPIC, SECONDS_MAX).topics[TOPIC].partitions[index]
+        return metadata(self._admin).topics[TOPIC].partitions[index]
 
     def wait_in_sync(self) -> None:
         def are_in_sync() -> bool:
-            topics = self._admin.list_topics(timeout=SECONDS_MAX).topics.values()
+            topics = metadata(self._admin).topics.values()
             return all(
                 sorted(one.isrs) == sorted(one.replicas) for topic in topics for one in topic.partitions.values()
             )
@@ -75,7 +86,7 @@ def have_one_index(nodes: Nodes, partition: int) -> bool:
 
 
 def has_three_brokers(nodes: Nodes) -> bool:
-    return len(AdminClient({"bootstrap.servers": nodes.bootstrap}).list_topics(timeout=SECONDS_MAX).brokers) == 3
+    return len(metadata(AdminClient({"bootstrap.servers": nodes.bootstrap})).brokers) == 3
 
 
 def produce_by_java(nodes: Nodes) -> None:
@@ -95,7 +106,7 @@ def test_kavka_and_apache_kafka_serve_one_cluster(nodes: Nodes) -> None:
     cluster.create("__transaction_state", [[FIRST, SECOND]])
     cluster.create(JAVA_TOPIC, [[KAVKA_NODE, FIRST, SECOND]])
     cluster.create(TOPIC, [[FIRST, KAVKA_NODE, SECOND], [KAVKA_NODE, FIRST, SECOND]])
-    with load(nodes.bootstrap):
+    with load(nodes.bootstrap, nodes.servers.values()):
         producer = transactional(nodes.bootstrap, "mixed")
         for partition in (ON_KAFKA, ON_KAVKA):
             commit(producer, "first", partition)

@@ -43,7 +43,7 @@ def test_the_products_take_turns(server: Server, end: Callable[[Server], int]) -
         server.start()
 
     create_topic(server, TOPIC, partitions=PARTITIONS)
-    with load(server.bootstrap):
+    with load(server.bootstrap, [server]):
         swap(KAFKA)
         create_topic(server, transacting.TOPIC)
         create_topic(server, OPEN_TOPIC)
