@@ -84,7 +84,7 @@ def delete(server: Server, group: str) -> None:
 
 
 def roll(server: Server) -> None:
-    """A commit in a segment of its own: what was before it may be cleaned. Apache Kafka's broker heeds a setting a little
+    """A commit in a segment of its own: what was before it may be cleaned. Apache Kafka's broker heeds a setting a bit
     after it is told that it is set.
     """
     former = active_base(server, OFFSETS)

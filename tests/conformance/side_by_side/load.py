@@ -1,8 +1,8 @@
 """One idempotent producer and one consumer of a group that live through everything, and what became of each record.
 
-Where leaders change, librdkafka's retries can come behind a request that it sends to the new leader. That one refuses it
-as out of order, and the client begins anew with another epoch: it sends again what it has not been told of, though it
-may be there. Between two nodes of Apache Kafka too; what such a node has said of it is in its log.
+Where leaders change, librdkafka's retries can come behind a request that it sends to the new leader. That one refuses
+it as out of order, and the client begins anew with another epoch: it sends again what it has not been told of, though
+it may be there. Between two nodes of Apache Kafka too; what such a node has said of it is in its log.
 """
 
 import re
