@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.support.waiting import until_outside
 ROOT = Path(__file__).parents[3]
 SECONDS_MAX = 120.0
 PORT_STEP = 10
+_LATELY = deque[int](maxlen=300)  # ports that were given
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
@@ -24,12 +26,19 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MA
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now, as are those behind them up to the next, `PORT_STEP` apart; of those of this suite."""
+    """Ports that are free now, as are those behind them up to the next, `PORT_STEP` apart; of those of this suite. None
+    was given lately: who has it may not listen yet.
+    """
     room = PORT_STEP * count
     while True:
-        first = random.randrange(PORTS.start, PORTS.stop - room, PORT_STEP)
-        if not any(port_is_taken("127.0.0.1", port) for port in range(first, first + room)):
-            return list(range(first, first + room, PORT_STEP))
+        # Numbers of `random` itself begin anew with each test.
+        first = random.SystemRandom().randrange(PORTS.start, PORTS.stop - room, PORT_STEP)
+        found = range(first, first + room, PORT_STEP)
+        is_taken = any(port_is_taken("127.0.0.1", port) for port in range(first, first + room))
+        if not is_taken and set(_LATELY).isdisjoint(found):
+            break
+    _LATELY.extend(found)
+    return list(found)
 
 
 def _hears_ctrl_c() -> None:
