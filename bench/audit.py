@@ -113,11 +113,10 @@ def chain_of(number: int, events: int, end_ms: int, *, is_scattered: bool = Fals
 def write(bootstrap: str, events: int, *, is_scattered: bool = False) -> float:
     """Write a trail; returns the seconds that it took. Raises SystemExit."""
     begun, end_ms = time.perf_counter(), int(time.time() * 1000)
-    together = get_context("fork").Barrier(len(NODES))
+    forking = get_context("fork")
+    together = forking.Barrier(len(NODES))
     writers = [
-        get_context("fork").Process(
-            target=write_chain, args=(together, bootstrap, number, events, end_ms, is_scattered)
-        )
+        forking.Process(target=write_chain, args=(together, bootstrap, number, events, end_ms, is_scattered))
         for number in range(len(NODES))
     ]
     for writer in writers:
