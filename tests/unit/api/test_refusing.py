@@ -138,11 +138,11 @@ async def audited(directory: Path, policy: str = "reject") -> AsyncIterator[InPr
 
 @asynccontextmanager
 async def full(directory: Path) -> AsyncIterator[InProcess]:
-    """A broker whose trail has no room, with a topic `t` of one record. The trail's own topic is there: nothing else
-    changes the metadata later.
+    """A broker whose trail has no room, with a topic `t` of one record. The trail has its topic and its producer id:
+    nothing else changes the metadata later.
     """
     async with audited(directory) as inside:
-        await until(lambda: inside.broker.metadata.topics.get(AUDIT))
+        await until(lambda: inside.broker.metadata.producer_ids.next_producer_id)
         await inside.create("t")
         inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
         journal = journal_of(inside)
