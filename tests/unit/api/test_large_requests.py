@@ -16,7 +16,7 @@ from bench.large import large
 from kavka_broker.api import dispatch, large_requests
 from kavka_broker.api.registry import Api, Role, load
 from tests.support.in_process import InProcess, running
-from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns
+from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns, a_piece_a_turn
 
 pytestmark = pytest.mark.thorough
 
@@ -26,9 +26,9 @@ FEW: Final = 600
 MANY: Final = 1_000
 #: The elements for APIs that are handled in slices: more than a slice holds.
 SLICED: Final = {"Produce": (4_000, 6_000), "Fetch": (6_000, 8_000)}
-#: Attempts: other work may have had a long turn meanwhile, but a turn that grows does so each time.
+#: Attempts, of which one that shows what is expected is enough: other work may have had a long turn meanwhile.
 ATTEMPTS: Final = 3
-ANSWER_SECONDS: Final = 20
+ANSWER_SECONDS: Final = 60
 
 #: APIs whose turns grow with the request, with the work for each element.
 NOT_CUT: Final[dict[str, str]] = {
@@ -62,12 +62,13 @@ async def grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
     return many - few > GROWTH_MAX * (large - small)
 
 
-async def always_grows(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
+async def is_found_to_grow(turns: Turns, inside: InProcess, api: Api, role: Role) -> bool:
     await most_calls(turns, inside, api, role, 1)  # generates its codec
-    for _ in range(1 if api.name in NOT_CUT else ATTEMPTS):
-        if not await grows(turns, inside, api, role):
-            return False
-    return True
+    is_expected = api.name in NOT_CUT
+    for _ in range(ATTEMPTS):
+        if await grows(turns, inside, api, role) == is_expected:
+            return is_expected
+    return not is_expected
 
 
 def test_no_turn_grows_with_the_request_except_the_listed_apis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,12 +80,13 @@ def test_no_turn_grows_with_the_request_except_the_listed_apis(tmp_path: Path, m
         await inside.create("n0", 1)
         for api in load().values():
             for role in api.on:
-                if await always_grows(turns, inside, api, role):
+                if await is_found_to_grow(turns, inside, api, role):
                     found[api.name] = None
 
     async def run() -> None:
         turns = Turns()
         async with running(tmp_path) as inside:
+            a_piece_a_turn(inside.broker.slices)
             with turns.counting():
                 await scenario(inside, turns)
 
