@@ -30,6 +30,8 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from tests.support.in_process import Client, InProcess, batch, running
 
 OFFSETS_TOPIC = "__consumer_offsets"
+#: What also logs that this machine has stood still for a while.
+OF_STALLS = ("kavka.raft", "kavka.membership", "kavka.controller")
 
 
 def play(directory: Path, scenario: Callable[[InProcess, Client], Awaitable[None]]) -> None:
@@ -104,7 +106,8 @@ def test_acks_0_that_fails_is_one_line_of_log(tmp_path: Path, caplog: pytest.Log
 
     with caplog.at_level(logging.WARNING, "kavka"):
         play(tmp_path, scenario)
-    assert [record.getMessage() for record in caplog.records] == ["connection.closed"]
+    told = [record.getMessage() for record in caplog.records if record.name not in OF_STALLS]
+    assert told == ["connection.closed"]
 
 
 def test_an_epoch_below_all_others_is_unknown(tmp_path: Path) -> None:
