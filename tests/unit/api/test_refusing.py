@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,9 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import In
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kavka_broker.runtime.world import REAL
+from kavka_broker.seams import Clock
+from tests.support.clocks import StoppedClock
 from tests.support.in_process import InProcess, batch, running
 from tests.support.waiting import until
 
@@ -128,20 +132,20 @@ REFUSED_FIRST = dict.fromkeys((30, 31), ErrorCode.SECURITY_DISABLED)
 
 
 @asynccontextmanager
-async def audited(directory: Path, policy: str = "reject") -> AsyncIterator[InProcess]:
+async def audited(directory: Path, policy: str = "reject", clock: Clock = REAL.clock) -> AsyncIterator[InProcess]:
     key = directory / "audit.key"
     key.write_bytes(b"k" * 32)
     settings = {"kavka.audit.key.file": str(key), "kavka.audit.failure.policy": policy}
-    async with running(directory / "data", settings) as inside:
+    async with running(directory / "data", settings, world=replace(REAL, clock=clock)) as inside:
         yield inside
 
 
 @asynccontextmanager
-async def full(directory: Path) -> AsyncIterator[InProcess]:
+async def full(directory: Path, clock: Clock = REAL.clock) -> AsyncIterator[InProcess]:
     """A broker whose trail has no room, with a topic `t` of one record. The trail has its topic and its producer id:
     nothing else changes the metadata later.
     """
-    async with audited(directory) as inside:
+    async with audited(directory, clock=clock) as inside:
         await until(lambda: inside.broker.metadata.producer_ids.next_producer_id)
         await inside.create("t")
         inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
@@ -207,11 +211,9 @@ def test_records_are_refused_by_an_error_on_which_every_client_sends_again(tmp_p
     asyncio.run(scenario())
 
 
-def fetched(topic: str, wait_ms: int = 5) -> fetching.FetchRequest:
+def fetched(topic: str) -> fetching.FetchRequest:
     part = fetching.FetchPartition(0, fetch_offset=0, partition_max_bytes=1 << 20)
-    return fetching.FetchRequest(
-        max_wait_ms=wait_ms, min_bytes=1, topics=[fetching.FetchTopic(topic, partitions=[part])]
-    )
+    return fetching.FetchRequest(max_wait_ms=5, min_bytes=1, topics=[fetching.FetchTopic(topic, partitions=[part])])
 
 
 def test_a_consumer_reads_the_trail_and_nothing_else(tmp_path: Path) -> None:
@@ -237,12 +239,15 @@ def test_a_consumer_reads_the_trail_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_consumer_that_waits_is_given_its_records_when_there_is_room_again(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with full(tmp_path) as inside:
+        clock = StoppedClock()
+        async with full(tmp_path, clock) as inside:
             client = await inside.connect()
-            client.send(fetched("t", 500), 12)
+            clock.stop()  # the consumer waits for longer than anything takes
+            client.send(fetched("t"), 12)
             await until(lambda: inside.broker.refused["fetch"])
             journal_of(inside).end(HELD_MAX)
             inside.broker.is_refusing = False
+            clock.go_on()
             answer = await client.receive(FetchResponse, 12)
             assert answer.responses[0].partitions[0].records
             journal_of(inside).let_in(HELD_MAX)
