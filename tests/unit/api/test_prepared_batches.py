@@ -24,7 +24,7 @@ from tests.support.waiting import until
 
 VERSION = 9
 VALUE = bytes(64 * 1024)
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 60
 
 
 def request(*batches: tuple[str, bytes], acks: int = -1) -> ProduceRequest:

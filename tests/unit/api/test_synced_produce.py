@@ -59,7 +59,7 @@ def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitab
             log.durability.secure()
             held = Held(log)
             try:
-                await asyncio.wait_for(scenario(inside, held), 30)
+                await asyncio.wait_for(scenario(inside, held), 60)
             finally:
                 held.let_go()
 
