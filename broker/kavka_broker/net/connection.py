@@ -426,16 +426,16 @@ class Connection(asyncio.BufferedProtocol):
         throttle_time_ms, now_ms = exchange.client.throttle_time_ms, self._listener.clock.monotonic_ms()
         if now_ms + throttle_time_ms <= self._muted_until_ms:
             return
-        self._end_mute()
+        self._end_mute(now_ms)
         held.begin(int(now_ms))
         self._held = held
         self._muted_until_ms = now_ms + throttle_time_ms
         self._mute = self._listener.timers.after(throttle_time_ms, self._unmute)
 
-    def _end_mute(self) -> None:
+    def _end_mute(self, now_ms: float | None = None) -> None:
         if self._mute is not None:
             self._mute.cancel()
-            self._held.end(int(self._listener.clock.monotonic_ms()))
+            self._held.end(int(self._listener.clock.monotonic_ms() if now_ms is None else now_ms))
             self._mute = None
 
     def _unmute(self) -> None:

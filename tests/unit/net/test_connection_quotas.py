@@ -306,6 +306,7 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
             ports.clock.stop()  # the eleventh comes at once
             served = [await ports.served("A") for _ in range(10)]
             refused = await ports.connect("A")
+            await until(lambda: ports.listeners["A"].accepted_count == 11)
             await serves(served[0])
             held = list(ports.listeners["A"].connections)[-1]
             assert held.is_muted

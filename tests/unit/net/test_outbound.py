@@ -1,7 +1,6 @@
 """Questions of a node to others: against a broker in this process, and against peers that misbehave."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,9 +20,10 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 from tests.support.in_process import running
+from tests.support.servers import free_port
 from tests.support.waiting import for_ever
 
-TIME_MS = 5_000.0
+TIME_MS = 60_000.0
 Answer = Callable[[bytes], Awaitable[bytes | None]]
 
 
@@ -57,12 +57,6 @@ async def answering(answer: Answer) -> AsyncIterator[int]:
         server.close()
         for writer in open_writers:
             writer.close()
-
-
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 async def metadata_answer(frame: bytes, cluster_id: str = "c") -> bytes:
@@ -165,9 +159,16 @@ def test_a_peer_that_misbehaves_is_left_and_asked_anew(answer: Answer, words: st
 
 def test_silence_ends_the_connection_for_all_who_wait() -> None:
     async def scenario() -> None:
-        async with answering(silence) as port:
+        arrived = asyncio.Event()
+
+        async def silent(frame: bytes) -> bytes | None:
+            arrived.set()
+            return await silence(frame)
+
+        async with answering(silent) as port:
             peer = Outbound().to("127.0.0.1", port, client_id="n")
-            patient = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=60_000))
+            patient = asyncio.ensure_future(peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS))
+            await arrived.wait()  # over the connection that the next one ends
             with pytest.raises(Unreachable, match="has not answered"):
                 await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=50)
             with pytest.raises(Unreachable, match="has not answered"):
@@ -273,7 +274,7 @@ def test_a_question_that_nobody_waits_for_any_more_ends_no_connection() -> None:
 
 def test_a_node_that_nobody_answers_for_is_unreachable() -> None:
     async def scenario() -> None:
-        peer = Outbound().to("127.0.0.1", closed_port(), client_id="n")
+        peer = Outbound().to("127.0.0.1", free_port(), client_id="n")
         with pytest.raises(Unreachable) as raised:
             await peer.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
         assert raised.value.refused
@@ -313,7 +314,7 @@ def test_probe_tells_a_listener_from_nobody() -> None:
     async def scenario() -> None:
         async with answering(silence) as port:
             assert await Outbound().probe("127.0.0.1", port, TIME_MS) is True
-        assert await Outbound().probe("127.0.0.1", closed_port(), TIME_MS) is False
+        assert await Outbound().probe("127.0.0.1", free_port(), TIME_MS) is False
 
     asyncio.run(scenario())
 
