@@ -32,6 +32,7 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.in_process import InProcess, batch, running
+from tests.support.waiting import until
 
 ROOT: Final = Path(__file__).parents[1]
 HOUSE: Final = str(Path(kavka_broker.__file__).parent) + os.sep
@@ -135,8 +136,11 @@ async def walk_of(inside: InProcess, request: Message, version: int) -> Walk:
     """Send a request, and follow it until it is answered."""
     assert request.API_KEY is not None
     frame = encode_request_header(RequestHeader(request.API_KEY, version, 7, "walks")) + encode(request, version)
+    listeners = list(inside.server._addresses)
+    accepted = sum(one.accepted_count for one in listeners)
     reader, writer = await asyncio.open_connection("127.0.0.1", inside.server.advertised[0].port)
-    await asyncio.sleep(0.01)  # the connection is accepted
+    await until(lambda: sum(one.accepted_count for one in listeners) > accepted)
+    await asyncio.sleep(0.01)  # what it came with is done
     with walked() as walk:
         writer.write(pack(">i", len(frame)) + frame)
         await reader.readexactly(*unpack(">i", await reader.readexactly(4)))

@@ -26,6 +26,8 @@ END_SECONDS_MAX = 30.0
 CALL_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.05
 TOKEN = "the-token-of-the-tests"
+CLOSED = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)
+"""How a connection that the other side has closed is told: the head of a request is still sent, its body is not."""
 CONTROLLERS = (
     "statefulset-controller",
     "cronjob-controller",
@@ -94,7 +96,7 @@ class Api:
         request = (method, f"{path}?{urlencode(query or {})}", text, headers)
         try:
             response = self._answer_to(*request)
-        except http.client.RemoteDisconnected:
+        except CLOSED:
             self._connection.close()  # it was idle for longer than the API server keeps a connection, which is 90 s
             response = self._answer_to(*request)
         said = response.read()

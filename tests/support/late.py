@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 READ_BYTES: Final = 65536
-SECONDS_MAX: Final = 60.0
+SECONDS_MAX: Final = 120.0
 _START: Final = struct.Struct(">ih")
 
 
@@ -88,6 +88,8 @@ class LateRelay:
             return
         link = (here, there)
         self._links.append(link)
+        if not self._is_open.is_set():  # shut meanwhile, which may not have seen this one
+            _end(*link)
         self._run(self._answers, *link)
         with suppress(OSError):
             self._requests(*link)

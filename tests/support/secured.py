@@ -2,12 +2,15 @@
 
 import subprocess
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
 
+from tests.support.refusals import refusals
 from tests.support.servers import Server, free_port, start_apache_kafka
+from tests.support.waiting import until_outside
 
 USER, PASSWORD = "kavka", "correct horse"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -90,22 +93,26 @@ def start_secured(directory: Path, more: Mapping[str, str] | None = None) -> Sec
         **{f"listener.name.sasl.{name}.sasl.jaas.config": text for name, text in jaas.items()},
         **(more or {}),
     }
-    server = start_apache_kafka(directory / "broker", settings)
-    _add_scram_user(server)
-    return Secured(server, signed, ports)
+    secured = Secured(start_apache_kafka(directory / "broker", settings), signed, ports)
+    for mechanism in MECHANISMS[1:]:
+        set_scram(secured, mechanism, PASSWORD)
+    return secured
 
 
-def _add_scram_user(server: Server) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=server.bootstrap)
-    try:
-        for mechanism in MECHANISMS[1:]:
-            set_scram(admin, mechanism, PASSWORD)
-    finally:
-        admin.close()
-
-
-def set_scram(admin: KafkaAdminClient, mechanism: str, password: str) -> None:
-    """Give the user a password, for one mechanism."""
+def set_scram(secured: Secured, mechanism: str, password: str) -> None:
+    """Give the user a password, for one mechanism, and wait until the broker knows it: what the controller has
+    answered the listeners hear a moment later.
+    """
     kind = ScramMechanism.SCRAM_SHA_256 if mechanism == "SCRAM-SHA-256" else ScramMechanism.SCRAM_SHA_512
-    answer = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, kind, password)])
+    with closing(KafkaAdminClient(bootstrap_servers=secured.server.bootstrap)) as admin:
+        answer = admin.alter_user_scram_credentials([UserScramCredentialUpsertion(USER, kind, password)])
     assert answer == {USER: None}, answer
+    known = {
+        "bootstrap.servers": secured.address("SASL"),
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": str(secured.certificates.directory / "ca.crt"),
+        "sasl.mechanism": mechanism,
+        "sasl.username": USER,
+        "sasl.password": password,
+    }
+    until_outside(lambda: not refusals(known), what=f"{USER} is let in by {mechanism}")

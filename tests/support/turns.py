@@ -1,6 +1,7 @@
 """How much a loop does in one turn: calls of functions, which are the same on every machine, not time."""
 
 import asyncio
+import gc
 import sys
 from asyncio import events
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ class Turns:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
+        """Count, without what garbage of other tests does when it is found."""
         run, of_the_test = events.Handle._run, asyncio.current_task()
 
         def counted(handle: Any) -> None:
@@ -55,7 +57,9 @@ class Turns:
                 self.most = max(self.most, self._calls)
 
         events.Handle._run = counted  # type: ignore[method-assign, assignment]
+        gc.disable()
         try:
             yield
         finally:
+            gc.enable()
             events.Handle._run = run  # type: ignore[method-assign]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from kavka_operator.domain.access import Security
 from kavka_operator.domain.plan import CreateTopic
@@ -121,11 +120,9 @@ def test_an_address_that_is_wrong_is_said_so(
 
 
 def test_a_changed_password_is_that_of_the_next_connection(secured: Secured) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=secured.server.bootstrap)
     try:
-        set_scram(admin, "SCRAM-SHA-256", "other")
+        set_scram(secured, "SCRAM-SHA-256", "other")
         assert refused(secured.address("SASL"), user(secured, "SCRAM-SHA-256")).reason == "NotAuthenticated"
         KafkaClient(secured.address("SASL"), user(secured, "SCRAM-SHA-256", "other")).close()
     finally:
-        set_scram(admin, "SCRAM-SHA-256", PASSWORD)
-        admin.close()
+        set_scram(secured, "SCRAM-SHA-256", PASSWORD)

@@ -23,8 +23,11 @@ def test_cpu_times_add_and_subtract() -> None:
 
 
 def test_a_process_counts_with_its_children() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    words = "print('here', flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"here\n", "it has taken what it needs by then"
         assert child.pid in machine.children_of(os.getpid())
         assert machine.rss_bytes(os.getpid()) > machine.rss_bytes(child.pid) > 0
     finally:

@@ -103,6 +103,13 @@ async def connected(port: int, count: int) -> list[tuple[asyncio.StreamReader, a
     return [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is closed because the test takes long."""
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.SECONDS_MAX", 3600)
+
+
+@pytest.mark.usefixtures("patient")
 def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
     async def scenario() -> None:
         admin = AdminHttp(sources())
@@ -123,6 +130,7 @@ def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.usefixtures("patient")
 def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
 

@@ -1,6 +1,9 @@
 """A log on a simulated disk, and batches to put into it."""
 
+import os
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kavka_broker.core.config.topic import LogConfig
@@ -98,3 +101,13 @@ def free(manager: LogManager) -> None:
 
 def config(**changes: Any) -> LogConfig:
     return replace(SMALL, **changes)
+
+
+def descriptors_of(directory: Path) -> list[str]:
+    """Of this process, those of files in there. Others may go at any time, with the garbage of other tests."""
+    found = list[str]()
+    for one in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            if os.readlink(f"/proc/self/fd/{one}").startswith(str(directory)):
+                found.append(one)
+    return found

@@ -14,7 +14,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import SMALL_BYTES_MAX, LogManager
 from tests.support.sim_disk import Operation, SimDisk
-from tests.unit.storage.support import NOW_MS, SMALL, append, fill, open_log
+from tests.unit.storage.support import NOW_MS, SMALL, append, descriptors_of, fill, open_log
 
 LOGS = 50
 ID = b"\1" * 16
@@ -109,25 +109,21 @@ def test_an_epoch_whose_records_were_cut_off_is_written_again_with_the_next() ->
     assert open_log(log.disk, recover=False).epochs.entries == ((1, 0), (4, 2))  # type: ignore[arg-type]
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def test_logs_that_nobody_uses_hold_no_descriptor(tmp_path: Path) -> None:
     disk = RealDisk()
     write_meta_properties(disk, str(tmp_path), MetaProperties("cluster", 1, b"d" * 16))
     manager = LogManager.open(disk, [str(tmp_path)], node_id=1)
     manager.load(lambda topic: LogConfig(), NOW_MS)
-    before = open_files()
+    before = len(descriptors_of(tmp_path))
     for index in range(LOGS):
         manager.create("t", index, ID, LogConfig(), NOW_MS)
-    assert open_files() == before
+    assert len(descriptors_of(tmp_path)) == before
     for log in manager:
         append(log)
-    assert open_files() == before + LOGS
+    assert len(descriptors_of(tmp_path)) == before + LOGS
     at_once(manager.retain(NOW_MS))
     at_once(manager.retain(NOW_MS))
-    assert open_files() == before
+    assert len(descriptors_of(tmp_path)) == before
     manager.close()
 
 
@@ -135,10 +131,10 @@ def test_a_start_holds_no_descriptor_for_each_log(tmp_path: Path) -> None:
     disk = RealDisk()
     write_meta_properties(disk, str(tmp_path), MetaProperties("cluster", 1, b"d" * 16))
     for _ in range(2):
-        before = open_files()
+        before = len(descriptors_of(tmp_path))
         manager = LogManager.open(disk, [str(tmp_path)], node_id=1)
         manager.load(lambda topic: LogConfig(), NOW_MS)
-        assert open_files() == before + 1  # the lock of the directory
+        assert len(descriptors_of(tmp_path)) == before + 1  # the lock of the directory
         for index in range(LOGS):
             append(manager.create("t", index, ID, LogConfig(), NOW_MS))
         manager.close()

@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.storage import disk as disks
 from kavka_broker.storage.disk import RealDisk
-from tests.unit.storage.support import append, config, fill, new_disk, open_log, values
+from tests.unit.storage.support import append, config, descriptors_of, fill, new_disk, open_log, values
 
 SYNCED = config(flush_messages=1)
 
@@ -121,16 +121,6 @@ def test_a_sync_has_its_descriptor_to_the_end_though_the_loop_lets_go(tmp_path: 
         disks._sync_data = held  # type: ignore[misc]
     assert synced == [os.stat(file.path).st_ino]
     assert sorted(os.readlink(f"/proc/self/fd/{one}") for one in descriptors_of(tmp_path)) == [other.path]
-
-
-def descriptors_of(directory: Path) -> list[str]:
-    """Of this process, those of files in there."""
-    found = list[str]()
-    for one in os.listdir("/proc/self/fd"):
-        path = f"/proc/self/fd/{one}"
-        if os.path.lexists(path) and os.readlink(path).startswith(str(directory)):
-            found.append(one)
-    return found
 
 
 def test_a_file_that_holds_no_descriptor_is_synced_too(tmp_path: Path) -> None:

