@@ -9,7 +9,7 @@ from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, crea
 from tests.support.cluster import START_MS, Machine, register_broker
 from tests.support.waiting import turns, until
 
-WITHIN_SECONDS = 5
+WITHIN_SECONDS = 60
 EVERY_MS = 3_600_000
 
 

@@ -16,7 +16,7 @@ from kavka_broker.protocol.messages.create_topics_response import CreatableTopic
 from tests.support.waiting import for_ever
 from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum, refuse
 
-TIME_MS = 10_000.0
+TIME_MS = 60_000.0
 
 
 def says(start: int, error: ErrorCode = ErrorCode.NONE) -> Answer:

@@ -218,7 +218,7 @@ def test_a_disk_that_fails_meanwhile_fails_the_log() -> None:
         node.log.state.on_failed = failed.set
         node.disk.fail_syncs = True
         cut(node.partition, 6)
-        assert await asyncio.to_thread(failed.wait, 20)
+        assert await asyncio.to_thread(failed.wait, 60)
         assert node.log.is_failed
 
     play(scenario)

@@ -168,10 +168,10 @@ def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it(monkeypatch: pytes
 
     async def act(world: World) -> None:
         world.cleaner.start()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not world.cleaner.progress:
                 await asyncio.sleep(0)
-        await asyncio.wait_for(world.cleaner.stop(), 30)
+        await asyncio.wait_for(world.cleaner.stop(), 60)
         assert world.cleaner.figures.runs_total == 0
         assert len(values(world.more)) == 5
 

@@ -27,6 +27,8 @@ from tests.support.waiting import until
 MANY = 5 * SLICE_MAX
 ID = b"i" * 16
 TOPIC_CONFIG = 2
+#: Nobody but the test writes checkpoints.
+SELDOM = {"replica.high.watermark.checkpoint.interval.ms": "3600000"}
 NO_LOGS = LogManager(SimDisk(), "cluster", [])
 
 
@@ -209,7 +211,7 @@ def test_a_topic_made_anew_under_its_name_is_not_synced_for_on_the_loop(
     """A start may find logs whose topic is gone as the first records are applied: nobody has ended their partitions."""
 
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with running(tmp_path, SELDOM) as inside:
             logs = inside.broker.replicas._logs
             if was_hosted:
                 await inside.create("t", MANY)
@@ -255,7 +257,7 @@ def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with running(tmp_path, SELDOM) as inside:
             logs = inside.broker.replicas._logs
             await inside.create("t")
             await all_open(inside, 1)
