@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from tests.conformance.security.test_audit import start_audited
+from tests.conformance.security.test_audit import TOPIC, start_audited
 from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka
 from tests.conformance.security.test_users_and_rules import produced
 from tests.support.programs import kafka_tool
@@ -50,7 +50,7 @@ def read(sasl_port: int, user: str, topic: str, records: int) -> None:
     consumer = Consumer(of_librdkafka(sasl_port, user, PASSWORDS[user], **{"group.id": "g", "client.id": "reader"}))
     consumer.assign([TopicPartition(topic, 0, 0)])
     for _ in range(records):
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
     consumer.close()
@@ -103,7 +103,9 @@ def test_the_answers_are_what_clients_counted(server: Server, sasl_port: int, tm
         (row["principal"], row["client_id"], row["operation"], row["topic"]): row
         for row in table(directory, "top_talkers")
     }
-    assert {key: row["bytes"] for key, row in again.items()} == {key: row["bytes"] for key, row in use.items()}
+    # Where a minute has ended meanwhile, the trail tells by now that the first run has read it.
+    bytes_again = {key: row["bytes"] for key, row in again.items() if key[-1] != TOPIC}
+    assert bytes_again == {key: row["bytes"] for key, row in use.items()}
 
 
 def test_a_cluster_without_a_trail_is_told_what_makes_one(tmp_path: Path) -> None:
