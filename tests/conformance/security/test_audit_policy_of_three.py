@@ -19,9 +19,14 @@ from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.verification import verify
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
+from kavka_broker.protocol.messages.describe_acls_request import DescribeAclsRequest
+from kavka_broker.protocol.messages.describe_acls_response import DescribeAclsResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from tests.conformance.security.test_audit import KEY, TOPIC, trail
 from tests.conformance.security.test_audit_policy import POLICY_VIOLATION, bound, metric, permit, refused, rule
 from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, jaas
+from tests.support.asking import ask
 from tests.support.nodes import Nodes, cluster, combined
 from tests.support.servers import free_port
 from tests.support.waiting import until_outside
@@ -65,6 +70,7 @@ def nodes(tmp_path: Path, admin_ports: dict[int, int]) -> Iterator[Nodes]:
             with (found[node_id].directory / "server.properties").open("a") as file:
                 file.write(f"kavka.admin.listener=127.0.0.1:{port}\n")
         found.start()
+        found.wait_known()
         yield found
 
 
@@ -107,6 +113,7 @@ def test_a_full_trail_holds_up_no_other_broker(nodes: Nodes, admin_ports: dict[i
     permit(operator, [rule("kafka-cluster", AclOperation.CREATE, ResourceType.BROKER)])
     permit(operator, [rule("none", AclOperation.READ, ResourceType.GROUP)])  # to close, librdkafka asks its coordinator
     until_outside(lambda: TOPIC in operator.list_topics(timeout=ANSWER_SECONDS_MAX).topics)
+    until_outside(lambda: all(knows_last_rule(server.address) for server in nodes.servers.values()))
     bound(operator, 50)
     fill(nodes, FULL)
     until_outside(lambda: metric(admin_ports[FULL], "kavka_audit_refusing") == 1)
@@ -148,10 +155,25 @@ def test_a_full_trail_holds_up_no_other_broker(nodes: Nodes, admin_ports: dict[i
     }
     nodes[KILLED].start()
     for node_id in (FULL, OTHER):
+        nodes.wait("the trail has all its replicas", lambda: is_whole(nodes))  # or its end is taken by too few
         nodes[node_id].stop()
         nodes[node_id].start()
     until_outside(lambda: ended(nodes) == 2)
     assert_whole(nodes)
+
+
+def knows_last_rule(address: tuple[str, int]) -> bool:
+    """Whether a broker has heard of the rules by now: of the last one, and with it of those before."""
+    answer = ask(address, DescribeAclsRequest(3, "none", 3, "User:alice", None, 1, 1), DescribeAclsResponse)
+    return bool(answer.resources)
+
+
+def is_whole(nodes: Nodes) -> bool:
+    """Whether each broker says that the audit topic's replicas are all in sync."""
+    request = MetadataRequest([MetadataRequestTopic(name=TOPIC)])
+    answers = [ask(server.address, request, MetadataResponse) for server in nodes.servers.values()]
+    found = [partition for answer in answers for topic in answer.topics for partition in topic.partitions]
+    return len(found) == len(answers) and all(len(partition.isr_nodes) == 3 for partition in found)
 
 
 def ask_until_refused(nodes: Nodes) -> None:
