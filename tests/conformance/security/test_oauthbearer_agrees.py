@@ -2,10 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hmac import digest
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -101,12 +102,20 @@ Make = Callable[[Issuers], str]
 
 
 def of(
-    algorithm: str = "RS256", seconds: float = HOUR_SECONDS, without: str = "", header: Any = None, **changed: Any
+    algorithm: str = "RS256",
+    seconds: float = HOUR_SECONDS,
+    without: str = "",
+    header: Any = None,
+    later: Mapping[str, float] = MappingProxyType({}),
+    **changed: Any,
 ) -> Make:
-    """Makes a token of a trusted issuer, with changes to its claims and its header."""
+    """Makes a token of a trusted issuer, with changes to its claims and its header. `later` are moments, in seconds
+    from when it is made.
+    """
 
     def make(issuers: Issuers) -> str:
-        said = {name: value for name, value in claims(seconds, **changed).items() if name != without}
+        moments = {name: time.time() + after for name, after in later.items()}
+        said = {name: value for name, value in claims(seconds, **changed, **moments).items() if name != without}
         issuer = issuers.curve if algorithm == "ES256" else issuers.rsa
         return issuer.token(said, algorithm, **(header or {}))
 
@@ -133,9 +142,9 @@ def changed(issuers: Issuers) -> str:
 TOKENS: dict[str, Make] = {
     **{algorithm: of(algorithm) for algorithm in ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256")},
     "expired": of(seconds=-60),
-    "not yet valid": of(nbf=time.time() + 600),
-    "valid within the skew": of(nbf=time.time() + 10),
-    "issued later": of(iat=time.time() + 600),
+    "not yet valid": of(later={"nbf": 600}),
+    "valid within the skew": of(later={"nbf": 10}),
+    "issued later": of(later={"iat": 600}),
     "no expiry": of(without="exp"),
     "no time of issue": of(without="iat"),
     "an expiry that is a text": of(exp="tomorrow"),
