@@ -439,8 +439,11 @@ def test_offsets_of_an_unknown_group_are_not_deleted(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_without_any_broker_waits_until_this_one_is_registered(tmp_path: Path) -> None:
+def test_metadata_without_any_broker_waits_until_this_one_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An admin client that is told of no controller waits until its request has timed out."""
+    monkeypatch.setattr("kavka_broker.api.a03_metadata.NOBODY_MS_MAX", 60_000)
 
     async def run() -> None:
         async with running(tmp_path) as inside:

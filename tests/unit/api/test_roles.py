@@ -147,7 +147,9 @@ def test_a_controller_that_loses_the_lead_while_deciding_forwards_the_request(
     play(tmp_path, scenario)
 
 
-def test_the_controller_is_asked_for_topics_and_producer_ids(tmp_path: Path) -> None:
+def test_the_controller_is_asked_for_topics_and_producer_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_broker.membership.topics.NEWS_MS_MAX", 60_000)
+
     async def scenario(first: InProcess, second: InProcess) -> None:
         client = await second.connect()
         asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
