@@ -176,8 +176,10 @@ def test_who_comes_to_lead_after_the_cut_takes_nothing_before_it_is_sealed() -> 
 def test_a_sync_of_what_is_to_go_promises_nothing_of_it() -> None:
     async def scenario(node: Node) -> None:
         cut(node.partition, 3)
+        lowered = node.partition.when_synced(5)  # which may be earlier than the other thread's sync
+        assert lowered is not None
         await asyncio.to_thread(node.log.flush)
-        await node.step()
+        await asyncio.wait_for(lowered, 60)
         assert node.log.recovery_point == 3
         assert node.log.durability.may_be_cut
 
