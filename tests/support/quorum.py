@@ -15,13 +15,16 @@ _LENGTH = Struct(">i")
 
 
 def active_controller(nodes: Nodes) -> int:
-    """The id of the active controller, as any broker that runs says; -1 where none is known."""
-    for place in nodes.places:
-        if place.is_broker and nodes[place.node_id].process is not None:
-            found = ask(("127.0.0.1", place.port))
-            if found != NOBODY:
-                return found
-    return NOBODY
+    """The id of the active controller, as a broker that runs says, once one is known."""
+    found: list[int] = []
+
+    def is_known() -> bool:
+        asked = [place for place in nodes.places if place.is_broker and nodes[place.node_id].process is not None]
+        found[:] = [leader for leader in (ask(("127.0.0.1", place.port)) for place in asked) if leader != NOBODY]
+        return bool(found)
+
+    nodes.wait("a controller leads", is_known)
+    return found[0]
 
 
 def ask(address: tuple[str, int]) -> int:

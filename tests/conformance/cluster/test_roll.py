@@ -9,17 +9,15 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cluster.history import History, create_topic, is_whole, within
+from tests.conformance.cluster.test_failover import GAP_SECONDS_MAX, SETTINGS
 from tests.support.nodes import cluster
 from tests.support.servers import Server, is_apache_kafka
 
 pytestmark = pytest.mark.slow
 
-#: On a machine that other tests keep busy. Apache Kafka takes nine and twelve after a kill.
-GAP_SECONDS_MAX = 8.0
-
 
 def test_nothing_is_lost_when_every_node_stops_in_turn(tmp_path: Path) -> None:
-    with cluster(tmp_path) as nodes:
+    with cluster(tmp_path, settings=SETTINGS) as nodes:
         admin = create_topic(nodes)
         for node_id in nodes.broker_ids:
             history = History(nodes)
@@ -44,7 +42,7 @@ def stop(node: Server, statuses: list[int]) -> None:
 
 def test_all_stop_at_once(tmp_path: Path) -> None:
     """The last ones find no quorum to ask, and stop all the same."""
-    with cluster(tmp_path) as nodes:
+    with cluster(tmp_path, settings=SETTINGS) as nodes:
         admin = create_topic(nodes)
         history = History(nodes)
         history.produce(0.5)
