@@ -19,7 +19,7 @@ from tests.chaos import proxy
 from tests.chaos.disks import Disk
 from tests.chaos.network import Network, dying_with_us
 from tests.support.servers import LOG4J, format_directory
-from tests.support.wire import brokers_registered
+from tests.support.wire import LOOK_SECONDS_MAX, brokers_registered
 from tools.kafka_jars import class_path
 
 CLUSTER_ID: Final = "a2F2a2EtY2hhb3MtY2x1c3"
@@ -163,7 +163,7 @@ class Node:
     def brokers_known(self) -> int:
         """How many brokers it names to clients; 0 where it does not answer."""
         try:
-            return brokers_registered(self.address)
+            return brokers_registered(self.address, LOOK_SECONDS_MAX)
         except OSError:
             return 0
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from tests.support.wire import brokers_registered
+from tests.support.wire import LOOK_SECONDS_MAX, brokers_registered
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
 
@@ -99,7 +99,7 @@ class Server:
     def serves(self) -> bool:
         """Whether it answers and knows itself as a broker."""
         try:
-            return brokers_registered(self.address) > 0
+            return brokers_registered(self.address, LOOK_SECONDS_MAX) > 0
         except OSError:
             return False
 

@@ -8,6 +8,7 @@ import struct
 from typing import Self
 
 ANSWER_SECONDS_MAX = 60.0
+LOOK_SECONDS_MAX = 2.0  # of a look that is repeated until it is answered
 API_VERSIONS = 18
 METADATA = 3
 
@@ -77,7 +78,7 @@ def header(api_key: int, version: int, *, correlation_id: int = 7, flexible: boo
     return struct.pack(">hhih4s", api_key, version, correlation_id, 4, b"wire") + (b"\x00" if flexible else b"")
 
 
-def brokers_registered(address: tuple[str, int], seconds_max: float = 2.0) -> int:
+def brokers_registered(address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> int:
     """How many brokers Metadata (version 1, no topics) names: more than none means that the broker serves."""
     with Connection(address, seconds_max) as connection:
         answer = connection.request(METADATA, 1, struct.pack(">i", 0))

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.nodes import Nodes
 from tests.support.servers import READY_SECONDS_MAX
+from tests.support.topics import metadata
 
 TOPIC = "t"
 PARTITIONS = 3
@@ -112,7 +113,7 @@ def read_all(nodes: Nodes) -> dict[tuple[int, int], bytes]:
 
 def create_topic(nodes: Nodes) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap, **QUIET})
-    within("all brokers", lambda: len(admin.list_topics(timeout=5).brokers) == len(nodes.broker_ids))
+    within("all brokers", lambda: len(metadata(admin).brokers) == len(nodes.broker_ids))
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(SECONDS_MAX)
     within("in sync", lambda: is_whole(admin))
     return admin
@@ -124,7 +125,7 @@ def is_whole(admin: AdminClient) -> bool:
 
 
 def partitions_of(admin: AdminClient) -> list[Any]:
-    return list(admin.list_topics(TOPIC, timeout=SECONDS_MAX).topics[TOPIC].partitions.values())
+    return list(metadata(admin, TOPIC).topics[TOPIC].partitions.values())
 
 
 def busiest(admin: AdminClient, among: Iterable[int]) -> int:

@@ -5,8 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from tests.conformance.side_by_side.load import PARTITIONS, load
 from tests.conformance.side_by_side.load import TOPIC as LOAD
@@ -14,6 +13,7 @@ from tests.conformance.side_by_side.products import KAFKA, SETTINGS, become
 from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, expect, seen, transactional
 from tests.support.nodes import Nodes, combined, prepare
 from tests.support.programs import kafka_tool
+from tests.support.topics import metadata
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -35,16 +35,6 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield made
     finally:
         made.end()
-
-
-def metadata(admin: AdminClient) -> ClusterMetadata:
-    """What a broker says of the cluster. librdkafka gives up what it has asked of a broker that goes."""
-    while True:
-        try:
-            return admin.list_topics(timeout=SECONDS_MAX)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError._DESTROY_BROKER:
-                raise
 
 
 class Cluster:
