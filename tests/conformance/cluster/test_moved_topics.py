@@ -116,9 +116,13 @@ def test_a_move_is_throttled_tells_how_far_it_is_and_may_be_made_faster(nodes: N
         until_outside(lambda: seen(client, "slow").moving == (0, 1))  # a hundred seconds at this rate
         brokers = begun.throttled_brokers
         until_outside(lambda: all(one == LIMITED for one in client.rates(brokers).values()))
-        begun = kept.look(client)
-        assert begun is not None
-        assert (begun.since, begun.partitions, begun.replicas_left) == (decided.since, 2, 2)
+        since = decided.since
+
+        def is_under_way() -> bool:
+            found = kept.look(client)
+            return found is not None and (found.since, found.partitions, found.replicas_left) == (since, 2, 2)
+
+        until_outside(is_under_way)  # another broker than before may not have heard of it yet
         faster = resource("slow", replicationFactor=2, placement={"throttle": "1Gi"})
         kept.topic = faster.replaced({"status": kept.topic.status})
         kept.until_ready(client)
@@ -131,7 +135,8 @@ def test_the_operator_may_die_after_each_write_of_a_move(nodes: Nodes) -> None:
     deaths = 0
     while dies_and_ends_well(nodes, deaths + 1):
         deaths += 1
-    assert deaths == 5, "rates and lists are set, replicas moved, lists and rates taken away"
+    # At least: a broker that tells of what was before the last write has it written once more.
+    assert deaths >= 5, "rates and lists are set, replicas moved, lists and rates taken away"
 
 
 def dies_and_ends_well(nodes: Nodes, last: int) -> bool:

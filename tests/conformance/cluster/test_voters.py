@@ -53,29 +53,27 @@ def wanted(nodes: Nodes, controllers: Iterable[int]) -> list[WantedNode]:
 
 
 def bring(nodes: Nodes, *controllers: int) -> list[str]:
-    """Let the voters follow what is wanted, as the operator's loop does; the changes that were made."""
-    done: list[str] = []
+    """Let the voters follow what is wanted, as the operator's loop does; the changes that were decided, in their order.
+
+    A change may be made although its answer is lost, with a leader that steps down, and is decided again if it is not.
+    """
+    decided: dict[str, None] = {}
     running = {place.node_id: SeenNode(place.node_id, "Running") for place in nodes.places}
 
     with closing(KafkaClient(nodes.bootstrap)) as client:
 
         def is_done() -> bool:
-            plan = follow(wanted(nodes, controllers), running, survey(client), None)
+            found = survey(client)
+            plan = follow(wanted(nodes, controllers), running, found, None)
             for action in plan.actions if plan is not None else ():
                 assert isinstance(action, AddVoter | RemoveVoter)
-                try:
-                    client.perform(action)
-                except AdminError as error:
-                    if not error.retriable:
-                        raise
-                else:
-                    done.append(f"{'+' if isinstance(action, AddVoter) else '-'}{action.node}")
-            return plan is None
+                decided[f"{'+' if isinstance(action, AddVoter) else '-'}{action.node}"] = None
+                is_carried_out(client, action)
+            voting = {} if found is None else found.quorum.directories
+            return plan is None and voting == {number: directory_id(nodes, number) for number in controllers}
 
         nodes.wait(f"controllers {controllers} vote", is_done)
-        found = client.survey().quorum
-        assert found.directories == {number: directory_id(nodes, number) for number in controllers}
-    return done
+    return list(decided)
 
 
 def survey(client: KafkaClient) -> Survey | None:
@@ -115,7 +113,9 @@ def test_a_vote_that_is_given_or_taken_twice_does_no_harm(nodes: Nodes) -> None:
     with closing(KafkaClient(nodes.bootstrap)) as client:
         for action in (add, add, RemoveVoter(LATE, late), RemoveVoter(LATE, late)):
             nodes.wait(str(action), lambda action=action: is_carried_out(client, action))  # type: ignore[misc]
-        assert LATE not in client.survey().quorum.voters
+        nodes.wait(
+            "its vote is gone", lambda: (found := survey(client)) is not None and LATE not in found.quorum.voters
+        )
 
 
 def is_carried_out(client: KafkaClient, action: AddVoter | RemoveVoter) -> bool:
@@ -131,7 +131,7 @@ def is_carried_out(client: KafkaClient, action: AddVoter | RemoveVoter) -> bool:
 def test_a_broker_that_the_controllers_do_not_reach_is_not_believed(nodes: Nodes) -> None:
     """Without a majority nothing is committed; what the broker tells is from before."""
     with closing(KafkaClient(nodes.bootstrap)) as client:
-        assert client.survey().doubt == ""
+        nodes.wait("the survey is believed", lambda: not is_doubted(client))
         nodes.kill(101, LAST)
         nodes.wait("the survey is doubted, or refused", lambda: is_doubted(client))
         nodes.start(101, LAST)
