@@ -9,7 +9,7 @@ from typing import Final
 
 import confluent_kafka
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.conformance.side_by_side.products import KAFKA, KAVKA, become
@@ -21,8 +21,8 @@ from tests.conformance.storage.compacting import (
     clean,
     on_disk,
     running,
-    wait_until,
 )
+from tests.support.committed import committed as committed_by
 from tests.support.servers import Server, start_apache_kafka
 from tests.support.topics import create_topic
 
@@ -34,11 +34,6 @@ GROUPS: Final = ("one", "two", "three", "gone")
 ROUNDS = 40
 SECONDS_MAX = 60.0
 DAY_MS: Final = "86400000"
-NOT_YET: Final = (
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-)
 Committed = dict[str, dict[int, int]]
 
 
@@ -53,7 +48,7 @@ def commit(server: Server, group: str, first: int, rounds: int = ROUNDS) -> None
 
 def committed(server: Server) -> Committed:
     """What the groups have committed, as the coordinator says; nothing of partitions without an offset."""
-    wait_until(lambda: is_loaded(server), server)
+    wait_until_loaded(server)
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     known = {one.group_id for one in admin.list_consumer_groups().result(SECONDS_MAX).valid}
     found: Committed = {}
@@ -65,18 +60,13 @@ def committed(server: Server) -> Committed:
     return found
 
 
-def is_loaded(server: Server) -> bool:
-    """Whether the coordinator answers: a server that has just started leads nothing yet."""
+def wait_until_loaded(server: Server) -> None:
+    """Wait until the coordinator answers: a server that has just started leads nothing yet."""
     asking = confluent_kafka.Consumer({"bootstrap.servers": server.bootstrap, "group.id": "judge"})
     try:
-        asking.committed([TopicPartition(TOPIC, 0)], SECONDS_MAX)
-    except KafkaException as problem:
-        if problem.args[0].code() not in NOT_YET:
-            raise
-        return False
+        committed_by(asking, [TopicPartition(TOPIC, 0)])
     finally:
         asking.close()
-    return True
 
 
 def delete(server: Server, group: str) -> None:

@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.conformance.groups.members import LIBRARIES, LONG_SESSION_MS, Fleet, eventually, fleet
+from tests.support.committed import committed
 from tests.support.servers import Server
 
 PARTITIONS = 6
@@ -102,6 +103,6 @@ def test_committed_offsets_survive_a_killed_broker(start: Start, name: str) -> N
     server.kill()
     server.start()
     parts = [confluent_kafka.TopicPartition(name, number) for number in range(PARTITIONS)]
-    found = consumer.committed(parts, SECONDS_MAX)
+    found = committed(consumer, parts)
     assert [part.offset for part in found] == [10 + number for number in range(PARTITIONS)]
     consumer.close()
