@@ -16,8 +16,10 @@ from typing import Any
 HEARTBEAT_MS = 200
 
 
-class Stopped(Exception):
-    """SIGTERM."""
+class Life:
+    """The process runs until SIGTERM, which ends it between two polls: within one it would break a library's state."""
+
+    goes_on = True
 
 
 def say(**what: object) -> None:
@@ -43,17 +45,15 @@ def run_confluent(
 
     consumer.subscribe([topic])
     last: list[int] = []
-    try:
-        while True:
-            message = consumer.poll(0.05)
-            assigned = sorted(part.partition for part in consumer.assignment())
-            if assigned != last:
-                last = assigned
-                say(assigned=assigned)
-            if message is not None and message.error() is None:
-                say(read=[message.partition(), message.offset()])
-    except Stopped:
-        consumer.close()
+    while Life.goes_on:
+        message = consumer.poll(0.05)
+        assigned = sorted(part.partition for part in consumer.assignment())
+        if assigned != last:
+            last = assigned
+            say(assigned=assigned)
+        if message is not None and message.error() is None:
+            say(read=[message.partition(), message.offset()])
+    consumer.close()
 
 
 def run_kafka_python(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
@@ -78,14 +78,12 @@ def run_kafka_python(bootstrap: str, group: str, topic: str, session_ms: int, in
         partition_assignment_strategy=[RangePartitionAssignor],
     )
     consumer.subscribe([topic], listener=Listener())
-    try:
-        while True:
-            # Not shorter: kafka-python 3.0.12 can lose an assignment that arrives as a poll ends, with any broker.
-            for records in consumer.poll(1_000).values():
-                for record in records:
-                    say(read=[record.partition, record.offset])
-    except Stopped:
-        consumer.close()
+    while Life.goes_on:
+        # Not shorter: kafka-python 3.0.12 can lose an assignment that arrives as a poll ends, with any broker.
+        for records in consumer.poll(1_000).values():
+            for record in records:
+                say(read=[record.partition, record.offset])
+    consumer.close()
 
 
 def run_aiokafka(bootstrap: str, group: str, topic: str, session_ms: int, _instance: str | None) -> None:
@@ -135,7 +133,7 @@ RUN: dict[str, Callable[[str, str, str, int, str | None], None]] = {
 
 
 def stop(_number: int, _frame: FrameType | None) -> None:
-    raise Stopped
+    Life.goes_on = False
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ class Member:
         for line in self.process.stdout:
             said = json.loads(line)
             if "assigned" in said:
-                self.assigned = said["assigned"]
                 self.assignments += 1
+                self.assigned = said["assigned"]  # the last, for who sees it asks for their number
             else:
                 self.reads.append(tuple(said["read"]))
 

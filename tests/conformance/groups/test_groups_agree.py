@@ -33,6 +33,7 @@ from tests.support.wire import Connection
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SECONDS_MAX = 60.0
+SESSION_MS, REBALANCE_MS = 60_000, 120_000  # nobody is missed: members of this kind send no heartbeats
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
 PARTITIONS = 100
 LONG = 20_000  # of a group's name, which is in the key of each of its offsets
@@ -63,7 +64,9 @@ class Member:
     def join(self) -> JoinGroupResponse:
         while True:
             protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
-            request = JoinGroupRequest(self.group, 20_000, 60_000, self.member_id, None, "consumer", protocols)
+            request = JoinGroupRequest(
+                self.group, SESSION_MS, REBALANCE_MS, self.member_id, None, "consumer", protocols
+            )
             answer = ask_on(self.connection, request, JoinGroupResponse, 9)
             self.member_id, self.generation = answer.member_id, answer.generation_id
             if answer.error_code not in (*NOT_YET, ErrorCode.MEMBER_ID_REQUIRED):

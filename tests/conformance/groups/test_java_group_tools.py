@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from tests.conformance.groups.members import eventually, fleet
+from tests.conformance.groups.members import LONG_SESSION_MS, eventually, fleet
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server
 
@@ -54,9 +54,9 @@ def test_offsets_are_described_reset_and_deleted(server: Server, name: str) -> N
 
 
 def test_members_and_state_are_described(start: Callable[..., Server], name: str) -> None:
-    server = start(group_min_session_timeout_ms="1000")
+    server = start()
     topic_with_offsets(server, name)
-    with fleet(server, name, name) as members:
+    with fleet(server, name, name, session_ms=LONG_SESSION_MS) as members:
         members.start("confluent_kafka")
         eventually("the member has all partitions", lambda: members.settled(PARTITIONS))
         (_, state) = table(groups(server, "--describe", "--group", name, "--state"))

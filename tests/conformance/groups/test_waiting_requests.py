@@ -10,7 +10,7 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
-from tests.conformance.groups.test_groups_agree import Member, until_found, until_state
+from tests.conformance.groups.test_groups_agree import REBALANCE_MS, SESSION_MS, Member, until_found, until_state
 from tests.support.asking import ask
 from tests.support.both import Both, running_both
 from tests.support.servers import Server
@@ -36,7 +36,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 def large_join(group: str) -> JoinGroupRequest:
     protocols = [JoinGroupRequestProtocol("range", bytes(LARGE_BYTES))]
-    return JoinGroupRequest(group, 20_000, 60_000, "", None, "consumer", protocols)
+    return JoinGroupRequest(group, SESSION_MS, REBALANCE_MS, "", None, "consumer", protocols)
 
 
 def send(server: Server, request: JoinGroupRequest) -> Connection:
