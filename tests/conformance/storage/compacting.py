@@ -51,7 +51,8 @@ class Written:
                 "bootstrap.servers": self.server.bootstrap,
                 "compression.type": codec,
                 "enable.idempotence": True,
-                "linger.ms": 20,
+                # Batches are full ones, or end with the flush: where they end may not depend on how fast this goes.
+                "linger.ms": 30_000,
                 "batch.num.messages": 30,
                 **own,
             }
@@ -179,8 +180,11 @@ def all_consumed(server: Server, *topics: str) -> dict[str, Seen]:
 
 
 def copy_of(server: Server, directory: Path, product: str, **settings: str) -> Server:
-    """The same node on a copy of its directory, run by `product`, with these settings changed."""
-    shutil.copytree(server.directory, directory)
+    """The same node on a copy of its directory, run by `product`, with these settings changed.
+
+    A server that runs writes its checkpoints anew every few seconds; what they are written into is not there for long.
+    """
+    shutil.copytree(server.directory, directory, ignore=shutil.ignore_patterns("*.tmp"))
     config = directory / "server.properties"
     text = config.read_text().replace(str(server.directory), str(directory))
     config.write_text(text + "".join(f"{key.replace('_', '.')}={value}\n" for key, value in settings.items()))

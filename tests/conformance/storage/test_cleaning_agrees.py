@@ -26,6 +26,7 @@ from tests.conformance.storage.compacting import (
     copy_of,
     on_disk,
     running,
+    wait_until,
 )
 from tests.conformance.storage.test_dump_log import dump, files
 from tests.support.servers import Server, start_apache_kafka
@@ -51,6 +52,8 @@ def fill(server: Server, topic: str) -> Written:
         for end in ("abort", "commit"):
             written.write(codec, end)
     written.write()
+    # A commit is answered before its marker is written.
+    wait_until(lambda: len(on_disk(server, topic).markers) == 2 * len(CODECS), server)
     return written
 
 
