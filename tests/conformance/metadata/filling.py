@@ -14,9 +14,9 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import In
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from tests.support.asking import ask
+from tests.support.waiting import until_outside
 
 Address = tuple[str, int]
-BLOCK_ASKED_MAX = 200
 
 
 def fill(address: Address) -> None:
@@ -54,9 +54,12 @@ def limit(address: Address, parts: list[tuple[str, str | None]], key: str, value
 
 def first_producer_id(address: Address) -> int:
     """Apache Kafka answers that it is loading while it fetches its first block."""
-    for _ in range(BLOCK_ASKED_MAX):
-        answer = ask(address, InitProducerIdRequest(None, 1000), InitProducerIdResponse, 5)
-        if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            assert answer.error_code == ErrorCode.NONE
-            return answer.producer_id
-    raise AssertionError("no producer id was given")
+    answers: list[InitProducerIdResponse] = []
+
+    def is_given() -> bool:
+        answers[:] = [ask(address, InitProducerIdRequest(None, 1000), InitProducerIdResponse, 5)]
+        return answers[0].error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    until_outside(is_given, what="a producer id is given")
+    assert answers[0].error_code == ErrorCode.NONE
+    return answers[0].producer_id

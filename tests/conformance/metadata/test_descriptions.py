@@ -11,10 +11,12 @@ from kavka_broker.protocol.messages.describe_configs_request import DescribeConf
 from kavka_broker.protocol.messages.describe_configs_response import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
+    DescribeConfigsResult,
 )
 from tests.conformance.metadata.filling import fill
 from tests.support.asking import ask
 from tests.support.servers import Server, start_apache_kafka, start_kavka
+from tests.support.waiting import until_outside
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -35,22 +37,40 @@ OWN = (
     | RATE_KEYS
 )
 
+#: What `fill` alters. A broker shows it once it has followed its controller.
+ALTERED = {
+    (TOPIC, "flights", "retention.ms"): "3600000",
+    (TOPIC, "flights", "cleanup.policy"): "compact",
+    (BROKER, "1", "log.cleaner.threads"): "2",
+    (BROKER, "1", "log.retention.ms"): "7200000",
+    (BROKER, "", "log.retention.ms"): "7200000",
+}
+
 Starter = Callable[[Path, dict[str, str]], Server]
 
 
 def described(start: Starter, directory: Path) -> dict[tuple[int, str], dict[str, object]]:
     server = start(directory, SETTINGS)
+    found: list[DescribeConfigsResult] = []
+
+    def is_altered() -> bool:
+        wanted = [DescribeConfigsResource(kind, name, None) for kind, name in RESOURCES]
+        found[:] = ask(server.address, DescribeConfigsRequest(wanted, True), DescribeConfigsResponse).results
+        values = {
+            (one.resource_type, one.resource_name, each.name): each.value for one in found for each in one.configs
+        }
+        return values.items() >= ALTERED.items()
+
     try:
         fill(server.address)
-        wanted = [DescribeConfigsResource(kind, name, None) for kind, name in RESOURCES]
-        answer = ask(server.address, DescribeConfigsRequest(wanted, True), DescribeConfigsResponse)
+        until_outside(is_altered)
     finally:
         server.stop()
     return {
         (result.resource_type, result.resource_name): {
             config.name: facts(config) for config in result.configs if config.name not in OWN
         }
-        for result in answer.results
+        for result in found
     }
 
 

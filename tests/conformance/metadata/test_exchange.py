@@ -11,13 +11,16 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kavka_broker.protocol.messages.describe_quorum_response import DescribeQuorumResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.storage.disk import RealDisk
-from tests.conformance.metadata.filling import fill
+from tests.conformance.metadata.filling import fill, limit
 from tests.support.asking import ask
 from tests.support.programs import kafka_tool, metadata_shell
 from tests.support.servers import Server, start_apache_kafka, start_kavka
+from tests.support.waiting import until_outside
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -62,9 +65,27 @@ def dumped(path: Path) -> str:
 def kavkas(tmp_path_factory: pytest.TempPathFactory) -> Server:
     """A stopped Kavka with metadata of every kind, and snapshots of it."""
     server = start_kavka(tmp_path_factory.mktemp("kavka"), EVERY_SNAPSHOT)
+    until_in_a_snapshot(server)
     fill(server.address)
+    until_in_a_snapshot(server)
     assert server.stop() == 0
     return server
+
+
+def until_in_a_snapshot(server: Server) -> None:
+    """Alter a quota to and fro until the newest snapshot has all that is there now: another is begun once the log has
+    grown, and none while one is written.
+    """
+    topics = [TopicData(LOG.rpartition("-")[0], [PartitionData(0)])]
+    answer = ask(server.address, DescribeQuorumRequest(topics), DescribeQuorumResponse)
+    end_offset = answer.topics[0].partitions[0].high_watermark
+
+    def is_there() -> bool:
+        for percentage in (13.5, 12.5):
+            limit(server.address, [("user", "default")], "request_percentage", percentage)
+        return any(int(path.name.partition("-")[0]) >= end_offset for path in snapshots(server))
+
+    until_outside(is_there, what="a snapshot is written")
 
 
 def test_our_own_start_finds_everything(kavkas: Server) -> None:

@@ -32,6 +32,7 @@ from kavka_broker.protocol.messages.metadata_request import MetadataRequest, Met
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from tests.support.asking import ask
 from tests.support.servers import Server
+from tests.support.waiting import until_outside
 
 E = ErrorCode
 KAFKA = os.environ.get("KAVKA_TEST_SERVER") == "apache-kafka"
@@ -82,7 +83,10 @@ CREATIONS: dict[str, tuple[topics.CreatableTopic, ErrorCode]] = {
 @pytest.fixture(scope="module", autouse=True)
 def known(server: Server) -> None:
     """Topics that are there whatever is tried. Another run may have made them."""
-    ask(server.address, topics.CreateTopicsRequest([topic("known"), topic("known.topic")]), CreateTopicsResponse)
+    names = ("known", "known.topic")
+    ask(server.address, topics.CreateTopicsRequest([*map(topic, names)]), CreateTopicsResponse)
+    asked = MetadataRequest([MetadataRequestTopic(name=name) for name in names], False)
+    until_outside(lambda: not any(one.error_code for one in ask(server.address, asked, MetadataResponse).topics))
 
 
 @pytest.mark.parametrize("case", CREATIONS)
