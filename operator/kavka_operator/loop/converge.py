@@ -102,7 +102,7 @@ def converge(
     managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
     done: list[tuple[Key, ManagedAction]] = []
     guard.hold_back(resources)
-    asked: dict[Key, KafkaPlan] = {}
+    asked: dict[Key, tuple[ManagedAction, ...]] = {}
 
     def look(known: Mapping[str, tuple[SeenUsage, ...]]) -> SeenCluster:
         found = _recognised(admin.look(names), cluster_id)
@@ -113,12 +113,10 @@ def converge(
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
         found = look({} if done else usage or {})
         seen, plans = _plans(list(managed.values()), found, now, guard, people)
-        open_plans = _open(managed, plans, guard)
-        # What was asked for already is under way: the broker that was looked at has not heard of it yet.
-        open_plans = {key: plan for key, plan in open_plans.items() if plan.actions != asked.get(key, Plan()).actions}
+        open_plans = _unasked(_open(managed, plans, guard), asked)
         if not open_plans:
             break
-        asked |= open_plans
+        asked |= {key: (*asked.get(key, ()), *plan.actions) for key, plan in open_plans.items()}
         of_users = {key: plan for key, plan in open_plans.items() if isinstance(managed[key], KafkaUser)}
         for group in _groups({key: plan for key, plan in open_plans.items() if key not in of_users}):
             _perform_together(group, open_plans, managed, guard, admin, done)
@@ -314,6 +312,14 @@ def _open(managed: Mapping[Key, Managed], plans: Mapping[Key, KafkaPlan], guard:
         if actions and key not in guard.failures:
             found[key] = replace(plan, actions=actions)
     return found
+
+
+def _unasked(plans: Mapping[Key, KafkaPlan], asked: Mapping[Key, Collection[ManagedAction]]) -> dict[Key, KafkaPlan]:
+    """The plans without what was asked for already: the broker that was looked at has not heard of all of it yet."""
+    left = {
+        key: tuple(action for action in plan.actions if action not in asked.get(key, ())) for key, plan in plans.items()
+    }
+    return {key: replace(plan, actions=left[key]) for key, plan in plans.items() if left[key]}
 
 
 def _plan_topic(topic: Topic, seen: SeenCluster, others: Sequence[Managed], claimed: Collection[str]) -> KafkaPlan:

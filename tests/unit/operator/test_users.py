@@ -1,6 +1,7 @@
 """Users: their access rules and limits, who owns them, and what is left, with a Kafka and Secrets in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -11,13 +12,13 @@ from kavka_operator.api.quota import INTERNAL_USERS
 from kavka_operator.api.user import KafkaUser, KafkaUserStatus
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.plan import AlterQuota, CreateAcls, DeleteAcls, DropCredential, SetCredential
-from kavka_operator.domain.seen import Login
+from kavka_operator.domain.seen import Login, SeenAccess
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.loop.passwords import PASSWORD_LENGTH, Passwords
 from kavka_operator.reconcile.users import declared_access, protected_users
 from tests.unit.operator.fakes import NOW, FakeKafka, FakeSecrets, cluster, quota, topic, user
-from tests.unit.operator.user_scene import OF_GROUP, READS, Scene, logs_in
+from tests.unit.operator.user_scene import OF_GROUP, READS, Scene, asking, logs_in
 
 BY_HAND = Binding("Allow", "Write", "Topic", "Literal", "*", "scratch")
 
@@ -42,6 +43,27 @@ def test_a_user_is_made_with_all_that_belongs_to_it_and_then_at_rest() -> None:
     assert scene.status().acl_count == 3
     assert scene.status().quotas == {"producer_byte_rate": 1048576.0}
     scene.rest()
+
+
+class LateKafka(FakeKafka):
+    """Tells of access rules as the look before would have seen them; of all else at once."""
+
+    told: SeenAccess = SeenAccess({})
+
+    def access(self, brokers: Iterable[int]) -> SeenAccess:
+        before, self.told = self.told, super().access(brokers)
+        return replace(self.told, rules=before.rules)
+
+
+def test_what_a_broker_has_half_heard_of_is_not_asked_for_twice_in_a_look() -> None:
+    kafka = LateKafka()
+    kafka.logins = asking().logins
+    scene = Scene(kafka)
+    scene.look(user(acls=[READS], quotas={"producerByteRate": "1Mi"}))
+    assert [type(action) for action in kafka.writes] == [CreateAcls, AlterQuota, SetCredential]
+    scene.look()
+    assert scene.reason() == "Ready"
+    assert len(kafka.writes) == 3
 
 
 # --- access rules and limits ----------------------------------------------------------------------------------------
