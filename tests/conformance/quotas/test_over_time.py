@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 from bench.quota_clients import (
     REQUEST_BYTES,
@@ -22,6 +22,7 @@ from bench.quota_clients import (
 )
 from tests.conformance.quotas.speaker import Speaker
 from tests.support.nodes import Nodes, cluster
+from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
 
 pytestmark = pytest.mark.slow
@@ -59,8 +60,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
 
 def prepare(nodes: Nodes, name: str, key: str) -> None:
     """A topic for the client of this name, filled where it is to be read, and a quota."""
-    admin = AdminClient({"bootstrap.servers": nodes.bootstrap})
-    admin.create_topics([NewTopic(name, 1, 3)])[name].result(30)
+    create_topic(nodes[1], name, 1, 3)
     if key == "consumer_byte_rate":
         producer = Producer({"bootstrap.servers": nodes.bootstrap})
         for _ in range(FILLED_BYTES // 16_384):
