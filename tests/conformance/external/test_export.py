@@ -13,6 +13,7 @@ from kavka_operator.domain.plan import AlterQuota, CreateTopic
 from kavka_operator.kafka.client import KafkaClient
 from tests.conformance.external.test_thousands import WRITES, Scene
 from tests.support.servers import Server, start_apache_kafka, start_server
+from tests.support.waiting import until_outside
 from tests.unit.operator.person import run
 
 TOPICS = {
@@ -40,6 +41,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         client.perform(topic)
     for entity, limits in QUOTAS.items():
         client.perform(AlterQuota(entity, limits))
+    until_outside(lambda: client.look(()).quotas == QUOTAS)  # a broker shows a little later what it has answered
     client.close()
     yield running
     running.kill()

@@ -1,6 +1,7 @@
 """What an Apache Kafka asks of clients: each kind of listener lets the operator in, and says why it does not."""
 
 import gc
+import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,17 @@ from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.kafka.client import KafkaClient
 from tests.support.secured import MECHANISMS, PASSWORD, USER, Secured, set_scram, start_secured
 from tests.support.servers import CLUSTER_ID
+from tests.support.waiting import until_outside
 
 pytestmark = [pytest.mark.java, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Collect sockets whose handshake has failed, which kafka-python leaves to the garbage collector."""
+def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Collect sockets whose handshake has failed, which kafka-python leaves to the garbage collector. They are to be
+    collected here, where their warnings are ignored, and not in whatever test comes next: no log record holds them.
+    """
+    caplog.set_level(logging.CRITICAL + 1, "kafka")
     yield
     gc.collect()
 
@@ -51,7 +56,7 @@ def used(address: str, security: Security, name: str) -> None:
     try:
         assert client.look(()).cluster_id == CLUSTER_ID
         client.perform(CreateTopic(name, 1, 1, {}))
-        assert name in client.look([name]).topics
+        until_outside(lambda: name in client.look([name]).topics)  # a broker shows it a little after it has answered
         assert client.survey().quorum.leader == 1
     finally:
         client.close()
