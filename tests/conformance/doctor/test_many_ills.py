@@ -35,7 +35,6 @@ RACKS: Final = {1: "here", 2: "here", 3: "there", 4: "there"}
 SETTINGS: Final = {
     "auto.leader.rebalance.enable": "false",
     "broker.heartbeat.interval.ms": "500",
-    "broker.session.timeout.ms": "3000",
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.num.partitions": "1",
@@ -211,6 +210,7 @@ def test_every_ill_is_found_and_none_is_false(nodes: Nodes, product: str) -> Non
     open_one = hanging(nodes) if product == KAFKA else None
     nodes[3].stop()
     nodes.start(3)
+    nodes.wait("broker 3 is in sync again", lambda: all(leaders(admin)))
     nodes.kill(4)
     found: dict[str, str] = {}
 
