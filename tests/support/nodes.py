@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +28,7 @@ from tests.support.servers import (
     free_port,
     is_apache_kafka,
 )
-from tests.support.wire import brokers_registered
+from tests.support.wire import LOOK_SECONDS_MAX, brokers_named, brokers_registered
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
 
@@ -105,13 +106,24 @@ class Nodes:
         return [place.node_id for place in self.places if place.is_broker]
 
     def start(self, *node_ids: int) -> None:
-        """Start these, or all, side by side, and wait until every broker among them answers."""
+        """Start these, or all, side by side, and wait until every broker among them answers and takes part: one that
+        only answers is still fenced, and is given no partition.
+        """
         chosen = [place for place in self.places if not node_ids or place.node_id in node_ids]
         for place in chosen:
             self.servers[place.node_id].launch()
         for place in chosen:
             if place.is_broker:
                 self.servers[place.node_id].wait_ready()
+        for place in chosen:
+            if place.is_broker:
+                self.wait(f"broker {place.node_id} takes part", partial(self._takes_part, place))
+
+    def _takes_part(self, place: Place) -> bool:
+        try:
+            return place.node_id in brokers_named(self.servers[place.node_id].address, LOOK_SECONDS_MAX)
+        except OSError:
+            return False
 
     def wait_known(self) -> None:
         """Wait until each broker that runs is told of all of them: one that answers may be fenced still, and lead

@@ -5,6 +5,7 @@ Reading gives a frame, or None where the peer closed the connection; silence is 
 
 import socket
 import struct
+from collections.abc import Iterator
 from typing import Self
 
 ANSWER_SECONDS_MAX = 60.0
@@ -79,7 +80,24 @@ def header(api_key: int, version: int, *, correlation_id: int = 7, flexible: boo
 
 
 def brokers_registered(address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> int:
-    """How many brokers Metadata (version 1, no topics) names: more than none means that the broker serves."""
+    """How many brokers Metadata names: more than none means that the broker serves."""
+    return len(brokers_named(address, seconds_max))
+
+
+def brokers_named(address: tuple[str, int], seconds_max: float = ANSWER_SECONDS_MAX) -> list[int]:
+    """The ids of the brokers that Metadata (version 1, no topics) names, which are those that are not fenced."""
     with Connection(address, seconds_max) as connection:
         answer = connection.request(METADATA, 1, struct.pack(">i", 0))
-    return 0 if answer is None else int(struct.unpack_from(">i", answer, 4)[0])
+    return [] if answer is None else list(_brokers(answer, 4))
+
+
+def _brokers(answer: bytes, at: int) -> Iterator[int]:
+    """The ids in an array of brokers: each is followed by a host, a port and a rack, which may be null."""
+    (count,) = struct.unpack_from(">i", answer, at)
+    at += 4
+    for _ in range(count):
+        broker_id, host_bytes = struct.unpack_from(">ih", answer, at)
+        at += 6 + host_bytes + 4
+        (rack_bytes,) = struct.unpack_from(">h", answer, at)
+        at += 2 + max(0, rack_bytes)
+        yield broker_id
