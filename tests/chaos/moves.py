@@ -31,7 +31,7 @@ from tests.support.asking import ask
 
 PAUSE_SECONDS: Final = (1.0, 6.0)
 ANSWER_SECONDS_MAX: Final = 10.0
-VOTES_SECONDS_MAX: Final = 60.0
+VOTES_SECONDS_MAX: Final = 120.0
 PREFERRED: Final = 0
 
 

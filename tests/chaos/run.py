@@ -199,7 +199,8 @@ def beside_the_slow(cluster: Cluster, workload: Workload, others: Others) -> str
 def create_topic(cluster: Cluster) -> None:
     admin = AdminClient({**QUIET, "bootstrap.servers": cluster.bootstrap})
     wanted = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
-    admin.create_topics([wanted], operation_timeout=ADMIN_SECONDS_MAX)[TOPIC].result(ADMIN_SECONDS_MAX)
+    limits = {"operation_timeout": ADMIN_SECONDS_MAX, "request_timeout": ADMIN_SECONDS_MAX}
+    admin.create_topics([wanted], **limits)[TOPIC].result(ADMIN_SECONDS_MAX)
     # Ask for the group once, so that its topic is there before the first fault.
     consumer = Consumer({**QUIET, "bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
     deadline = time.monotonic() + ADMIN_SECONDS_MAX

@@ -14,7 +14,7 @@ from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_
 from tests.sim.history import History
 
 ROOT = Path(__file__).parents[2]
-RUN_SECONDS_MAX = 400
+RUN_SECONDS_MAX = 900
 PLACE = ("t", 0)
 
 

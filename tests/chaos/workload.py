@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.chaos.latencies import Latencies
 from tests.sim.history import History, Place
+from tests.support.committed import committed
 
 TOPIC: Final = "chaos"
 GROUP: Final = "readers"
@@ -321,7 +322,7 @@ class Workload:
         consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": GROUP})
         try:
             asked = [TopicPartition(TOPIC, partition) for partition in self.committed]
-            for answer in consumer.committed(asked, timeout=30) if asked else []:
+            for answer in committed(consumer, asked) if asked else []:
                 if answer.offset < self.committed[answer.partition]:
                     was = self.committed[answer.partition]
                     self.history.note(f"lost-commit: {answer.partition} was committed at {was}, is at {answer.offset}")
