@@ -25,7 +25,7 @@ from tools.kafka_jars import class_path
 CLUSTER_ID: Final = "a2F2a2EtY2hhb3MtY2x1c3"
 KAVKA: Final = "kavka"
 APACHE_KAFKA: Final = "apache-kafka"
-READY_SECONDS_MAX: Final = 90.0
+READY_SECONDS_MAX: Final = 240.0
 STOP_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.05
 LINES_SHOWN: Final = 40

@@ -24,7 +24,7 @@ from tests.support.wire import LOOK_SECONDS_MAX, brokers_registered
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
 
-READY_SECONDS_MAX = 120.0
+READY_SECONDS_MAX = 240.0
 STOP_SECONDS_MAX = 60.0
 POLL_SECONDS = 0.02
 LOG_LINES_SHOWN = 60

@@ -33,8 +33,15 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
 from tests.support.wire import Connection
 
-SECONDS_MAX: Final = 30.0
+SECONDS_MAX: Final = 90.0
 HEADER_BYTES: Final = 4  # a correlation id, and with tagged fields one byte more
+
+OF_ANOTHER_EPOCH: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 
 R = TypeVar("R", bound=Message)
 _correlation_ids = count(1)
@@ -82,6 +89,13 @@ class Asked:
             for record in read_records(batch)
         ]
         return f"NONE high_watermark={answer.high_watermark} {' '.join(records)}".rstrip()
+
+    def has_taken_over(self, via: int, topic: str, epoch: int, *, is_replica: bool) -> bool:
+        """Whether a node does what it says of a partition: its metadata may be a moment ahead of its replicas."""
+        wanted = FetchPartition(0, epoch, 0, partition_max_bytes=1_000)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic, partitions=[wanted])])
+        code = ask(self.address(via), request, FetchResponse, 12).responses[0].partitions[0].error_code
+        return code not in OF_ANOTHER_EPOCH if is_replica else code != ErrorCode.NONE
 
     def elect(self, via: int, topic: str, kind: int) -> str:
         request = ElectLeadersRequest(kind, [TopicPartitions(topic, [0])], 20_000)

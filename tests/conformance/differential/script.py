@@ -20,13 +20,13 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.asking import Seen, partitions_of
-from tests.chaos.nodes import Cluster
+from tests.chaos.nodes import Cluster, Node
 from tests.conformance.differential.asking import Asked
 
-UNTIL_SECONDS_MAX: Final = 60.0
-RETRY_SECONDS_MAX: Final = 30.0
+UNTIL_SECONDS_MAX: Final = 150.0
+RETRY_SECONDS_MAX: Final = 60.0
 NOT_LEADER: Final = "NOT_LEADER_OR_FOLLOWER"
-PRODUCE_MS_MAX: Final = 15_000
+PRODUCE_MS_MAX: Final = 60_000
 ARROW: Final = " -> "
 COLUMN: Final = 48
 
@@ -88,7 +88,7 @@ class Player:
 
     def awake(self) -> int:
         """A node that runs, and that a client would find."""
-        return next(node.node_id for node in self.cluster.nodes if node.process is not None and not node.is_paused)
+        return self._awake()[0].node_id
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
@@ -118,26 +118,42 @@ class Player:
         return described(self._seen(topic))
 
     def until(self, topic: str, **wanted: str) -> str:
-        """Wait until every node that runs says so; then what they say."""
+        """Wait until every node that runs says so, and acts on it; then what they say."""
         deadline = time.monotonic() + UNTIL_SECONDS_MAX
-        while not all(matches(seen, wanted) for seen in self._seen_by_all(topic)):
+        while not (all(matches(seen, wanted) for seen in self._seen_by_all(topic)) and self._is_taken_over(topic)):
             if time.monotonic() > deadline:
                 return f"never; {self.state(topic)}"
             time.sleep(0.05)
         return self.state(topic)
+
+    def _is_taken_over(self, topic: str) -> bool:
+        seen = self._seen(topic)
+        if seen is None or seen.leader < 0:
+            return seen is not None
+        try:
+            return all(
+                self.asked.has_taken_over(
+                    node.node_id, topic, seen.leader_epoch, is_replica=node.node_id in seen.replicas
+                )
+                for node in self._awake()
+            )
+        except OSError:
+            return False
+
+    def _awake(self) -> list[Node]:
+        return [node for node in self.cluster.nodes if node.process is not None and not node.is_paused]
 
     def _seen(self, topic: str) -> Seen | None:
         return next((seen for seen in self._seen_by_all(topic)), None)
 
     def _seen_by_all(self, topic: str) -> list[Seen | None]:
         found: list[Seen | None] = []
-        for node in self.cluster.nodes:
-            if node.process is not None and not node.is_paused:
-                try:
-                    partitions = partitions_of(node.address, topic)
-                except OSError:
-                    partitions = []
-                found.append(partitions[0] if partitions else None)
+        for node in self._awake():
+            try:
+                partitions = partitions_of(node.address, topic)
+            except OSError:
+                partitions = []
+            found.append(partitions[0] if partitions else None)
         return found
 
 

@@ -164,10 +164,10 @@ def consumed(server: Server, topics: Iterable[str], isolation: str) -> dict[str,
     while unfinished:
         message = consumer.poll(SECONDS_MAX)
         assert message is not None, f"neither records nor the end after {SECONDS_MAX:g} s"
-        topic = message.topic() or ""
-        if message.error() is None:
+        topic, error = message.topic() or "", message.error()
+        if error is None:
             seen[topic].append((message.offset(), message.key(), message.value(), message.timestamp()))
-        else:
+        elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
             unfinished.discard(topic)
     consumer.close()
     return seen
