@@ -5,6 +5,7 @@ denied the rest and throttled as declared. The operator is `kavka up`, on a Kafk
 """
 
 import json
+import os
 import stat
 import time
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from tests.support.refusals import refusals
 from tests.support.servers import Server, free_port, start_server
 from tests.support.topics import create_topic
 
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 60.0
 READY_SECONDS = "90s"
 RATE = 100_000
 AUTHORIZER = {
@@ -133,9 +134,9 @@ def produced(secret: dict[str, str], topic: str, value: bytes = b"x", **more: An
         del message
         found.append(error)
 
-    producer = Producer(of_librdkafka(secret, **{"message.timeout.ms": 20_000, **more}))
+    producer = Producer(of_librdkafka(secret, **{"message.timeout.ms": 60_000, **more}))
     producer.produce(topic, value, on_delivery=told)
-    assert producer.flush(ANSWER_SECONDS_MAX) == 0
+    assert producer.flush(2 * ANSWER_SECONDS_MAX) == 0  # the record's own time comes first
     return found[0]
 
 
@@ -161,7 +162,7 @@ def test_a_user_logs_in_may_do_what_is_said_and_is_denied_the_rest(scene: Scene)
         sasl_plain_password=secret["password"],
         group_id="etl-1",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=30_000,
+        consumer_timeout_ms=60_000,
     )
     assert next(consumer).value == b"x"
     consumer.close()
@@ -181,11 +182,25 @@ def test_the_files_of_a_secret_are_this_users_alone_and_hold_the_only_copy(scene
     code, said = scene.kavka.run("describe", "kvu", "etl")
     assert code == 0, said
     told = [scene.kavka.said, said, json.dumps(scene.document("etl"))]
-    others = [path for path in scene.kavka.directory.rglob("*") if path.is_file() and directory not in path.parents]
-    told += [path.read_bytes().decode(errors="replace") for path in others]
+    told += [text for path in files(scene.kavka.directory, directory) if (text := text_of(path)) is not None]
     for texts in (first, scene.secret("etl")):
         for hidden in (texts["password"], json.loads(texts["kavka.json"])["key"]):
             assert not [words for words in told if hidden in words]
+
+
+def files(directory: Path, besides: Path) -> Iterator[Path]:
+    """All files below a directory, besides those of another. The broker and the operator go on: some are gone then."""
+    for place, _, names in os.walk(directory):
+        if Path(place) != besides:
+            yield from (path for name in names if (path := Path(place) / name).is_file())
+
+
+def text_of(path: Path) -> str | None:
+    """What a file says; None where it is gone by now, as a draft is that has taken its place."""
+    try:
+        return path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return None
 
 
 def test_a_new_password_is_for_new_logins_and_who_is_logged_in_stays(scene: Scene) -> None:
@@ -219,7 +234,7 @@ def test_limits_are_in_force_for_the_user_that_logs_in(scene: Scene) -> None:
         for _ in range(60):
             producer.produce("orders", b"x" * 25_000)
             producer.poll(0)
-        assert producer.flush(4 * ANSWER_SECONDS_MAX) == 0
+        assert producer.flush(2 * ANSWER_SECONDS_MAX) == 0
         took[name] = time.monotonic() - began
     assert max(throttled) > 0.5, throttled
     assert took["etl"] > 2.0, took
