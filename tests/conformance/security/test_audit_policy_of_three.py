@@ -158,8 +158,14 @@ def test_a_full_trail_holds_up_no_other_broker(nodes: Nodes, admin_ports: dict[i
         nodes.wait("the trail has all its replicas", lambda: is_whole(nodes))  # or its end is taken by too few
         nodes[node_id].stop()
         nodes[node_id].start()
-    until_outside(lambda: ended(nodes) == 2)
-    assert_whole(nodes)
+    entries = list[Entry]()
+
+    def is_told() -> bool:
+        entries[:] = trail(nodes[OTHER])
+        return sum(entry.kind is Kind.END for entry in entries) == 2
+
+    until_outside(is_told)
+    assert_whole(entries)
 
 
 def knows_last_rule(address: tuple[str, int]) -> bool:
@@ -203,14 +209,10 @@ def read(nodes: Nodes, count: int) -> Counter[bytes]:
     return found
 
 
-def ended(nodes: Nodes) -> int:
-    return sum(entry.kind is Kind.END for entry in trail(nodes[OTHER]))
-
-
-def assert_whole(nodes: Nodes) -> None:
+def assert_whole(entries: list[Entry]) -> None:
     """Every chain verifies, nothing is lost, and the full one tells each rule that it let in."""
     chains = dict[str, list[Entry]]()
-    for entry in trail(nodes[OTHER]):
+    for entry in entries:
         chains.setdefault(entry.source, []).append(entry)
     verdicts = {source: verify(entries, KEY) for source, entries in chains.items()}
     assert {source: (verdict.damage, verdict.lost) for source, verdict in verdicts.items()} == dict.fromkeys(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from kavka_broker.core.audit.chain import Kind
 from tests.conformance.security.test_audit import KEY, trail
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server, start_kavka
@@ -41,7 +42,7 @@ def consume(server: Server, topic: str, client_id: str, records: int) -> None:
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
     for _ in range(records):
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
     consumer.close()
@@ -78,7 +79,7 @@ def test_the_trail_adds_up_to_what_clients_counted(server: Server) -> None:
 
     server.stop()
     server.start()
-    until_outside(lambda: bool(of_client(server, "reader")))
+    until_outside(lambda: any(entry.kind is Kind.END for entry in trail(server)))
     writer, reader, greedy = (of_client(server, client_id) for client_id in ("writer", "reader", "greedy"))
     assert sums(writer, "WRITE", "orders", "records") == RECORDS
     assert sums(writer, "WRITE", "orders", "bytes") > RECORDS * SIZE
