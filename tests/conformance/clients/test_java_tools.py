@@ -24,7 +24,7 @@ def consume(server: Server, topic: str, group: str, count: int) -> list[Pair]:
     """Read some records; with one record a poll, what is committed at the end is what was printed."""
     shown = ("--formatter-property", "print.key=true", "--formatter-property", "key.separator=|")
     settings = ("--command-property", "max.poll.records=1", "--command-property", "auto.offset.reset=earliest")
-    limits = ("--max-messages", str(count), "--timeout-ms", "30000")
+    limits = ("--max-messages", str(count), "--timeout-ms", "60000")
     output = tool(server, "console-consumer", "--topic", topic, "--group", group, *shown, *settings, *limits)
     found = [line.partition("|") for line in output.splitlines()]
     return [(key, value) for key, _, value in found]

@@ -95,7 +95,7 @@ def test_the_java_clients_log_in_by_a_token(tokens: Tokens, name: str, mechanism
     client = str(tokens.of_token(mechanism, made["id"], made["hmac"]))
     address = ("--bootstrap-server", tokens.address, "--topic", name)
     kafka_tool("console-producer", *address, "--command-config", client, stdin="by a token\n")
-    read = ("--command-config", client, "--from-beginning", "--max-messages", "1", "--timeout-ms", "20000")
+    read = ("--command-config", client, "--from-beginning", "--max-messages", "1", "--timeout-ms", "60000")
     assert kafka_tool("console-consumer", *address, *read) == "by a token\n"
 
 

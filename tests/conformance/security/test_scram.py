@@ -21,7 +21,7 @@ pytestmark = pytest.mark.java
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 USER, PASSWORD = "alice", "correct horse"
-ANSWER_SECONDS_MAX = 30.0
+ANSWER_SECONDS_MAX = 60.0
 
 
 def settings(port: int, sasl_port: int, controller_port: int) -> dict[str, str]:
