@@ -28,7 +28,7 @@ from tests.support.servers import (
     free_port,
     is_apache_kafka,
 )
-from tests.support.wire import LOOK_SECONDS_MAX, brokers_named, brokers_registered
+from tests.support.wire import LOOK_SECONDS_MAX, brokers_named
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
 
@@ -125,13 +125,6 @@ class Nodes:
         except OSError:
             return False
 
-    def wait_known(self) -> None:
-        """Wait until each broker that runs is told of all of them: one that answers may be fenced still, and lead
-        nothing.
-        """
-        places = [place for place in self.places if place.is_broker and self[place.node_id].process is not None]
-        self.wait("brokers know each other", lambda: all(named(place) >= len(places) for place in places))
-
     def kill(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self.servers[node_id].kill()
@@ -148,14 +141,6 @@ class Nodes:
                 logs = "\n".join(f"--- {node_id}\n{server.last_lines()}" for node_id, server in self.servers.items())
                 raise ServerError(f"not within {WAIT_SECONDS_MAX:g} s: {what}\n{logs}")
             time.sleep(POLL_SECONDS)
-
-
-def named(place: Place) -> int:
-    """How many brokers a broker names to its clients; none where it does not answer."""
-    try:
-        return brokers_registered(("127.0.0.1", place.port))
-    except OSError:
-        return 0
 
 
 @contextmanager

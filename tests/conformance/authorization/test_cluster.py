@@ -22,7 +22,6 @@ RULE = AclCreation(2, "t", 3, "User:a", "10.0.0.0/8", 3, 3)
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with cluster(tmp_path_factory.mktemp("guarded"), settings=SETTINGS) as running:
-        running.wait_known()
         yield running
 
 

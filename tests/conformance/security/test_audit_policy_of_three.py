@@ -70,7 +70,6 @@ def nodes(tmp_path: Path, admin_ports: dict[int, int]) -> Iterator[Nodes]:
             with (found[node_id].directory / "server.properties").open("a") as file:
                 file.write(f"kavka.admin.listener=127.0.0.1:{port}\n")
         found.start()
-        found.wait_known()
         yield found
 
 
