@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,11 +80,25 @@ def install(plane: ControlPlane) -> None:
     """Put the resource definitions into the API server, and wait until it serves them."""
     ran = kubectl(plane, "apply", "--server-side", "-f", str(CRDS))
     assert ran.returncode == 0, ran.stderr
-    api = plane.api()
-    for kind in KINDS.values():
-        path = f"/apis/{GROUP}/{VERSION}/{kind.plural}"
-        until_outside(lambda path=path: api.call("GET", path).is_well)  # type: ignore[misc]
-    api.close()
+    wait_for_kinds(plane, f"{GROUP}/{VERSION}", {kind.plural for kind in KINDS.values()})
+
+
+def wait_for_kinds(plane: ControlPlane, version: str, plurals: set[str]) -> None:
+    """Wait until the API server serves these kinds and tells of them: kubectl knows them by its discovery, and explains
+    them by its OpenAPI, which follow the definitions a second later.
+    """
+
+    def are_told() -> bool:
+        discovered = api.call("GET", f"/apis/{version}").body.get("resources", [])
+        if not plurals <= {found["name"] for found in discovered}:
+            return False
+        listed = f"apis/{version}" in api.call("GET", "/openapi/v3").body["paths"]
+        paths = api.call("GET", f"/openapi/v3/apis/{version}").body.get("paths", {}) if listed else {}
+        return all(f"/apis/{version}/namespaces/{{namespace}}/{plural}" in paths for plural in plurals)
+
+    with closing(plane.api()) as api:
+        until_outside(lambda: all(api.call("GET", f"/apis/{version}/{plural}").is_well for plural in plurals))
+        until_outside(are_told)
 
 
 def verdict(resource: Json) -> str:

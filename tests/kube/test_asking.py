@@ -22,9 +22,10 @@ from tests.conformance.quotas.test_recommended import LIMIT, produce
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import external, quota, topic
 from tests.kube.test_command import COMMAND, kavka
-from tests.kube.test_operator import Operated
+from tests.kube.test_operator import Operated, answered
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
 
 SECONDS_MAX = 60.0
 ETL = Entity(None, "etl")
@@ -77,6 +78,7 @@ def test_recommend_prints_what_the_api_server_takes(scene: Kubernetes, broker: S
     with ThreadPoolExecutor() as pool:
         busy = pool.submit(produce, broker, "orders", "etl", done)
         try:
+            until_outside(lambda: 'client_id="etl"' in answered(int(pages.rpartition(":")[2]), "/metrics"))
             text = printed(scene, "quota", "recommend", "--metrics", pages, "--for", "4s")
         finally:
             done.set()

@@ -189,6 +189,7 @@ def test_two_machines_are_drained_at_once_and_no_record_is_lost(
     producing = Producing(History(machines.nodes))
     before, there = uids(operated, machines), machines.places(api)
     leaving = machines.names[:2]
+    operated.kubernetes.shows("cordon", *leaving)  # what leaves one of them does not go to the other
     with ThreadPoolExecutor() as pool:
         for drained in [pool.submit(drain, operated, name) for name in leaving]:
             drained.result()

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kavka_operator.api import API_VERSION
 from kavka_operator.api.kinds import KINDS
+from tests.kube.cluster import wait_for_kinds
 from tests.kube.helm import CHART, helm
 from tests.kube.objects import cluster, quota, topic
 from tests.support.control_plane import ControlPlane, Json, kubectl
@@ -45,6 +47,7 @@ def install(plane: ControlPlane, chart: Path = CHART, values: Json | None = None
 
 def store(plane: ControlPlane) -> None:
     """Store one resource of each kind, and hold the Topic as the operator does."""
+    wait_for_kinds(plane, API_VERSION, {kind.plural for kind in KINDS.values()})
     shows(plane, "create", "namespace", "shop")
     text = "\n---\n".join(json.dumps(resource) for resource in OURS)
     shows(plane, "apply", "--server-side", "--namespace=shop", "-f", "-", stdin=text)
@@ -63,11 +66,11 @@ def test_resources_outlive_their_operator_and_the_next_finds_them(plane: Control
     assert len(before) == len(OURS)
     assert "kept" in does(plane, "uninstall", "kavka")
     assert stored(plane) == before
-    shows(plane, "wait", "--for=condition=Established", *(f"crd/{name}" for name in DEFINITIONS), "--timeout=10s")
+    shows(plane, "wait", "--for=condition=Established", *(f"crd/{name}" for name in DEFINITIONS), "--timeout=60s")
     install(plane)
     assert stored(plane) == before
     does(plane, "uninstall", "kavka")
-    shows(plane, "delete", "namespace", "ops", "--timeout=60s")
+    shows(plane, "delete", "namespace", "ops", "--timeout=120s")
 
 
 def test_an_upgrade_brings_the_fields_of_its_definitions(plane: ControlPlane, tmp_path: Path) -> None:
@@ -138,11 +141,12 @@ def test_who_may_view_or_edit_a_namespace_may_view_or_edit_our_kinds(plane: Cont
         asked = ("auth", "can-i", verb, resource, f"--subresource={part}", f"--as={user}", "--namespace=shop")
         return kubectl(plane, *asked).stdout.strip() == "yes"
 
+    # The three are added up one by one, and none waits for another.
     until_outside(lambda: may("viewer", "list", "topics.kavka.dev"), SECONDS_MAX)
+    until_outside(lambda: may("editer", "delete", "topics.kavka.dev"), SECONDS_MAX)
     until_outside(lambda: may("adminer", "create", "clientquotas.kavka.dev"), SECONDS_MAX)
     assert may("viewer", "get", "kafkaclusters.kavka.dev")
     assert not may("viewer", "patch", "kafkaclusters.kavka.dev")
-    assert may("editer", "delete", "topics.kavka.dev")
     assert may("editer", "update", "topics.kavka.dev/scale")
     assert not may("editer", "update", "topics.kavka.dev/status")
     assert not may("nobody", "list", "topics.kavka.dev")

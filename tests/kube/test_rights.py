@@ -25,7 +25,18 @@ from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic, user
 from tests.kube.test_operator import Operated
-from tests.kube.test_pods import CANNOT_PULL, RUNS, allow_pods, find, message, names, of_pods, place, say
+from tests.kube.test_pods import (
+    CANNOT_PULL,
+    RUNS,
+    allow_pods,
+    find,
+    message,
+    names,
+    of_pods,
+    place,
+    say,
+    until_nothing_is_left,
+)
 from tests.kube.test_resizing import begin, is_settled, processor, sized
 from tests.support.control_plane import Api, ControlPlane, Json, kubectl
 from tests.support.servers import Server, start_server
@@ -228,16 +239,10 @@ def play_resize(scene: Confined) -> None:
     scene.until(lambda: not names(scene, "statefulsets"))
     for pod in names(scene, "pods"):
         scene.kubernetes.api.call("DELETE", place(scene, "pods", pod), {"gracePeriodSeconds": 0})
-    # What is left of the former cluster would be taken for a stranger's, and looked at again only after a minute.
-    scene.until(lambda: not any(owned(scene, kind) for kind in ("pods", "networkpolicies", "services", "secrets")))
+    until_nothing_is_left(scene)
     begin(scene, sized("500m"))
     assert scene.kubernetes.apply(sized("1")).is_well
     scene.until(lambda: processor(scene) == "1" and is_settled(scene))
-
-
-def owned(scene: Confined, kind: str) -> list[str]:
-    """What there is of the cluster `pods` that goes with it."""
-    return [name for name in names(scene, kind) if find(scene, kind, name).get("metadata", {}).get("ownerReferences")]
 
 
 @pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])

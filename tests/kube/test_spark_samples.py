@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from tests.kube.cluster import wait_for_kinds
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.support.waiting import until_outside
 from tests.tidy.tree import ROOT
@@ -26,6 +27,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         assert ran.returncode == 0, ran.stderr
         # A definition that is new has no conditions yet, which kubectl takes for an error.
         until_outside(lambda: kubectl(found, "wait", "--for=condition=Established", CRD).returncode == 0)
+        wait_for_kinds(found, SAMPLE["apiVersion"], {"scheduledsparkapplications"})
         yield found
 
 

@@ -24,6 +24,7 @@ from tools.kube.programs import program
 READY_SECONDS_MAX = 120.0
 END_SECONDS_MAX = 30.0
 CALL_SECONDS_MAX = 60.0
+KUBECTL_SECONDS_MAX = 180.0
 POLL_SECONDS = 0.05
 TOKEN = "the-token-of-the-tests"
 CLOSED = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError)
@@ -275,5 +276,5 @@ def kubectl(
     line = [str(program("kubectl")), "--kubeconfig", str(plane.kubeconfig), "--namespace", namespace, *arguments]
     settings = {**os.environ, "HOME": str(plane.directory)}  # its cache of what the API can
     return subprocess.run(
-        line, input=stdin, capture_output=True, text=True, check=False, env=settings, timeout=CALL_SECONDS_MAX
+        line, input=stdin, capture_output=True, text=True, check=False, env=settings, timeout=KUBECTL_SECONDS_MAX
     )
