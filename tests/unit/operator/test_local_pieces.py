@@ -22,6 +22,7 @@ from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
+from tests.support.servers import free_port
 from tests.support.waiting import until_outside
 from tests.unit.operator.fakes import NOW
 
@@ -209,12 +210,12 @@ def listening(answer: bytes) -> Iterator[int]:
 )
 def test_only_the_answer_of_a_broker_counts(answer: bytes, good: bool) -> None:
     with listening(answer) as port:
-        assert probe.answers("127.0.0.1", port) == good
+        assert probe.answers("127.0.0.1", port, timeout_seconds=60.0) == good
 
 
 def test_a_port_on_which_no_server_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()  # which no connection of another program takes meanwhile
+    with socket.create_server(("127.0.0.1", port)):
         assert probe.port_is_taken("127.0.0.1", port)
     assert not probe.answers("127.0.0.1", port)
     assert not probe.port_is_taken("127.0.0.1", port)
