@@ -46,5 +46,6 @@ def test_a_trail_is_kept_with_a_key_of_the_cluster_and_answers(kavka: Kavka) -> 
     assert told["message"].startswith("spec.audit.analytics runs on Kubernetes alone")
     assert text.strip() not in str(kavka.status())
     kavka.end()
+    kavka.output.unlink()
     kavka.up(file)
     assert key.read_text() == text

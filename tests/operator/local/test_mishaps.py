@@ -107,8 +107,8 @@ def test_a_file_that_is_not_yaml_does_not_end_up(kavka: Kavka) -> None:
     pid = up_detached(kavka)
     for part in ("resources/kafkacluster.quickstart.yaml", "status/topic.flights.yaml", "resources/topic.flights.yaml"):
         write_whole(kavka.cluster / part, "{not: [yaml")
-    wait_until(lambda: ready(kavka, "kvt", "flights")[1] == "Invalid", "the topic is told of")
-    assert ready(kavka, "kvc", "quickstart")[1] == "Invalid"
+    for kind, name in (("kvt", "flights"), ("kvc", "quickstart")):
+        wait_until(lambda: ready(kavka, kind, name)[1] == "Invalid", f"{name} is told")  # noqa: B023 - awaited at once
     os.kill(pid, signal.SIGKILL)
     log = kavka.cluster / "logs" / "up.log"
     wait_until(lambda: log.read_text().count("answers on") == 2, "the broker is started again")

@@ -89,7 +89,7 @@ class Secured(Kavka):
         (done,) = admin.alter_user_scram_credentials(
             [UserScramCredentialUpsertion(USER, info, PASSWORD.encode())]
         ).values()
-        done.result(30)
+        done.result(60)
         allowed = [
             (ResourceType.TOPIC, topic, AclOperation.WRITE),
             (ResourceType.TOPIC, topic, AclOperation.READ),
@@ -100,7 +100,7 @@ class Secured(Kavka):
             for kind, name, operation in allowed
         ]
         for future in admin.create_acls(rules).values():
-            future.result(30)
+            future.result(60)
 
 
 @pytest.fixture
@@ -129,14 +129,13 @@ def writing(kavka: Secured) -> Iterator[Writer]:
     assert set(writer.acknowledged) <= set(stored), "an acknowledged record is lost"
 
 
-def refusal(kavka: Secured, topic: str = "flights", **others: str) -> KafkaError:
-    """Why somebody is refused who wants to write."""
+def until_refused(kavka: Secured, wanted: set[int], topic: str = "flights", **others: str) -> None:
+    """Wait until somebody who wants to write is refused for one of these reasons; a broker may be slow besides."""
     found: list[KafkaError] = []
     settings = {"bootstrap.servers": kavka.bootstrap, **kavka.access, **others, "message.timeout.ms": 20_000}
     producer = Producer({**settings, "error_cb": found.append})
     producer.produce(topic, b"x", on_delivery=lambda error, _: found.append(error) if error else None)
-    wait_until(lambda: producer.poll(0.1) >= 0 and len(found) > 0, "it is refused")
-    return found[0]
+    wait_until(lambda: producer.poll(0.1) >= 0 and any(error.code() in wanted for error in found), "it is refused")
 
 
 def test_clients_log_in_and_nothing_is_lost_in_a_roll(kavka: Secured) -> None:
@@ -148,8 +147,8 @@ def test_clients_log_in_and_nothing_is_lost_in_a_roll(kavka: Secured) -> None:
         assert (code, "restart node" in said) == (0, True), said
         wait_until(lambda: all(kavka.pid(node) != pid for node, pid in before.items()), "all were restarted")
         wait_until(lambda: "rollout" not in kavka.status(), "the roll is over")
-    assert refusal(kavka, **{"sasl.password": "guessed"}).code() == KafkaError._AUTHENTICATION
-    assert refusal(kavka, "others").code() in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC}
+    until_refused(kavka, {KafkaError._AUTHENTICATION}, **{"sasl.password": "guessed"})
+    until_refused(kavka, {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._UNKNOWN_TOPIC}, "others")
     status = kavka.status()
     (line,) = [line for line in status["listeners"] if line["name"] == "CLIENTS"]
     assert (line["protocol"], line["bootstrapServers"].split(",")[0]) == ("SASL_SSL", kavka.bootstrap)
@@ -206,7 +205,7 @@ def test_tools_of_apache_kafka_do_the_same(kavka: Secured) -> None:
     kafka_tool("console-producer", *clients, "--command-config", str(client), "--topic", "flights", stdin="a\nb\nc\n")
     said = kafka_tool(
         *("console-consumer", *clients, "--command-config", str(client), "--topic", "flights"),
-        *("--from-beginning", "--max-messages", "3", "--timeout-ms", "30000"),
+        *("--from-beginning", "--max-messages", "3", "--timeout-ms", "90000"),
     )
     assert sorted(said.split()) == ["a", "b", "c"]
     assert "User:CN=operator,O=kavka.dev" not in kafka_tool("acls", *at, *own, "--list")
@@ -221,6 +220,14 @@ def shown(kavka: Secured, address: str, trusted: Path) -> str:
     """The certificate that a broker shows who trusts these authorities. Raises ssl.SSLError where it is not taken."""
     host, _, port = address.rpartition(":")
     return ssl.get_server_certificate((host, int(port)), ca_certs=str(trusted))
+
+
+def shows(kavka: Secured, address: str, trusted: Path, authority: str) -> bool:
+    """Whether a broker shows a certificate that this authority has signed; not while it cannot be asked."""
+    try:
+        return is_signed_by(shown(kavka, address, trusted), authority)
+    except OSError:
+        return False
 
 
 def change_authority(kavka: Secured, change: Callable[[dict[str, str]], None], is_seen: Callable[[], bool]) -> None:
@@ -279,9 +286,7 @@ def test_certificates_and_their_authority_are_renewed_under_load(kavka: Secured)
 
         change_authority(kavka, is_old, lambda: authorities(kavka)[0] == following.certificate)
         wait_until(
-            lambda: all(
-                is_signed_by(shown(kavka, address, both), following.certificate) for address in kavka.addresses()
-            ),
+            lambda: all(shows(kavka, address, both, following.certificate) for address in kavka.addresses()),
             "each broker shows what the next authority has signed",
         )
         os.kill(kavka.pid(1), signal.SIGKILL)  # so that clients, and the other nodes, have to connect again

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer
+from confluent_kafka.admin import PartitionMetadata
 
 from kavka_operator.platform.local.supervisor import STOP_SECONDS_MAX
 from tests.operator.local.records import Writer, read_all
@@ -48,8 +49,14 @@ def writing(kavka: Kavka, count: int = PARTITIONS) -> Iterator[Writer]:
 def partitions(kavka: Kavka) -> dict[int, tuple[int, list[int], list[int]]]:
     """Leader, replicas and in-sync replicas of each partition of the topic."""
     consumer = Consumer({"bootstrap.servers": ",".join(kavka.addresses()), "group.id": "looker"})
+    found: dict[int, PartitionMetadata] = {}
+
+    def are_known() -> bool:
+        found.update(consumer.list_topics("flights", timeout=60).topics["flights"].partitions)
+        return bool(found)
+
     try:
-        found = consumer.list_topics("flights", timeout=60).topics["flights"].partitions
+        wait_until(are_known, "the broker that is asked knows the topic")  # one that has just come up need not
         return {number: (each.leader, list(each.replicas), sorted(each.isrs)) for number, each in found.items()}
     finally:
         consumer.close()

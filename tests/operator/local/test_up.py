@@ -126,8 +126,12 @@ def test_what_was_acknowledged_survives_kill_9_of_the_broker(kavka: Kavka) -> No
     assert len(stored) == len(set(stored)), "a record stands twice"
     assert set(writer.acknowledged) <= set(stored)
     assert "was killed by signal 9; starting it again" in kavka.said
-    row, _, node = [line.split() for line in kavka.run("get", "kvc")[1].splitlines()[1:] if line]
-    assert row[4:6] == ["True", "Ready"]
+
+    def rows() -> list[list[str]]:
+        return [line.split() for line in kavka.run("get", "kvc")[1].splitlines()[1:] if line]
+
+    wait_until(lambda: rows()[0][4:6] == ["True", "Ready"], "it is ready again")
+    _, _, node = rows()
     assert (node[1], node[4], node[5]) == ("Running", "active", "2")
 
 
@@ -135,7 +139,7 @@ def test_records_and_identity_survive_a_stop(kavka: Kavka) -> None:
     first = kavka.up()
     producer = Producer({"bootstrap.servers": kavka.bootstrap})
     producer.produce("flights", b"kept")
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     identity = (kavka.cluster / "cluster-id").read_text()
     first.send_signal(signal.SIGTERM)
     assert first.wait(60) == 0
@@ -179,7 +183,7 @@ def test_changed_settings_restart_the_node(kavka: Kavka) -> None:
     before = kavka.broker_pid
     code, said = kavka.run("apply", "-f", str(kavka.file(config="{num.partitions: 4}")))
     assert (code, said.splitlines()[0]) == (0, "kafkacluster.kavka.dev/quickstart configured")
-    assert kavka.broker_pid != before
+    wait_until(lambda: kavka.broker_pid != before, "it has started again")
     assert "restart node 0: num.partitions has changed" in kavka.said
     code, said = kavka.run("apply", "-f", str(kavka.file(config="{node.id: 4}")))
     assert (code, "node.id follows from other fields" in said) == (1, True)
@@ -274,7 +278,7 @@ def test_deleting_one_of_two_resources_of_a_topic_leaves_it_to_the_other(kavka: 
         time.sleep(1.0)  # a creation time has seconds: the first is to be the older
     producer = Producer({"bootstrap.servers": kavka.bootstrap})
     producer.produce("shared", b"kept")
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     code, said = kavka.run("delete", "kvt", "first")
     assert (code, 'topic "shared" itself stays: Topic "second" declares it too' in said) == (0, True), said
     assert read_all(kavka, "shared", 1) == [b"kept"]

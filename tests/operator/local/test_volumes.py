@@ -34,7 +34,7 @@ def fill(kavka: Kavka, partitions: int = 4) -> list[bytes]:
     values = [b"%d" % number for number in range(RECORDS)]
     for number, value in enumerate(values):
         producer.produce("flights", value, partition=number % partitions)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return sorted(values)
 
 

@@ -166,7 +166,7 @@ def shop(scene: Scene) -> None:
     consumer = CountedConsumer(Consumer(settings), tellers[1])
     consumer.subscribe(["orders"])
     for _ in range(SHOP_RECORDS):
-        message = consumer.poll(30)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
     consumer.close()
@@ -188,7 +188,7 @@ def python(scene: Scene) -> None:
     producer = kafka.KafkaProducer(**scene.python("python"))
     sent = [producer.send("songs", b"la" * 20) for _ in range(PYTHON_RECORDS)]
     producer.flush()
-    assert all(future.get(30) for future in sent)
+    assert all(future.get(60) for future in sent)
     producer.close()
     more = {"group_id": "python-1", "auto_offset_reset": "earliest", "consumer_timeout_ms": 60_000}
     consumer = kafka.KafkaConsumer("songs", **scene.python("python"), **more)
@@ -225,11 +225,11 @@ def stranger(scene: Scene, counted: Counted) -> None:
     writer = kafka.KafkaProducer(**scene.python("stranger"), enable_idempotence=False)
     for _ in range(REFUSED_RECORDS):
         with pytest.raises(TopicAuthorizationFailedError):
-            writer.send("vault", b"x", partition=1).get(30)
+            writer.send("vault", b"x", partition=1).get(60)
         counted.refused += 1
     writer.close()
     words = command("console-producer", *scene.java("stranger"), "--topic", "vault")
-    said = subprocess.run(words, input="x\n", capture_output=True, text=True, check=False, timeout=60).stderr
+    said = subprocess.run(words, input="x\n", capture_output=True, text=True, check=False, timeout=120).stderr
     assert said.count("TopicAuthorizationException") == 1, said
     counted.refused += 1
 
@@ -293,7 +293,7 @@ def has_told_all(report: Report, counted: Counted) -> bool:
 def test_every_number_of_the_report_is_what_clients_counted(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.up('{kavka.audit.interval.ms: "1000"}')
     admin = AdminClient(scene.kavka.as_operator())
-    admin.create_topics([NewTopic(COUNTS_TOPIC, 3, 3)])[COUNTS_TOPIC].result(30)
+    admin.create_topics([NewTopic(COUNTS_TOPIC, 3, 3)])[COUNTS_TOPIC].result(60)
     counted, reports = Counted(), list[Report]()
     with ThreadPoolExecutor() as pool:
         acts = [pool.submit(act, scene) for act in (shop, java, python)]
