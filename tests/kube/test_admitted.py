@@ -49,4 +49,4 @@ def test_what_is_admitted_can_be_decoded(default: Kubernetes, kind: str) -> None
             assert answer.status in {400, 422}, answer.message
 
     each()
-    assert min(verdicts[True], verdicts[False]) > EXAMPLES / 10, "what is drawn shows nothing"
+    assert min(verdicts[True], verdicts[False]) > EXAMPLES / 30, "what is drawn shows nothing"  # usual are 25 and more
