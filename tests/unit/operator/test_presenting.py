@@ -26,7 +26,8 @@ def test_no_directory_is_needed(security: Security, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     before = set(os.listdir("/proc/self/fd"))
     assert context_of(security).cert_store_stats()["x509"] == 1
-    assert set(os.listdir("/proc/self/fd")) == before, "nothing stays open"
+    # What other tests have left open may be closed meanwhile, with the garbage.
+    assert set(os.listdir("/proc/self/fd")) <= before, "nothing stays open"
 
 
 def test_a_file_is_gone_where_there_are_none_in_memory(
