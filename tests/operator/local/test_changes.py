@@ -17,7 +17,7 @@ def test_what_a_dry_run_and_a_diff_say_is_what_apply_does(kavka: Kavka) -> None:
     kavka.up()
     file = kavka.file(more=MORE, config="{log.retention.ms: 86400000, queued.max.requests: 400}")
     file.write_text(file.read_text().replace("partitions: 2", "partitions: 5").replace("1Mi", "3Mi"))
-    before = kavka.run("get", "all", "-o", "json")[1]
+    before = kavka.everything()
     assert kavka.run("apply", "-f", str(file), "--dry-run=server") == (
         0,
         """\
@@ -51,7 +51,7 @@ clientquota.kavka.dev/backfill configured (server dry run)
             "+    producerByteRate: 3Mi",
         ],
     ), said
-    assert kavka.run("get", "all", "-o", "json")[1] == before, "nothing of it was done"
+    assert kavka.everything() == before, "nothing of it was done"
     assert kavka.run("wait", "--for=condition=Ready", "kvt/more", "--timeout=0")[0] == 1
     told = len(kavka.said)
     assert kavka.run("apply", "-f", str(file))[0] == 0

@@ -64,7 +64,7 @@ def test_resources_change_while_it_runs(kavka: Kavka) -> None:
 
 def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
     kavka.up()
-    before = kavka.run("get", "all", "-o", "json")[1]
+    before = kavka.everything()
     file = kavka.file(
         more="---\napiVersion: kavka.dev/v1alpha1\nkind: Topic\nmetadata: {name: more}\n"
         "spec: {clusterRef: {name: nowhere}}\n"
@@ -76,7 +76,7 @@ def test_a_bad_file_applies_nothing(kavka: Kavka) -> None:
         f'error: {file}:34: Topic "more": spec.clusterRef.name: there is no KafkaCluster "nowhere" in namespace'
         ' "default"; add it to the file or name one that exists\nnothing was applied: 1 error\n'
     )
-    assert kavka.run("get", "all", "-o", "json")[1] == before
+    assert kavka.everything() == before
 
 
 def test_a_bad_file_starts_nothing(kavka: Kavka) -> None:
