@@ -159,7 +159,8 @@ def told_in_words(bootstrap_servers: str, security: Security, error: BaseExcepti
     hint = ""
     if isinstance(error, kafka.errors.InvalidReceiveError):
         hint = f"; it speaks something else there, TLS perhaps: see {origin.tls}"
-    elif _ssl_error(error) is not None:
+    elif _ssl_error(error) is not None or (security.is_tls and isinstance(error.__context__, ConnectionResetError)):
+        # Who takes a handshake for a request closes with the rest of it unread, and that may arrive as either.
         hint = f"; it does not speak TLS there: see {origin.tls}"
     return AdminError(f"could not connect to {bootstrap_servers}: {error}{hint}", retriable=True)
 

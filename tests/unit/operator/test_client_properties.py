@@ -1,5 +1,6 @@
 """The file of --command-config: what Kafka's tools take, and nothing that would be read over."""
 
+import ssl
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,6 +68,15 @@ def test_what_brokers_refuse_is_told_by_the_property_of_the_file(tmp_path: Path)
     assert str(words).startswith("--command-config: sasl.jaas.config: Kafka refuses user 'a' by PLAIN; put the right")
     words = told_in_words("a:9092", replace(found, origin=OF_RESOURCE), kafka.errors.SaslAuthenticationFailedError(""))
     assert str(words).startswith("spec.external.sasl: Kafka refuses user 'a' by PLAIN; put the right")
+
+
+@pytest.mark.parametrize("end", [ConnectionResetError(104, "Connection reset by peer"), ssl.SSLEOFError(8, "EOF")])
+def test_who_ends_a_handshake_does_not_speak_tls(end: OSError) -> None:
+    error = kafka.errors.KafkaConnectionError(f"Handshake failed: {end}")
+    error.__context__ = end  # the library raises it while it handles the other
+    words = told_in_words("a:9092", Security(is_tls=True), error)
+    assert "does not speak TLS there" in str(words)
+    assert words.retriable, "it may come"
 
 
 def test_scram_over_tls_with_files(tmp_path: Path) -> None:
