@@ -6,6 +6,7 @@ right by trying, and each try may count against the user, so the first such answ
 
 import ssl
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +23,7 @@ from kavka_operator.kafka.presenting import present
 
 REQUEST_TIMEOUT_MS = 15_000
 BOOTSTRAP_TIMEOUT_MS = 10_000
+HANDSHAKE_TIMEOUT_MS = 10_000
 RECONNECT_BACKOFF_MS_MAX = 500
 POLL_RECORDS_MAX = 5_000
 CLIENT_ID = "kavka-operator"
@@ -102,11 +104,21 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has
         return super().update_backoff(node_id)
 
 
+class _Selector(NetworkSelector):  # type: ignore[misc]  # the library has no types
+    """Waits no longer for a step of a TLS handshake than for an answer; the library waits for it without end."""
+
+    def wait_read(self, fileobj: Any, timeout_at: float | None = None) -> Any:
+        """Wait for data of a socket."""
+        if timeout_at is None and isinstance(fileobj, ssl.SSLSocket) and fileobj.version() is None:
+            timeout_at = time.monotonic() + HANDSHAKE_TIMEOUT_MS / 1000
+        return super().wait_read(fileobj, timeout_at)
+
+
 class _Net(KafkaNetClient):  # type: ignore[misc]  # the library has no types
     """The library's client with our manager of connections."""
 
     def __init__(self, **configs: Any) -> None:
-        net = NetworkSelector(**configs)
+        net = _Selector(**configs)
         self.manager = _Manager(net, **configs)
         super().__init__(net, self.manager, **configs)
 
