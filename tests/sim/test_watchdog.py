@@ -57,7 +57,6 @@ async def run_in_circles_in_a_thread(loop: SimLoop) -> None:
 def test_a_step_without_end_is_told_with_its_place(circle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 10)
-    # Not the line: on a busy machine the next tick may come while the one before is caught.
     with pytest.raises(Exhausted, match=r"(?s)one step goes on forever.*test_watchdog\.py.*circle"):
         play(circle)
 
@@ -79,6 +78,23 @@ def test_a_tick_while_a_place_is_told_changes_nothing(monkeypatch: pytest.Monkey
     loop.close()
 
 
+def test_the_place_is_where_it_was_met_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "STEP_TICKS_MAX", 0)
+    loop = SimLoop(1)
+    dog = watchdog.Watchdog(loop)
+
+    def go_in_circles() -> None:
+        dog.tick(0, sys._getframe())
+
+    def leave() -> None:
+        dog.tick(0, sys._getframe())
+
+    for way in (go_in_circles, leave):
+        with pytest.raises(Exhausted, match=r"in go_in_circles\n"):
+            way()
+    loop.close()
+
+
 def test_many_short_steps_are_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(loop: SimLoop) -> int:
         for _ in range(20_000):
@@ -91,15 +107,15 @@ def test_many_short_steps_are_no_long_one(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_run_that_takes_all_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(_: SimLoop) -> None:
+    async def take_it_all(_: SimLoop) -> None:
         taken = []
         while True:
             taken.append(bytearray(2**20))
 
     monkeypatch.setattr(watchdog, "TICK_SECONDS", 0.01)
     monkeypatch.setattr(watchdog, "MEMORY_BYTES_MAX", 100 * 2**20)
-    with pytest.raises(Exhausted, match=r"(?s)has taken \d+ MiB of memory.*bytearray"):
-        play(scenario)
+    with pytest.raises(Exhausted, match=r"(?s)has taken \d+ MiB of memory.*in take_it_all\n"):
+        play(take_it_all)
 
 
 def test_the_bounds_are_far_from_what_a_busy_machine_does() -> None:

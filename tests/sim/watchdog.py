@@ -39,6 +39,8 @@ class Watchdog:
         """Raises Exhausted in whatever runs, and again with each tick until it is out of there."""
         if self._is_telling:
             return  # a machine so busy that the next tick comes meanwhile: the place is not here
+        if frame is not None and frame.f_code.co_filename == __file__:
+            return  # the watch is ending, and is not to be kept from it
         if self._loop.steps != self._steps:
             self._steps, self._ticks = self._loop.steps, 0
         self._ticks += 1
@@ -51,7 +53,8 @@ class Watchdog:
     def _end(self, why: str, frame: FrameType | None) -> None:
         self._is_telling = True
         where = "".join(traceback.format_stack(frame)[-FRAMES_TOLD:])
-        self._loop.exhausted = Exhausted(f"{why}, here:\n{where}")
+        if self._loop.exhausted is None:  # what a later tick meets is only on its way out
+            self._loop.exhausted = Exhausted(f"{why}, here:\n{where}")
         self._is_telling = False
         raise self._loop.exhausted
 
