@@ -1,5 +1,6 @@
 """`kavka audit run --engine spark` over a real broker: by SCRAM over TLS with the least rights."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,13 @@ def produce(server: Server, records: int) -> None:
     for _ in range(records):
         producer.produce("orders", b"v" * 100)
     assert producer.flush(60) == 0
-    until_outside(lambda: b"writer" in b"".join(log.read_bytes() for log in server.data.glob(f"{TOPIC}-*/*.log")))
+    until_outside(lambda: told(server) == records)
+
+
+def told(server: Server) -> int:
+    """The written records that the trail tells of so far: those of a second have an entry of their own."""
+    logs = b"".join(log.read_bytes() for log in server.data.glob(f"{TOPIC}-*/*.log"))
+    return sum(map(int, re.findall(rb'"records":(\d+)', logs)))
 
 
 def spoil(server: Server, records: int) -> None:

@@ -53,13 +53,13 @@ def counted(server: Server, topic: str, count: int) -> None:
 
 def read(consumer: Any, count: int) -> None:
     for _ in range(count):
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None
         assert message.error() is None
 
 
 def has_trail(server: Server) -> bool:
-    return "__audit_events" in AdminClient({"bootstrap.servers": server.bootstrap}).list_topics(timeout=10).topics
+    return "__audit_events" in AdminClient({"bootstrap.servers": server.bootstrap}).list_topics(timeout=60).topics
 
 
 def verdicts(server: Server, directory: Path) -> dict[tuple[str, int, str], tuple[int, int, int]]:

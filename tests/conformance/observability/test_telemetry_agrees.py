@@ -42,7 +42,6 @@ from tools.kafka_jars import class_path
 
 pytestmark = pytest.mark.java
 
-AGREE_SECONDS_MAX = 30.0
 E = ErrorCode
 CLIENT_METRICS = 16
 TELEMETRY_BYTES_MAX = 4096
@@ -212,7 +211,7 @@ def agree(both: Both, name: str) -> None:
         ours, theirs = described(both, name)
         return bool(ours == theirs)
 
-    until_outside(told, AGREE_SECONDS_MAX)
+    until_outside(told)
 
 
 @pytest.mark.parametrize("case", REFUSED)

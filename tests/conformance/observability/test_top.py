@@ -29,6 +29,14 @@ OWN = {"RATE", "TREND", "RECORDS/S", "IN", "OUT", "SIZE", "COMMITS/S", "LAG GROW
 ONLY_ON_PAGES = {"MOST", "USED", "HELD", "HELD NOW", "CLIENTS"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def patient() -> Iterator[None]:
+    """Wait for a page of metrics, however busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kavka_operator.kafka.figures.TIMEOUT_SECONDS", 60.0)
+        yield
+
+
 @pytest.fixture(scope="module")
 def pages() -> str:
     return f"127.0.0.1:{free_port()}"

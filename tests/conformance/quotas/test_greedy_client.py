@@ -42,6 +42,7 @@ REQUESTS = 64
 ANSWERED_EACH = 128
 """Connections after which it waits for an answer: the kernel takes no more than its backlog at once."""
 OTHER_FILES = 1_000
+COME_SECONDS_MAX = 300.0  # ten thousand connections are work
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +246,11 @@ def test_a_greedy_client_costs_a_stated_memory_and_no_other_client_a_request(tar
 
     with running(greedy, victim):
         for round_ in (1, 2):
-            until_outside(lambda: target.held() == crowd.connections)
+            until_outside(lambda: target.held() == crowd.connections, COME_SECONDS_MAX)
             target.allow_connections(crowd.left)
-            until_outside(partial(greedy.has_come_again, round_ * (crowd.connections - crowd.left)))
+            until_outside(partial(greedy.has_come_again, round_ * (crowd.connections - crowd.left)), COME_SECONDS_MAX)
             target.allow_connections(None)
-        until_outside(lambda: target.held() == crowd.connections)
+        until_outside(lambda: target.held() == crowd.connections, COME_SECONDS_MAX)
         served = victim.served
         until_outside(lambda: victim.served > served)
     assert peak_bytes(target.server.pid) - before_bytes < crowd.memory_bytes_max

@@ -2,6 +2,7 @@
 answers are compared.
 """
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -221,6 +222,7 @@ def test_a_filter_without_sense_is_refused_alike(both: Both, components: list[tu
 
 # --- controller mutations -------------------------------------------------------------------------------------------
 
+NUMBERS_BEHIND = itertools.count(1)
 LIMIT = 0.01  # a second: the burst is of 0.11 partitions, so what comes first passes and uses it up
 
 
@@ -228,9 +230,10 @@ class Mutator:
     """A client under a quota of mutations, of each broker."""
 
     def __init__(self, both: Both, client_id: str) -> None:
-        alter(both, entry([(CLIENT, client_id)], {MUTATIONS: LIMIT}))
-        soon_alike(both, [describing.ComponentData(CLIENT, 0, client_id)])
-        time.sleep(1)  # Apache Kafka applies it a little after it shows it
+        for name, key, limit in ((client_id, MUTATIONS, LIMIT), ("behind", BYTES, float(next(NUMBERS_BEHIND)))):
+            alter(both, entry([(CLIENT, name)], {key: limit}))
+            # Apache Kafka applies it a little after it shows it, and before it shows what comes behind it.
+            soon_alike(both, [describing.ComponentData(CLIENT, 0, name)])
         self._both = both
         self._client_id = client_id
 
