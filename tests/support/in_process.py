@@ -146,8 +146,11 @@ async def running(
 async def following(
     directory: Path, first: InProcess, node_id: int = 2, world: World = REAL
 ) -> AsyncIterator[InProcess]:
-    """Another node of the cluster of `first`, a broker alone."""
+    """Another node of the cluster of `first`, a broker alone. It gives a slow controller half a minute to answer a
+    heartbeat: otherwise it would ask again for what it has passed on by the same connection, which may be done already.
+    """
     settings = {
+        "broker.session.timeout.ms": "60000",
         "process.roles": "broker",
         "node.id": str(node_id),
         "listeners": "PLAINTEXT://127.0.0.1:0",
