@@ -47,6 +47,13 @@ def are_whole(cluster: Cluster, topic: str) -> Callable[[], bool]:
     return lambda: all(partition.is_whole for partition in seen(cluster, topic))
 
 
+def listed(cluster: Cluster) -> dict[int, str]:
+    """Whether each broker is fenced, in the tool's words."""
+    said = kafka_tool("cluster", "list-endpoints", "--bootstrap-server", cluster.bootstrap, "--include-fenced-brokers")
+    rows = [line.split() for line in said.splitlines()[1:] if line.strip()]
+    return {int(row[0]): row[4] for row in rows}
+
+
 def settings_of(tool: Tool, broker: int) -> str:
     """What was altered of a broker, as it tells itself."""
     return tool("configs", "--describe", "--entity-type", "brokers", "--entity-name", str(broker))
@@ -117,6 +124,8 @@ def test_leader_election_may_lose_records_when_told_to(cluster: Cluster, tool: T
         first.kill()
         second.start()
         eventually(lambda: seen(cluster, name)[0].leader < 0, "nobody leads")
+        # Its controller may have told of that before its broker was there.
+        eventually(lambda: listed(cluster)[2] == "unfenced", "the one that is left serves")
         assert f"Topic: {name}" in tool("topics", "--describe", "--topic", name, "--unavailable-partitions")
         chosen = ("--topic", name, "--partition", "0")
         assert "Successfully" in tool("leader-election", "--election-type", "unclean", *chosen)
@@ -258,20 +267,13 @@ def test_broker_api_versions_asks_every_node(cluster: Cluster, tool: Tool) -> No
 
 
 def test_cluster_forgets_a_broker_that_stopped_and_takes_it_back(cluster: Cluster, tool: Tool, topic: str) -> None:
-    def listed() -> dict[int, str]:
-        said = kafka_tool(
-            "cluster", "list-endpoints", "--bootstrap-server", cluster.bootstrap, "--include-fenced-brokers"
-        )
-        rows = [line.split() for line in said.splitlines()[1:] if line.strip()]
-        return {int(row[0]): row[4] for row in rows}
-
     eventually(are_whole(cluster, topic), "all replicas in sync")
     cluster.node(3).stop()
     try:
-        eventually(lambda: listed() == {1: "unfenced", 2: "unfenced", 3: "fenced"}, "it is fenced")
+        eventually(lambda: listed(cluster) == {1: "unfenced", 2: "unfenced", 3: "fenced"}, "it is fenced")
         said = kafka_tool("cluster", "unregister", "--bootstrap-server", cluster.bootstrap, "--id", "3")
         assert "Broker 3 is no longer registered" in said
-        eventually(lambda: listed() == {1: "unfenced", 2: "unfenced"}, "it is forgotten")
+        eventually(lambda: listed(cluster) == {1: "unfenced", 2: "unfenced"}, "it is forgotten")
         with pytest.raises(AssertionError, match="BrokerIdNotRegistered"):
             kafka_tool("cluster", "unregister", "--bootstrap-server", cluster.bootstrap, "--id", "3")
     finally:
