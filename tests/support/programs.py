@@ -16,7 +16,7 @@ from tools.ktool import command
 
 RUN_SECONDS_MAX = 120
 FETCH_SECONDS_MAX = 300
-SHELL_TRIES_MAX = 10
+SHELL_TRIES_MAX = 40
 
 
 def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
