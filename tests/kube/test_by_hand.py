@@ -99,16 +99,8 @@ def test_a_status_that_was_edited_by_hand_is_written_again_and_restarts_nobody(o
         "nodes": [{"id": 40, "state": "Failed", "roles": ["broker"]}],
         "rollout": {"plan": "p", "progress": "1/2", "done": 1, "total": 2, "current": [0]},
     }
-    words = (
-        "--subresource",
-        "status",
-        "--type",
-        "merge",
-        "--patch",
-        json.dumps({"status": edited}),
-        "--output",
-        "json",
-    )
+    patch = ("--type", "merge", "--patch", json.dumps({"status": edited}))
+    words = ("--subresource", "status", *patch, "--output", "json")
     shown = json.loads(operated.kubernetes.shows("patch", "kafkaclusters", "pods", *words))
     assert edited.items() <= shown["status"].items()  # as the API server took it: the operator may be quick to mend it
     operated.until(lambda: told(operated) == before)

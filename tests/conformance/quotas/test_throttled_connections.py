@@ -40,9 +40,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def prepare(server: Server) -> None:
     """A topic with records to read, and a quota for a producer and a consumer."""
     create_topic(server, TOPIC)
-    producer = Producer(
-        {"bootstrap.servers": server.bootstrap}
-    )  # connects again where its first requests take too long
+    # It connects again where its first requests take longer than a connection may be idle.
+    producer = Producer({"bootstrap.servers": server.bootstrap})
     for _ in range(SLOW_BYTES * 4 // SIZE):
         producer.produce(TOPIC, bytes(SIZE))
     assert producer.flush(60) == 0
