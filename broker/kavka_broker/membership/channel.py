@@ -6,7 +6,8 @@ and is asked again, until its time is over. A change of leader ends the connecti
 nobody waits for a process that is stopped while another leads. A node that knows of no leader asks the other
 controllers in turn: it may be the last to hear, because its disk is full and it cannot take note of an election.
 
-A question may thus be served twice; each of those that go this way is either harmless twice or numbered by an epoch.
+A question may thus be served twice. Each that the node has itself is harmless twice, or numbered by an epoch. A request
+of a client that is passed on may be told what it has done itself: that its topic is there already, or there no more.
 """
 
 import asyncio

@@ -29,7 +29,9 @@ class Folder:
     _parsed: dict[str, tuple[Stamp, dict[str, Any]]] = field(default_factory=dict)
 
     def stamp(self) -> Stamp:
-        """A value that changes whenever a file comes, goes or is replaced."""
+        """A value that changes when a file comes, goes or is replaced. On a file system with coarse times two changes
+        within a few milliseconds are one.
+        """
         try:
             info = self.path.stat()
         except FileNotFoundError:

@@ -152,7 +152,9 @@ class Store:
         return self._document(self._file(key)) if self.has(key) else None
 
     def stamp(self) -> Stamp:
-        """A value that changes whenever a wanted resource does. Costs one system call."""
+        """A value that changes with a wanted resource, except for two changes within a few milliseconds: the next look,
+        some seconds later, finds the second one. Costs one system call.
+        """
         return self._wanted.stamp()
 
     def sight(self) -> Stamp:
