@@ -1,7 +1,5 @@
 """What an Apache Kafka asks of clients: each kind of listener lets the operator in, and says why it does not."""
 
-import gc
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,21 +10,14 @@ from kavka_operator.domain.access import Security
 from kavka_operator.domain.plan import CreateTopic
 from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.kafka.client import KafkaClient
+from tests.support.handshakes import sockets_collected
 from tests.support.secured import MECHANISMS, PASSWORD, USER, Secured, set_scram, start_secured
 from tests.support.servers import CLUSTER_ID
 from tests.support.waiting import until_outside
 
 pytestmark = [pytest.mark.java, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
-
-@pytest.fixture(autouse=True)
-def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Collect sockets whose handshake has failed, which kafka-python leaves to the garbage collector. They are to be
-    collected here, where their warnings are ignored, and not in whatever test comes next: no log record holds them.
-    """
-    caplog.set_level(logging.CRITICAL + 1, "kafka")
-    yield
-    gc.collect()
+collected = pytest.fixture(autouse=True)(sockets_collected)
 
 
 @pytest.fixture(scope="module")

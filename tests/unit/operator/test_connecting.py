@@ -1,10 +1,7 @@
 """The way into a Kafka ends, whatever is there."""
 
-import gc
-import logging
 import socket
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,17 +9,12 @@ from kavka_operator.domain.access import Security
 from kavka_operator.kafka import connecting
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
+from tests.support.handshakes import sockets_collected
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 ENDS_SECONDS_MAX = 60.0
 
-
-@pytest.fixture(autouse=True)
-def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Collect sockets whose handshake has failed here, where their warnings are ignored: no log record holds them."""
-    caplog.set_level(logging.CRITICAL + 1, "kafka")
-    yield
-    gc.collect()
+collected = pytest.fixture(autouse=True)(sockets_collected)
 
 
 def test_who_takes_a_connection_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
