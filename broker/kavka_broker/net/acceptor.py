@@ -15,7 +15,8 @@ from typing import Final, Protocol
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.logs import get
 from kavka_broker.net.limits import Limits
-from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX, Tls
+from kavka_broker.net.tls import Tls
+from kavka_broker.net.tls_protocol import TlsProtocol
 from kavka_broker.turns import CONNECTION_NS, Flow
 
 log = get("net")
@@ -173,8 +174,9 @@ class SocketAcceptor:
             if tls is None:
                 await loop.connect_accepted_socket(factory, accepted)
             else:
-                seconds = HANDSHAKE_SECONDS_MAX
-                await loop.connect_accepted_socket(factory, accepted, ssl=tls.context, ssl_handshake_timeout=seconds)
+                protocol = TlsProtocol(factory(), tls.context)
+                transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted)
+                await protocol.make(transport)
         except (OSError, asyncio.CancelledError) as problem:
             accepted.close()
             self._admission.give_back()

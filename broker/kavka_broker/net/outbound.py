@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.logs import get
 from kavka_broker.net.introduction import Introduction
-from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX
+from kavka_broker.net.tls_protocol import connect
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -189,14 +189,10 @@ class Remote:
         return link
 
     async def _connect(self) -> "Link":
-        loop, context = asyncio.get_running_loop(), self._outbound.introduction.context
-
         def made() -> Link:
             return Link(self._client_id, str(self), self._broken)
 
-        seconds = None if context is None else HANDSHAKE_SECONDS_MAX
-        _, link = await loop.create_connection(made, *self._address, ssl=context, ssl_handshake_timeout=seconds)
-        return link
+        return await connect(made, *self._address, self._outbound.introduction.context)
 
     def _refused(self, words: str) -> Unreachable:
         """The error of a connection that came to nothing. Where this node has to be known, the log tells it once."""

@@ -9,7 +9,7 @@ from kavka_broker.core.authentication.subjects import Rule, user_of
 from kavka_broker.core.authentication.tls import TlsSettings
 from kavka_broker.core.config.definition import Secret
 
-HANDSHAKE_SECONDS_MAX: Final = 10.0
+HANDSHAKE_SECONDS_MAX: Final = 10
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
