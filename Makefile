@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test sim chaos bench e2e format generate compat requirements clean
+.PHONY: help demo setup check test test-all sim chaos bench e2e format generate compat requirements clean
 
 help: ## this page
 	@echo 'The day of a developer:'
@@ -25,7 +25,7 @@ help: ## this page
 	@$(call targets,[^1-9])
 
 # What is written behind `##`, of the targets whose text begins so; a figure tells the order, and is not shown.
-targets = awk -F ':.*\#\# ' '/^[a-z0-9]+:.*\#\# $(1)/ { print $$2 "@" $$1 }' $(firstword $(MAKEFILE_LIST)) | sort -t @ -k 1.1,1.2n -s \
+targets = awk -F ':.*\#\# ' '/^[a-z0-9-]+:.*\#\# $(1)/ { print $$2 "@" $$1 }' $(firstword $(MAKEFILE_LIST)) | sort -t @ -k 1.1,1.2n -s \
     | awk -F @ '{ sub(/^[1-9] /, "", $$1); printf "  make %-13s %s\n", $$2, $$1 }'
 
 demo: $(RUN) ## three brokers, real clients, a kill -9, a roll under load, a quota; under a minute
@@ -36,8 +36,11 @@ setup: $(DEV) ## 1 the virtual environment with everything for check and test
 check: $(DEV) ## 4 lint, types, layers, tidy, the quick unit and property tests, the measures; before every commit
 	@$(BIN)/python -m tools.run_tests check
 
-test: $(DEV) ## 5 check, and every other suite that this machine can run; before a branch is merged
+test: $(DEV) ## 5 check, and every suite that this machine can run, but the long tests; before a branch is merged
 	@$(BIN)/python -m tools.run_tests test
+
+test-all: $(DEV) ## 5 every test, the long ones too; before an issue is called resolved
+	@$(BIN)/python -m tools.run_tests test-all
 
 sim: $(DEV) ## 6 clusters under faults drawn from seeds: SEEDS=1000 FIRST=1 JOBS=2 ARGS="--nodes 3 --story"
 	@$(BIN)/python -m tests.sim --seeds $(or $(SEEDS),100) --first $(or $(FIRST),1) --jobs $(or $(JOBS),1) $(ARGS)

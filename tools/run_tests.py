@@ -1,11 +1,13 @@
-"""`make check` and `make test`: run the steps, and sum up in one line.
+"""Runs `make check`, `make test` and `make test-all`, and sums up in one line.
 
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
 what is marked `thorough`. `make test` then runs what starts processes, which waits most of its time, in two lanes: the
 longest suite, shown while it runs, and beside it the others. Behind them, with the processor's time that those leave,
-goes what only computes. Each goes on when an earlier one failed, so that one run shows everything. What the machine
-lacks is said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a
-failure. What failed is named before the last line, for a log may be kept by its end alone. That line is always
+goes what only computes. It leaves out what is marked `extended`, which `make test-all` runs too. Each suite goes on
+when an earlier one failed, so that one run shows everything. A test with real processes that fails runs once more at
+the end, with nothing beside it: if it passes then, it counts as passed and is named as flaky. What the machine lacks is
+said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure.
+What failed is named before the last line, for a log may be kept by its end alone. That line is always
 `N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
 """
 
@@ -49,7 +51,13 @@ SUITE_SECONDS_MAX = 3600
 PORTS = ("10000-20000", "20000-30000")  # of the two lanes
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
 THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
+EXTENDED = "extended"  # the mark of what `make test` leaves to `make test-all`
+WITH_PROCESSES = ("tests/conformance/", "tests/operator/", "tests/kube/", "tests/chaos/")  # what fails runs once more
+REPEATED_MAX = 10  # failures that run once more; where more tests fail, something is broken
+SLOWEST = 20  # tests that are named by their duration
+NO_TESTS = 5  # pytest's exit status where nothing was left to run
 PARTS = 6
+MARKED = {"check": f"not {THOROUGH} and not {EXTENDED}", "test": f"not {EXTENDED}", "test-all": ""}
 NAMED_MAX = 30  # failures that are named at the end
 WHY_CHARS = 200  # of each one's first line
 LONGEST = "tests/conformance"  # of those that start processes
@@ -57,6 +65,22 @@ COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes n
 COMPUTED_SECONDS_MAX = 3600
 NICE = 10
 TOGETHER = min(3, 1 + (os.cpu_count() or 1))  # tests wait a fifth of their time: for a loop, a process, a disk
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A step or test that failed: its name, which is pytest's id for a test, and the first line of why."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why}"
+
+    @property
+    def may_pass_alone(self) -> bool:
+        """Whether it is a test with real processes, which other work on the machine can disturb."""
+        return "::" in self.name and self.name.startswith(WITH_PROCESSES)
 
 
 @dataclass(slots=True)
@@ -67,7 +91,9 @@ class Tally:
     failed: int = 0
     skipped: int = 0
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)  # (suite, why) -> tests
-    failures: list[str] = field(default_factory=list)  # the test, and the first line of why
+    failures: list[Failure] = field(default_factory=list)
+    flaky: list[Failure] = field(default_factory=list)  # they failed, and passed alone
+    seconds: dict[str, float] = field(default_factory=dict)  # by test, of the slowest ones
 
     def add(self, other: "Tally") -> None:
         """Count what another one has counted."""
@@ -76,11 +102,20 @@ class Tally:
         self.skipped += other.skipped
         self.reasons += other.reasons
         self.failures += other.failures
+        self.flaky += other.flaky
+        self.seconds = slowest({**self.seconds, **other.seconds})
 
     def fail(self, name: str, why: str) -> None:
         """Count one failure that no report of pytest counts."""
         self.failed += 1
-        self.failures.append(f"{name}: {why}")
+        self.failures.append(Failure(name, why))
+
+    def take_for_flaky(self, failures: list[Failure]) -> None:
+        """Count tests that failed and passed alone as passed."""
+        self.failed -= len(failures)
+        self.passed += len(failures)
+        self.failures = [one for one in self.failures if one not in failures]
+        self.flaky += failures
 
     def count_suites(self, report: Path) -> None:
         """Add the outcome of one pytest run from its JUnit report."""
@@ -92,10 +127,28 @@ class Tally:
             self.failed += failed
             self.skipped += skipped
             for case in suite.iter("testcase"):
+                name = id_of(case.get("classname", "?"), case.get("name", "?"))
+                self.seconds[name] = float(case.get("time", 0))
                 for skip in case.iter("skipped"):
                     self.reasons[case.get("classname", "?"), skip.get("message", "")] += 1
                 for why in (*case.iter("failure"), *case.iter("error")):
-                    self.failures.append(f"{case.get('classname')}::{case.get('name')}: {first_line(why)}")
+                    self.failures.append(Failure(name, first_line(why)))
+        self.seconds = slowest(self.seconds)
+
+
+def slowest(seconds: dict[str, float]) -> dict[str, float]:
+    """The `SLOWEST` tests of those given, the slowest first."""
+    return dict(sorted(seconds.items(), key=lambda one: -one[1])[:SLOWEST])
+
+
+def id_of(classname: str, name: str) -> str:
+    """The id by which pytest runs a test of a JUnit report alone."""
+    parts = classname.split(".")
+    for count in range(len(parts), 0, -1):
+        path = "/".join(parts[:count]) + ".py"
+        if (ROOT / path).is_file():
+            return "::".join([path, *parts[count:], name])
+    return f"{classname}::{name}"
 
 
 def first_line(why: ET.Element) -> str:
@@ -136,12 +189,12 @@ def run_pytest(
     marked: str = "",
     ports: str = "",
 ) -> Ran:
-    """Some directories or files of tests, of those that are there. `is_shown`: while they run, and not afterwards.
+    """Some directories, files or ids of tests, of those that are there. `is_shown`: while they run, and not afterwards.
     `marked`: only those whose marks are such. `ports`: on which their servers listen, as 10000-20000.
     """
     environment = {**os.environ, **({"KAVKA_TEST_PORTS": ports} if ports else {})}
     seconds_max = seconds_max or SUITE_SECONDS_MAX
-    present = [path for path in paths if (ROOT / path).exists()]
+    present = [path for path in paths if (ROOT / path.partition("::")[0]).exists()]
     tally, output = Tally(), None if is_shown else subprocess.PIPE
     errors = None if is_shown else subprocess.STDOUT
     with tempfile.TemporaryDirectory() as scratch:
@@ -152,7 +205,8 @@ def run_pytest(
             ran = subprocess.run(
                 command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors, env=environment
             )
-            said, why = ran.stdout or b"", f"its exit status is {ran.returncode}" if ran.returncode else ""
+            is_well = ran.returncode == 0 or (marked and ran.returncode == NO_TESTS)
+            said, why = ran.stdout or b"", "" if is_well else f"its exit status is {ran.returncode}"
         except subprocess.TimeoutExpired as late:
             why = f"ended after {seconds_max} s; the test that hangs is named above"
             said = (late.stdout or b"") + f"{' '.join(present)}: {why}\n".encode()
@@ -189,9 +243,8 @@ def sources(path: Path) -> list[Path]:
     return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] * path.match("test_*.py")
 
 
-def run_quick(tally: Tally, *, is_thorough: bool) -> None:
+def run_quick(tally: Tally, marked: str = "") -> None:
     """The linters and what is quick of the tests, some at a time; the tests first, for they take longest."""
-    marked = "" if is_thorough else f"not {THOROUGH}"
     with ThreadPoolExecutor(TOGETHER) as pool:
         tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts()]
         linters = [pool.submit(run_tool, name, command) for name, command in LINT.items()]
@@ -201,20 +254,36 @@ def run_quick(tally: Tally, *, is_thorough: bool) -> None:
             tally.add(ran.tally)
 
 
-def run_others(tally: Tally) -> None:
+def run_others(tally: Tally, marked: str = "") -> None:
     """All other suites: the longest, which is shown while it runs, the others beside it, and what only computes."""
     with ThreadPoolExecutor(2) as pool:
-        computed = pool.submit(run_pytest, (COMPUTED,), nice=NICE, seconds_max=COMPUTED_SECONDS_MAX)
-        beside = pool.submit(run_lane, other_suites())
-        tally.add(run_pytest((LONGEST,), is_shown=True, ports=PORTS[0]).tally)
+        computed = pool.submit(run_pytest, (COMPUTED,), nice=NICE, seconds_max=COMPUTED_SECONDS_MAX, marked=marked)
+        beside = pool.submit(run_lane, other_suites(), marked)
+        tally.add(run_pytest((LONGEST,), is_shown=True, marked=marked, ports=PORTS[0]).tally)
         for ran in (*beside.result(), computed.result()):
             print(ran.text, end="", flush=True)
             tally.add(ran.tally)
 
 
-def run_lane(suites: tuple[str, ...]) -> list[Ran]:
+def run_lane(suites: tuple[str, ...], marked: str) -> list[Ran]:
     """Suites one behind the other."""
-    return [run_pytest((suite,), ports=PORTS[1]) for suite in suites]
+    return [run_pytest((suite,), marked=marked, ports=PORTS[1]) for suite in suites]
+
+
+def repeat_failed(tally: Tally) -> None:
+    """Run the tests with real processes that failed once more, those of a file together and nothing beside them."""
+    failed = [one for one in tally.failures if one.may_pass_alone]
+    if len(failed) > REPEATED_MAX:
+        return
+    files = dict.fromkeys(one.name.partition("::")[0] for one in failed)
+    for file in files:
+        ids = tuple(dict.fromkeys(one.name for one in failed if one.name.startswith(f"{file}::")))
+        print(f"once more, alone: {' '.join(ids)}", flush=True)
+        ran = run_pytest(ids, ports=PORTS[0])
+        print(ran.text, end="", flush=True)
+        again = {one.name for one in ran.tally.failures}
+        if ran.tally.passed + ran.tally.failed >= len(ids) and file not in again:
+            tally.take_for_flaky([one for one in failed if one.name in set(ids) - again])
 
 
 def other_suites() -> tuple[str, ...]:
@@ -237,6 +306,8 @@ def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
     if lacks and os.environ.get("CI") == "true":
         print("with CI=true what is lacking is a failure")
         tally.failed += len(lacks)
+    for flaky in tally.flaky:
+        print(f"flaky: {flaky}")
     for failure in tally.failures[:NAMED_MAX]:
         print(f"failed: {failure}")
     if len(tally.failures) > NAMED_MAX:
@@ -245,18 +316,26 @@ def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
     return 1 if tally.failed else 0
 
 
+def say_slowest(tally: Tally) -> None:
+    """The slowest tests by their seconds, the slowest first."""
+    for name, seconds in tally.seconds.items():
+        print(f"{seconds:7.1f} s  {name}")
+
+
 def main() -> int:
-    """`check` or `test`."""
+    """`check`, `test` or `test-all`."""
     match sys.argv[1:]:
-        case [("check" | "test") as wanted]:
+        case [("check" | "test" | "test-all") as wanted]:
             pass
         case _:
-            raise SystemExit("usage: python -m tools.run_tests check|test")
+            raise SystemExit("usage: python -m tools.run_tests check|test|test-all")
     lacks, tally = lacking(), Tally()
     say_lacks(lacks)
-    run_quick(tally, is_thorough=wanted == "test")
-    if wanted == "test":
-        run_others(tally)
+    run_quick(tally, MARKED[wanted])
+    if wanted != "check":
+        run_others(tally, MARKED[wanted])
+        repeat_failed(tally)
+    say_slowest(tally)
     print(*table(measured()), sep="\n")
     return sum_up(tally, lacks)
 

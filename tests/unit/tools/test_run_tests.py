@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Tally, divided, run_others, run_pytest, run_quick, sum_up
+from tools.run_tests import Tally, divided, repeat_failed, run_others, run_pytest, run_quick, say_slowest, sum_up
 
 GOOD = """\
 import pytest
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
-    run_quick(tally, is_thorough=True)
+    run_quick(tally)
     assert (tally.passed, tally.failed, tally.skipped) == (2, 2, 1)
     assert [(why, count) for (_, why), count in tally.reasons.items()] == [("no such program", 1)]
     shown, _ = capfd.readouterr()
@@ -52,12 +52,12 @@ def test_what_failed_is_named_before_the_last_line(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     tally = Tally()
-    run_quick(tally, is_thorough=True)
+    run_quick(tally)
     capfd.readouterr()
     assert sum_up(tally, ()) == 1
     assert capfd.readouterr()[0].splitlines()[-3:] == [
         "failed: ill: its exit status is 1",
-        "failed: bad.test_bad::test_bad: ValueError: a defect",
+        "failed: bad/test_bad.py::test_bad: ValueError: a defect",
         "2 passed, 2 failed, 1 skipped",
     ]
     monkeypatch.setattr(run_tests, "NAMED_MAX", 1)
@@ -68,17 +68,88 @@ def test_what_failed_is_named_before_the_last_line(
 def test_a_suite_that_ends_before_its_report_is_named_with_its_status(project: Path) -> None:
     (project / "bad" / "test_bad.py").write_text("import os\n\ndef test_bad():\n    os._exit(70)\n")
     ran = run_pytest(("bad",))
-    assert (ran.tally.failed, ran.tally.failures) == (1, ["bad: its exit status is 70"])
+    assert (ran.tally.failed, [str(one) for one in ran.tally.failures]) == (1, ["bad: its exit status is 70"])
 
 
-def test_a_check_leaves_out_what_is_thorough_and_a_test_does_not(project: Path) -> None:
-    mark = "@pytest.mark.thorough\ndef test_long():\n    pass\n\ndef test_short():\n    pass\n"
-    (project / "good" / "test_good.py").write_text(f"import pytest\n\n{mark}")
-    (project / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
-    for is_thorough, count in ((False, 1), (True, 2)):
-        tally = Tally()
-        run_quick(tally, is_thorough=is_thorough)
-        assert tally.passed - len(run_tests.LINT) + 1 == count
+@pytest.mark.parametrize(("command", "count"), [("check", 1), ("test", 2), ("test-all", 3)])
+def test_each_command_leaves_out_what_another_one_runs(project: Path, command: str, count: int) -> None:
+    marks = "\n".join(
+        f"{mark}\ndef test_{name}():\n    pass\n"
+        for name, mark in (
+            ("short", ""),
+            ("long", "@pytest.mark.thorough"),
+            ("longest", "@pytest.mark.extended"),
+        )
+    )
+    (project / "good" / "test_good.py").write_text(f"import pytest\n\n{marks}")
+    (project / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    extended\n")
+    tally = Tally()
+    run_quick(tally, run_tests.MARKED[command])
+    assert tally.passed - len(run_tests.LINT) + 1 == count
+
+
+def test_a_suite_of_which_nothing_is_left_has_not_failed(project: Path) -> None:
+    assert run_pytest(("good",), marked="not tryfirst and nothing").tally.failed == 0
+    (project / "empty").mkdir()
+    assert run_pytest(("empty",)).tally.failed == 1
+
+
+FAILS_ONCE = """\
+from pathlib import Path
+
+def test_flaky():
+    seen = Path(__file__).with_suffix(".seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first, "a race"
+
+def test_broken():
+    raise ValueError("a defect")
+"""
+
+
+def test_what_fails_beside_others_and_passes_alone_is_flaky(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for suite in ("conformance", "unit"):
+        (project / "tests" / suite).mkdir(parents=True)
+        (project / "tests" / suite / "test_it.py").write_text(FAILS_ONCE)
+    tally = Tally()
+    for suite in ("tests/conformance", "tests/unit"):
+        tally.add(run_pytest((suite,)).tally)
+    assert (tally.passed, tally.failed) == (0, 4)
+    repeat_failed(tally)
+    assert (tally.passed, tally.failed, [one.name for one in tally.flaky]) == (
+        1,
+        3,
+        ["tests/conformance/test_it.py::test_flaky"],
+    )
+    sum_up(tally, ())
+    said = capfd.readouterr()[0].splitlines()
+    assert "flaky: tests/conformance/test_it.py::test_flaky: AssertionError: a race" in said
+    assert "failed: tests/conformance/test_it.py::test_broken: ValueError: a defect" in said
+    assert "failed: tests/unit/test_it.py::test_flaky: AssertionError: a race" in said
+
+
+def test_very_many_failures_are_no_race(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests" / "kube").mkdir(parents=True)
+    (project / "tests" / "kube" / "test_it.py").write_text(FAILS_ONCE)
+    monkeypatch.setattr(run_tests, "REPEATED_MAX", 1)
+    tally = run_pytest(("tests/kube",)).tally
+    repeat_failed(tally)
+    assert (tally.failed, tally.flaky) == (2, [])
+    assert "once more" not in capfd.readouterr()[0]
+
+
+def test_the_slowest_tests_are_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "good" / "test_good.py").write_text(
+        "import time\n\ndef test_a():\n    pass\n\ndef test_b():\n    time.sleep(0.2)\n"
+    )
+    monkeypatch.setattr(run_tests, "SLOWEST", 1)
+    say_slowest(run_pytest(("good",)).tally)
+    assert capfd.readouterr()[0].split() == ["0.2", "s", "good/test_good.py::test_b"]
 
 
 def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.CaptureFixture[str]) -> None:
