@@ -100,7 +100,8 @@ class Connection(asyncio.BufferedProtocol):
         host, port = address[:2] if address else ("", 0)
         self.peer = Connected(host, listener.name, port)
         user = listener.user_of(transport)
-        self.peer.user = user or self.peer.user
+        if user is not None:
+            self.peer.user = user
         if (sasl := listener.sasl) is not None:
             self.peer.login, self.peer.on_login = Login(sasl, listener.authentications), self._bound_frames
             self._bound_frames()
@@ -110,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         listener.opened(self)
         listener.told_login(host, user)
         if user is None:
-            self.close("no rule of ssl.principal.mapping.rules is about its certificate")
+            self.close("no rule of ssl.principal.mapping.rules is about its certificate, or it has no subject in DER")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
 
     def _bound_frames(self) -> None:

@@ -5,6 +5,7 @@ from asyncio import Transport
 from dataclasses import dataclass
 from typing import Final
 
+from kavka_broker.core.authentication.distinguished_names import DerError, distinguished_name, subject_of
 from kavka_broker.core.authentication.subjects import Rule, user_of
 from kavka_broker.core.authentication.tls import TlsSettings
 from kavka_broker.core.config.definition import Secret
@@ -71,5 +72,10 @@ class Tls:
     def user_of(self, transport: Transport) -> str | None:
         """The user of a connection whose handshake is over; None where no rule is about its certificate."""
         found = transport.get_extra_info("ssl_object") if self.is_by_certificate else None
-        subject = (found.getpeercert() or {}).get("subject") if found is not None else None
-        return "ANONYMOUS" if not subject else user_of(subject, self.rules)
+        certificate = found.getpeercert(binary_form=True) if found is not None else None
+        if certificate is None:
+            return "ANONYMOUS"
+        try:
+            return user_of(distinguished_name(subject_of(certificate)), self.rules)
+        except DerError:
+            return None

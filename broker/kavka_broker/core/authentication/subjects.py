@@ -1,27 +1,12 @@
-"""The user that a client's certificate stands for: its subject, as RFC 2253 writes it, through the rules of KIP-371."""
+"""The user that a client's certificate stands for: the name of its subject, through the rules of KIP-371."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-ATTRIBUTES: Final = {
-    "commonName": "CN",
-    "localityName": "L",
-    "stateOrProvinceName": "ST",
-    "organizationName": "O",
-    "organizationalUnitName": "OU",
-    "countryName": "C",
-    "streetAddress": "STREET",
-    "domainComponent": "DC",
-    "userId": "UID",
-}
-"""The names of RFC 2253 for those that Python gives. Any other attribute keeps the name that it has there."""
-_SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 _RULE: Final = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|$)")
 _GROUP: Final = re.compile(r"\$(\d)")
-
-Subject = Sequence[Sequence[tuple[str, str]]]
 
 
 class RuleError(ValueError):
@@ -72,21 +57,6 @@ def _rule(pattern: str, replacement: str, letters: str) -> Rule:
     return rule
 
 
-def user_of(subject: Subject, rules: Sequence[Rule]) -> str | None:
-    """The user for a certificate's subject by the first rule that is about it; None where no rule is."""
-    name = distinguished_name(subject)
+def user_of(name: str, rules: Sequence[Rule]) -> str | None:
+    """The user for the name of a certificate's subject by the first rule that is about it; None where no rule is."""
     return next((user for rule in rules if (user := rule.user(name)) is not None), None)
-
-
-def distinguished_name(subject: Subject) -> str:
-    """The subject as RFC 2253 writes it, the last of its names first: CN=client,OU=streams,O=us."""
-    return ",".join("+".join(_written(*pair) for pair in names) for names in reversed(subject))
-
-
-def _written(attribute: str, value: str) -> str:
-    escaped = _SPECIAL.sub(r"\\\1", value)
-    if escaped[:1] in {" ", "#"}:
-        escaped = f"\\{escaped}"
-    if escaped.endswith(" ") and len(escaped) > 1:
-        escaped = f"{escaped[:-1]}\\ "
-    return f"{ATTRIBUTES.get(attribute, attribute)}={escaped}"
