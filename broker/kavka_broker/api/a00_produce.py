@@ -6,8 +6,10 @@
   way left to tell.
 - Where `flush.messages` wants a sync, a replica has what it has synced. acks=0 waits for that too: else nothing would
   hold its sender back.
-- Internal topics take records from clients of the id `__admin_client` only, as in Apache Kafka: a stray batch in
-  `__consumer_offsets` would cost groups their offsets.
+- Internal topics take records from nodes only: a stray batch in `__consumer_offsets` would cost groups their offsets,
+  one in `__audit_events` would tell what nobody did. The client id `__admin_client` is asked for, as in Apache Kafka,
+  and is no right by itself: with an authorizer the cluster's CLUSTER_ACTION is needed beside WRITE of the topic
+  (`access/records`), without one the listener between the brokers.
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
   (`admission`); requests of one transactional id are written in the order in which they came.
 - Of a partition that is named more than once the last batch counts, as in Apache Kafka.
@@ -373,6 +375,14 @@ def name_of(topic: TopicProduceData, broker: Broker, client: Client) -> str | No
     return None if known is None else known.name
 
 
+def may_be_node(broker: Broker, client: Client) -> bool:
+    """Whether a client says that it is a node, on a listener where a node may be heard. Its rights are the gate's."""
+    if client.client_id != ADMIN_CLIENT_ID:
+        return False
+    is_guarded = broker.authorizer is not None or client.peer is None
+    return is_guarded or client.listener == broker.config.inter_broker_listener_name
+
+
 def append_all(
     topic: TopicProduceData,
     request: ProduceRequest,
@@ -385,7 +395,7 @@ def append_all(
     name = name_of(topic, broker, client)
     if name is None:
         return [PartitionProduceResponse(data.index, ErrorCode.UNKNOWN_TOPIC_ID, -1) for data in topic.partition_data]
-    if name in INTERNAL and client.client_id != ADMIN_CLIENT_ID:
+    if name in INTERNAL and not may_be_node(broker, client):
         error = BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is internal; clients may not write to it")
         return [refusal(name, data.index, error, broker, client, pending) for data in topic.partition_data]
     if broker.is_refusing and name != AUDIT_TOPIC and not is_mender(broker, client):

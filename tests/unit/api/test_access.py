@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.api.access.gates import AT_ONCE_MAX
 from kavka_broker.api.access.table import GATES, guard
 from kavka_broker.api.registry import load
@@ -18,6 +19,8 @@ from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.authorization.terms import Operation
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import offset_fetch_request as offsets
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
@@ -40,7 +43,7 @@ from kavka_broker.runtime.authorization import AclFollower
 from tests.support.in_process import InProcess, batch, following, running
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
-ALL, READ, WRITE, CREATE, DESCRIBE = 2, 3, 4, 5, 8
+ALL, READ, WRITE, CREATE, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 8, 9
 DENY, ALLOW = 2, 3
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 EVERYTHING = [
@@ -237,3 +240,29 @@ def test_every_api_has_a_gate_or_is_open_on_purpose() -> None:
     assert guard(apis, None) is apis
     with pytest.raises(KeyError):
         guard({9999: apis[0]}, Authorizer())
+
+
+@pytest.mark.parametrize("topic", sorted(INTERNAL))
+def test_no_client_id_is_the_right_of_a_node(tmp_path: Path, topic: str) -> None:
+    """By WRITE on topics and a client id that anybody may choose, a client told what it liked in the audit trail."""
+
+    async def scenario(inside: InProcess) -> None:
+        await inside.create(topic)
+        client = await inside.connect(source=ELSEWHERE)
+
+        async def code() -> int:
+            return written(await client.call(produce(topic), ProduceResponse, 9))[topic]
+
+        denial = rule(CLUSTER_ACTION, "kafka-cluster", CLUSTER, DENY)
+        await allow(inside, rule(WRITE, "*"), denial)
+        assert await code() == ErrorCode.INVALID_TOPIC_EXCEPTION, "as Apache Kafka answers"
+        client.client_id = ADMIN_CLIENT_ID
+        assert await code() == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        await take_back(inside, denial)
+        await allow(inside, rule(CLUSTER_ACTION, "kafka-cluster", CLUSTER))
+        assert await code() == ErrorCode.NONE
+        await take_back(inside, rule(WRITE, "*"))
+        await allow(inside, rule(WRITE, "*", permission=DENY))
+        assert await code() == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    play(tmp_path, scenario)

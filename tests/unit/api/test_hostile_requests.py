@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -74,6 +75,29 @@ def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -> None
         assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_RECORD
 
     play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("topic", sorted(INTERNAL))
+def test_a_client_on_a_listener_of_clients_is_no_node_whatever_it_calls_itself(tmp_path: Path, topic: str) -> None:
+    """Without an authorizer the listener is all that tells nodes from clients."""
+    settings = {
+        "listeners": "NODES://127.0.0.1:0,CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "NODES:PLAINTEXT,CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "NODES",
+    }
+
+    async def run() -> None:
+        async with running(tmp_path, settings) as inside:
+            await inside.create(topic)
+            codes = {}
+            for listener in inside.server.advertised:
+                client = Client(*await asyncio.open_connection("127.0.0.1", listener.port))
+                client.client_id = ADMIN_CLIENT_ID
+                codes[listener.name] = await produced(client, write(topic, stamped()))
+                client.close()
+            assert codes == {"NODES": ErrorCode.NONE, "CLIENTS": ErrorCode.INVALID_TOPIC_EXCEPTION}
+
+    asyncio.run(run())
 
 
 def test_records_of_internal_topics_are_not_deleted(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from kavka_broker.api.a00_produce import name_of
+from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID, name_of
 from kavka_broker.api.a01_fetch import follower_of
 from kavka_broker.api.access.gates import CLUSTER, TOPIC, Access, Elements, Outcome
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import Api
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
@@ -17,7 +18,8 @@ TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 
 
 def produce(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
-    """Append to the topics that the client may WRITE; a transactional id takes WRITE too.
+    """Append to the topics that the client may WRITE; a transactional id takes WRITE too, an internal topic the
+    CLUSTER_ACTION of nodes.
 
     Raises ProtocolViolation where acks=0 leaves no other way to tell a refusal.
     """
@@ -36,9 +38,14 @@ def produce(request: Any, api: Api, broker: Broker, client: Client, access: Acce
 
 def _may_write(topic: Any, broker: Broker, client: Client, access: Access) -> BrokerError | None:
     name = name_of(topic, broker, client)
-    if name is None or access.may(Operation.WRITE, TOPIC, name):
+    if name is None:
         return None
-    return access.refusal(Operation.WRITE, TOPIC, name)
+    if not access.may(Operation.WRITE, TOPIC, name):
+        return access.refusal(Operation.WRITE, TOPIC, name)
+    # Any client may call itself a node. One of another id is told by the handler what Apache Kafka tells it.
+    if name in INTERNAL and client.client_id == ADMIN_CLIENT_ID and not access.may_cluster(Operation.CLUSTER_ACTION):
+        return access.refusal(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
+    return None
 
 
 def _not_written(topic: Any, refusal: BrokerError) -> TopicProduceResponse:
