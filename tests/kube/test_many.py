@@ -58,6 +58,7 @@ def has_looked(scene: Operated, times: int) -> bool:
     return scene.condition("KafkaCluster", "main")[0] == "True" and asked(scene)["DescribeClientQuotasRequest"] >= times
 
 
+@pytest.mark.extended
 def test_a_thousand_of_each_take_few_requests_and_none_that_writes_at_rest(operated: Operated, tmp_path: Path) -> None:
     place = operated.kubernetes.namespace
     topics = [own_topic(operated, f"t{number}", partitions=1) for number in range(MANY)]

@@ -157,6 +157,7 @@ def test_a_user_that_is_retained_keeps_its_secret(operated: Operated) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_a_thousand_users_take_few_requests_and_none_that_writes_at_rest(operated: Operated, tmp_path: Path) -> None:
     place = operated.kubernetes.namespace
     acls = ruled()["spec"]["acls"]

@@ -24,7 +24,7 @@ from tests.unit.analytics import test_questions
 from tests.unit.analytics.test_usual import USUAL, damaged
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 SEEDS = range(2)
 SITUATIONS = [

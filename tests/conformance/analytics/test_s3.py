@@ -137,6 +137,7 @@ def is_killed(server: Server, s3: S3Server, name: str) -> bool:
     return bool(json.loads((kept / "lease.json").read_text())["held"])
 
 
+@pytest.mark.extended
 def test_a_run_that_is_killed_is_gone_on_with_from_an_empty_directory(
     server: Server, s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_run_that_is_killed_is_gone_on_with_from_an_empty_directory(
     moved(kept)
 
 
+@pytest.mark.extended
 def test_two_runs_at_once_are_refused(server: Server, s3: S3Server, tmp_path: Path) -> None:
     """The second sees the lease of the first change, which an object that is put again stands for."""
     kept = s3.bucket("twice")
@@ -173,6 +175,7 @@ def test_two_runs_at_once_are_refused(server: Server, s3: S3Server, tmp_path: Pa
     assert not ours["held"]
 
 
+@pytest.mark.extended
 def test_what_is_wrong_is_named(server: Server, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.bucket("refusing")
     said = fails(server, "s3://nowhere/audit")
@@ -191,6 +194,7 @@ def test_what_is_wrong_is_named(server: Server, s3: S3Server, monkeypatch: pytes
     assert "refuses the credentials" in fails(server, "s3://refusing")
 
 
+@pytest.mark.extended
 def test_the_bucket_of_another_cluster_is_refused(server: Server, s3: S3Server) -> None:
     kept = s3.bucket("foreign")
     (kept / "lake.json").write_text('{"cluster_id": "AAAAAAAAAAAAAAAAAAAAAA"}')
@@ -201,6 +205,7 @@ def test_the_bucket_of_another_cluster_is_refused(server: Server, s3: S3Server) 
     assert "s3://foreign/lake.json is not what a run has written" in fails(server, "s3://foreign")
 
 
+@pytest.mark.extended
 def test_a_store_with_a_certificate_is_trusted_by_its_authority_alone(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

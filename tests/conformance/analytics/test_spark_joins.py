@@ -17,7 +17,7 @@ from tests.conformance.analytics.planted import Drawn
 from tests.conformance.analytics.test_engines_agree import engine_over
 from tests.unit.analytics.trail import NOW_MS, Kept, taken_in
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 FACTOR = "spark.sql.sources.fileCompressionFactor"
 ROWS = ("/entries/", "-others.part")

@@ -14,7 +14,7 @@ from tests.conformance.analytics.planted import Drawn, KeptSource
 from tests.conformance.analytics.test_engines_agree import engine_over
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 
 @pytest.fixture(autouse=True)

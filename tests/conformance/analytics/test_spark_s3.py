@@ -21,7 +21,7 @@ from tests.support.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from tests.support.secured import certificates
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept
 
-pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.s3, pytest.mark.slow, pytest.mark.extended]
 
 FEW = {"audit_gaps", "top_talkers"}
 

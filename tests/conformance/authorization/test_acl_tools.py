@@ -44,6 +44,7 @@ def test_rules_are_added_listed_and_removed(guarded: Server) -> None:
     assert "User:b" not in left
 
 
+@pytest.mark.extended
 def test_rules_outlive_a_restart(guarded: Server) -> None:
     acls(guarded, "--add", "--allow-principal", "User:c", "--operation", "All", "--group", "*")
     guarded.stop()

@@ -13,7 +13,7 @@ from tests.support.asking import ask
 from tests.support.nodes import Nodes, cluster
 from tests.support.programs import kafka_tool
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 SETTINGS = {"authorizer.class.name": STANDARD, "super.users": "User:ANONYMOUS"}
 RULE = AclCreation(2, "t", 3, "User:a", "10.0.0.0/8", 3, 3)

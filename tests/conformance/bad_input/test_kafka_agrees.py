@@ -8,6 +8,8 @@ from tests.conformance.bad_input.scenarios import SCENARIOS, Scenario, played
 from tests.support.servers import start_apache_kafka
 from tests.support.topics import create_topic
 
+pytestmark = pytest.mark.extended
+
 SECONDS_MAX = 60.0
 SILENT_SECONDS = 10.0  # Apache Kafka never answers one of them
 

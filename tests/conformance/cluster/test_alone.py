@@ -51,6 +51,7 @@ def test_a_node_without_a_majority_says_so_and_stops(tmp_path: Path) -> None:
         assert nodes[1].stop() == 0, "it waits for nobody"
 
 
+@pytest.mark.extended
 def test_a_broker_without_a_controller(tmp_path: Path) -> None:
     port = free_port()
     with cluster(tmp_path, apart(1, 1), {"kavka.admin.listener": f"127.0.0.1:{port}"}, started=False) as nodes:

@@ -13,6 +13,7 @@ from tests.support.wire import brokers_registered
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(is_apache_kafka(), reason="what Kavka's logs say"),
+    pytest.mark.extended,
 ]
 
 SECONDS_MAX = 60.0

@@ -17,7 +17,7 @@ from tests.support.asking import ask_on
 from tests.support.servers import Server, free_port, start_apache_kafka, start_kavka
 from tests.support.wire import API_VERSIONS, Connection, header
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 BROKER, SET, DELETE = 4, 0, 1
 CONNECTIONS_MAX = 4  # of all bounds that the tests set

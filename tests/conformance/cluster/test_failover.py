@@ -39,6 +39,7 @@ def test_a_killed_leader_of_partitions(tmp_path: Path, shape: str) -> None:
         survive(nodes, lambda: busiest(admin, nodes.broker_ids), is_back=lambda: is_whole(admin))
 
 
+@pytest.mark.extended
 def test_a_cluster_survives_the_death_of_its_active_controller(tmp_path: Path) -> None:
     with cluster(tmp_path, settings=SETTINGS) as nodes:
         admin = create_topic(nodes)
@@ -70,6 +71,7 @@ def survive(nodes: Nodes, choose: Callable[[], int], *, is_back: Callable[[], bo
         assert back_seconds < BACK_SECONDS_MAX
 
 
+@pytest.mark.extended
 def test_nothing_is_lost_when_all_are_killed_at_once(tmp_path: Path) -> None:
     """What was acknowledged is in every page cache, and a kill takes nothing from it."""
     with cluster(tmp_path, settings=SETTINGS) as nodes:
@@ -85,6 +87,7 @@ def test_nothing_is_lost_when_all_are_killed_at_once(tmp_path: Path) -> None:
         history.check()
 
 
+@pytest.mark.extended
 def test_controllers_apart_are_killed_one_after_the_other(tmp_path: Path) -> None:
     places: list[Place] = apart(controllers=3, brokers=3)
     with cluster(tmp_path, places, SETTINGS) as nodes:

@@ -14,7 +14,7 @@ from tests.support.late import LateRelay
 from tests.support.nodes import Nodes, Place, prepare
 from tests.support.servers import free_port, is_apache_kafka
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 SETTINGS = {
     "default.replication.factor": "1",

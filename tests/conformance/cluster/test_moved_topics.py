@@ -22,7 +22,7 @@ from kavka_operator.reconcile.moves import LISTS, RATES
 from tests.support.nodes import Nodes, cluster
 from tests.support.waiting import until_outside
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 RECORD_BYTES, RECORDS = 10_000, 200
 SLOW = 10_000

@@ -14,7 +14,7 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.reconcile.quorum import follow
 from tests.support.nodes import Nodes, Place, apart, cluster, format_node
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 SETTINGS = {
     "default.replication.factor": "1",

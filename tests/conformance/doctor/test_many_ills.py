@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.slow,
     # Of broker 4, which is dead, the client library leaves sockets behind that were never connected.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.extended,
 ]
 
 SECONDS_MAX: Final = 60.0

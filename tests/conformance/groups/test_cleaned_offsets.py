@@ -26,7 +26,7 @@ from tests.support.committed import committed as committed_by
 from tests.support.servers import Server, start_apache_kafka
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 OFFSETS: Final = "__consumer_offsets"
 TOPIC, PARTITIONS = "read", 6

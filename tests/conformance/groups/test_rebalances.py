@@ -41,6 +41,7 @@ def has_read_everything(members: Fleet, count: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("libraries", [*([library] * 3 for library in ALONE), LIBRARIES], ids=[*ALONE, "mixed"])
+@pytest.mark.extended
 def test_members_come_leave_and_are_killed(start: Start, name: str, libraries: list[str]) -> None:
     server = broker(start)
     topic(server, name)

@@ -16,7 +16,7 @@ from tests.support.both import Both, running_both
 from tests.support.servers import Server
 from tests.support.wire import Connection
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 LARGE_BYTES = 100_000
 BOUND_BYTES = 2 * LARGE_BYTES

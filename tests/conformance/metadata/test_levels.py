@@ -14,7 +14,7 @@ from tests.conformance.metadata.test_exchange import dumped, image, swapped
 from tests.support.asking import ask
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 LOG = Path("__cluster_metadata-0")
 VERSIONS = re.compile(r'"type":"(PARTITION_RECORD|REGISTER_BROKER_RECORD)","version":(\d)')

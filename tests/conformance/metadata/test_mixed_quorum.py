@@ -10,7 +10,7 @@ from tests.support.nodes import Nodes, Place, apart, format_node, write_properti
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 SETTINGS = {"default.replication.factor": "1", "min.insync.replicas": "1", "offsets.topic.replication.factor": "1"}
 BROKER = 1

@@ -8,7 +8,7 @@ import pytest
 from tests.support.nodes import Nodes, apart, cluster
 from tests.support.programs import kafka_tool
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 SETTINGS = {
     "default.replication.factor": "1",

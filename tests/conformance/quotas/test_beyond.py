@@ -16,6 +16,8 @@ from tests.support.programs import kafka_tool
 from tests.support.servers import Server, start_kavka
 from tests.support.topics import create_topic
 
+pytestmark = pytest.mark.extended
+
 LIMIT = 20_000
 BURST_MS = 5_000
 BURST_LIMIT = 200_000  # one request passes in 5 s, and no second one; within Kafka's 10 s both would

@@ -27,7 +27,7 @@ from tests.support.servers import Server, free_port, start_apache_kafka, start_k
 from tests.support.waiting import until_outside
 from tests.support.wire import ANSWER_SECONDS_MAX, header
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 BROKER, SET, DELETE = 4, 0, 1
 RATE = "max.connection.creation.rate"

@@ -35,7 +35,11 @@ from tests.support.servers import Server, free_port, is_apache_kafka, start_kavk
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka has no metrics page")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka has no metrics page"),
+    pytest.mark.extended,
+]
 
 GREEDY, VICTIM = "greedy", "victim"
 REQUESTS = 64

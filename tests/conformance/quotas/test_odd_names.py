@@ -16,7 +16,7 @@ from tests.support.servers import Server
 from tests.support.waiting import until_outside
 from tools.ktool import command
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 NAMES = ("default", "<default>", "CN=a b,OU='c'", "a=b/c%2F", "żółw 日本", "x" * 249)
 KEY = "producer_byte_rate"

@@ -25,7 +25,7 @@ from tests.support.nodes import Nodes, cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 LIMIT = 512 * 1024
 WINDOW_SECONDS = 10

@@ -19,7 +19,7 @@ from tests.support.servers import Server, start_apache_kafka, start_kavka
 from tests.support.topics import create_topic
 from tests.support.wire import brokers_registered
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 IDLE_MS = 2_000
 GONE_SECONDS_MAX = 60.0  # the delays below are of minutes

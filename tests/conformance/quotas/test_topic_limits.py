@@ -18,7 +18,7 @@ from tests.support.programs import kafka_tool
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 from tests.support.topics import create_topic
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 PRODUCED, FETCHED = "kavka.topic.producer.byte.rate", "kavka.topic.consumer.byte.rate"
 LIMIT = 1_000_000

@@ -19,7 +19,7 @@ from tests.support.secured import certificates
 from tests.support.servers import is_apache_kafka
 from tests.support.wire import Connection
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 PASSWORD = "a node's own secret"
 ADDRESSES = "DNS:localhost,IP:127.0.0.1"

@@ -16,7 +16,7 @@ from tests.conformance.cluster.history import TOPIC, History, create_topic, is_w
 from tests.support.nodes import Nodes, Place, cluster, combined
 from tests.support.secured import certificates
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 ADDRESSES = "DNS:localhost,IP:127.0.0.1"
 

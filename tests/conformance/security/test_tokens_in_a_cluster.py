@@ -17,7 +17,7 @@ from tests.conformance.security.test_scram import MODULE as SCRAM_MODULE
 from tests.support.nodes import apart, cluster
 from tests.support.waiting import until_outside
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 NOT_ALLOWED, OWNER_MISMATCH, FAILED = 64, 63, 58
 SETTINGS = {

@@ -15,7 +15,7 @@ from tests.support.nodes import Nodes, combined, prepare
 from tests.support.programs import kafka_tool
 from tests.support.topics import metadata
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 SECONDS_MAX = 60.0
 FIRST, SECOND, KAVKA_NODE = 1, 2, 3

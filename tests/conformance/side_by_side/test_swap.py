@@ -12,7 +12,7 @@ from tests.conformance.side_by_side.transacting import OPEN_TOPIC, RECORDS, abor
 from tests.support.servers import Server, start_kavka
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 ALONE = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1"}
 STABLE = {"before": RECORDS}

@@ -32,7 +32,7 @@ from tests.conformance.storage.test_dump_log import dump, files
 from tests.support.servers import Server, start_apache_kafka
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 #: Tombstones stay, or go with the run after the one that has met them.
 KEEPS, DROPS = "keeps", "drops"

@@ -34,7 +34,7 @@ from tests.conformance.storage.compacting import (
 from tests.support.servers import Server, start_apache_kafka
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.java, pytest.mark.slow]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 
 TEMPLATE, KAFKAS, OURS = "template", "killed-kafka", "killed-kavka"
 CLEANED, SWAP, DELETED = ".cleaned", ".swap", ".deleted"

@@ -110,6 +110,7 @@ def test_one_directory_serves_kafka_and_kavka_in_turn(kafka: Server, stop: Calla
         kafka.kill()
 
 
+@pytest.mark.extended
 def test_two_brokers_take_turns(kafka: Server) -> None:
     """The metadata too: the one goes on as the cluster that the other left."""
     config = kafka.directory / "server.properties"
@@ -127,6 +128,7 @@ def test_two_brokers_take_turns(kafka: Server) -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["stopped", "killed"])
+@pytest.mark.extended
 def test_snapshots_of_producers_are_taken_over(kafka: Server, is_clean: bool) -> None:
     """What Kavka writes behind Kafka's fields is passed over, however Apache Kafka starts: none is thrown away."""
     try:

@@ -37,7 +37,7 @@ from tests.operator.local.records import Writer, read_all
 from tests.operator.local.support import Kavka, free_ports, wait_until
 from tests.support.programs import kafka_tool
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 USER, PASSWORD = "alice", "correct horse"
 PARTITIONS = 6

@@ -11,7 +11,7 @@ from tests.conformance.security.test_kafka_users import is_let_in, of_librdkafka
 from tests.operator.local.support import wait_until
 from tests.operator.local.test_secured import Secured
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 USERS = """---
 apiVersion: kavka.dev/v1alpha1

@@ -29,7 +29,7 @@ from tests.operator.local.test_secured import Secured
 from tests.support.programs import kafka_tool
 from tools.ktool import command
 
-pytestmark = [pytest.mark.slow, pytest.mark.java]
+pytestmark = [pytest.mark.slow, pytest.mark.java, pytest.mark.extended]
 
 SHOP_RECORDS, JAVA_RECORDS, PYTHON_RECORDS, LOADER_RECORDS, REFUSED_RECORDS = 3_000, 700, 800, 60, 9
 RATE = 100_000
