@@ -110,7 +110,7 @@ def of_administrators(topic_id: bytes) -> dict[str, tuple[Message, int]]:
             {"producer_id": 5, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}]), 1),
         "describe acls": (of("describe_acls", **chosen), 3),
         "create acls": (of("create_acls", creations=[{**rule, "permission_type": 3}]), 3),
-        "delete acls": (of("delete_acls", filters=[chosen]), 3),
+        "delete acls": (of("delete_acls", filters=[{**chosen, "principal_filter": "User:nobody"}]), 3),
         "describe configs": (of("describe_configs", resources=[
             {**resource, "configuration_keys": None} for resource in configs]), 4),
         "alter configs": (of("alter_configs", resources=configs), 2),

@@ -24,7 +24,7 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import offset_fetch_request as offsets
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
-from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
@@ -39,11 +39,12 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.runtime.authorization import AclFollower
 from tests.support.in_process import InProcess, batch, following, running
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
-ALL, READ, WRITE, CREATE, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 8, 9
+ALL, READ, WRITE, CREATE, DELETE, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 6, 8, 9
 DENY, ALLOW = 2, 3
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 EVERYTHING = [
@@ -185,6 +186,45 @@ def test_a_topic_that_is_not_there_is_told_as_such_to_who_may_describe_and_not_d
         assert found == {"t": 29, "hidden": 29, "nowhere": 3, "unheard-of": 29}
 
     play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("operation", [ALL, DELETE])
+def test_who_may_delete_the_cluster_may_delete_each_topic_whatever_is_said_of_it(
+    tmp_path: Path, operation: int
+) -> None:
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+        denied = rule(ALL, "hidden", permission=DENY)
+        await allow(inside, rule(operation, "kafka-cluster", CLUSTER), denied)
+        known = {name: topic_id_of(inside, name) for name in ("t", "hidden")}
+        by_id = DeleteTopicsRequest([DeleteTopicState(None, known["t"])], timeout_ms=1000)
+        assert [result.error_code for result in (await client.call(by_id, DeleteTopicsResponse, 6)).responses] == [0]
+        by_name = DeleteTopicsRequest(topic_names=["hidden", "nowhere"], timeout_ms=1000)
+        answer = await client.call(by_name, DeleteTopicsResponse, 5)
+        assert {result.name: result.error_code for result in answer.responses} == {"hidden": 0, "nowhere": 3}
+
+    play(tmp_path, scenario)
+
+
+def test_by_its_id_a_topic_is_deleted_without_the_right_to_describe_it(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+        await allow(inside, rule(ALL, "*"), rule(DESCRIBE, "hidden", permission=DENY))
+        known, other = topic_id_of(inside, "hidden"), topic_id_of(inside, "t")
+        by_name = DeleteTopicsRequest(topic_names=["hidden"], timeout_ms=1000)
+        assert [one.error_code for one in (await client.call(by_name, DeleteTopicsResponse, 5)).responses] == [29]
+        wanted = [("both", other), (None, known), (None, ZERO)]
+        by_id = DeleteTopicsRequest([DeleteTopicState(*each) for each in wanted], timeout_ms=1000)
+        answer = await client.call(by_id, DeleteTopicsResponse, 6)
+        assert {result.topic_id: result.error_code for result in answer.responses} == {other: 42, known: 0, ZERO: 42}
+
+    play(tmp_path, scenario)
+
+
+def topic_id_of(inside: InProcess, name: str) -> bytes:
+    topic = inside.broker.metadata.topics.get(name)
+    assert topic is not None
+    return topic.topic_id
 
 
 def test_one_topic_that_may_be_written_gives_a_producer_its_id(tmp_path: Path) -> None:

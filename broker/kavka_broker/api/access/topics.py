@@ -229,22 +229,32 @@ def _hide_configs(answer: Any, access: Access) -> None:
 
 
 def delete_topics(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
-    """Delete the topics that the client may both DESCRIBE and DELETE."""
+    """Delete all topics where the client may DELETE the cluster; otherwise those that it may DELETE.
+
+    By name the client has to DESCRIBE a topic too. By id only DELETE counts: a client with an id knows of the topic.
+    """
     where = "topics" if request.topics else "topic_names"
     refused = partial(_not_deleted, broker, access)
-    return Elements(where, "responses", _deletable, refused)(request, api, broker, client, access)
+    return Elements(where, "responses", _deletable, refused, _may_delete_all)(request, api, broker, client, access)
+
+
+def _may_delete_all(access: Access) -> bool:
+    return access.may_cluster(Operation.DELETE)
 
 
 def _deletable(item: Any, broker: Broker, client: Client, access: Access) -> BrokerError | None:
     del client
-    name = item if isinstance(item, str) else name_of(item, broker)
-    if name is None:
-        return None
-    if (hidden := lacks(Operation.DESCRIBE, name, access)) is not None:
+    named, topic_id = (item, ZERO) if isinstance(item, str) else (item.name, item.topic_id)
+    if (named is None) == (topic_id == ZERO):
+        return None  # it names no topic, or in two ways, and the handler says so
+    if named is None:
+        known = broker.metadata.topics.by_id(topic_id)
+        return None if known is None else lacks(Operation.DELETE, known.name, access)
+    if (hidden := lacks(Operation.DESCRIBE, named, access)) is not None:
         return hidden
-    if broker.metadata.topics.get(name) is None:
+    if broker.metadata.topics.get(named) is None:
         return None  # the client may know that there is none: the handler says so
-    return lacks(Operation.DELETE, name, access)
+    return lacks(Operation.DELETE, named, access)
 
 
 def _not_deleted(broker: Broker, access: Access, item: Any, refusal: BrokerError) -> DeletableTopicResult:
