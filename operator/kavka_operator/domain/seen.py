@@ -16,7 +16,8 @@ class SeenTopic:
     """A topic as the cluster describes it.
 
     `overrides` are settings of its own, `values` all that apply; `moving` are the partitions whose replicas are on
-    their way to other brokers, with `replicas_to_come` that are not in sync yet.
+    their way to other brokers, with `replicas_to_come` that are not in sync yet. `offline_on` are the brokers with
+    replicas of partitions that have no leader.
     """
 
     name: str
@@ -27,6 +28,7 @@ class SeenTopic:
     values: Mapping[str, str] = field(default_factory=dict)
     under_replicated: int = 0
     offline: int = 0
+    offline_on: tuple[int, ...] = ()
     records: int | None = None  # only asked for where a decision needs it
     assignment: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     moving: tuple[int, ...] = ()
@@ -46,7 +48,10 @@ class SeenBroker:
 
 @dataclass(frozen=True, slots=True)
 class SeenPartition:
-    """A partition and where its replicas are. `in_sync_min` is what acks=all asks for; `leader` is None without one."""
+    """A partition and where its replicas are. `in_sync_min` is what acks=all asks for; `leader` is None without one.
+
+    `elr` and `last_known_elr` are only asked for where the ISR is empty (KIP-966).
+    """
 
     topic: str
     index: int
@@ -54,6 +59,8 @@ class SeenPartition:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     in_sync_min: int = 1
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -68,6 +75,20 @@ class SeenPartition:
     def preferred(self) -> int:
         """The replica that leads when all is well."""
         return self.replicas[0]
+
+    @property
+    def complete(self) -> tuple[int, ...]:
+        """The replicas that the controller knows to have all committed records."""
+        return self.isr or self.elr
+
+    @property
+    def heirs(self) -> tuple[int, ...]:
+        """The replicas of which one leads next, by what the controller knows; empty where it knows none."""
+        return self.complete or self.last_known_elr
+
+    def counts_on(self, node: int) -> bool:
+        """Whether records may be lost with the replica of this node: the controller vouches for no other."""
+        return node in (self.heirs or self.replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,7 @@ from kavka_operator.domain.seen import SeenAccess, SeenBroker, SeenCluster, Seen
 from kavka_operator.kafka import cordoning, filling, throttling, users
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
+from kavka_operator.kafka.eligible import with_eligible
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.surveying import (
     IN_SYNC_MIN,
@@ -125,7 +126,7 @@ class KafkaClient:
             names = [topic.name for topic in metadata.topics if not topic.error_code]
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
             minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
-            partitions = partitions_of(metadata, minimum)
+            partitions = with_eligible(lambda request: self._send(request, teller), partitions_of(metadata, minimum))
             under_way = self._moving()
         with in_words("look at the controllers"):
             quorum = quorum_of(self._quorum())
@@ -488,6 +489,7 @@ def _topic(topic: Any, configs: list[Any], moving: Mapping[int, Coming]) -> Seen
         values={setting.name: setting.value for setting in configs if setting.value is not None},
         under_replicated=sum(len(partition.isr_nodes) < len(partition.replica_nodes) for partition in partitions),
         offline=sum(partition.leader_id < 0 for partition in partitions),
+        offline_on=tuple(sorted({n for found in partitions if found.leader_id < 0 for n in found.replica_nodes})),
         assignment=assignment,
         moving=tuple(sorted(moving)),
         replicas_to_come=sum(len(adding - in_sync.get(index, set())) for index, (_, adding) in moving.items()),

@@ -16,6 +16,7 @@ from kavka_operator.domain.words import counted, named, some
 
 MOVES_MAX = 8
 """Partitions that are on their way at the same time."""
+GIVE_UP = "delete the topic, or let a replica that lags lead (kafka-leader-election.sh --election-type unclean)"
 
 
 def held_by(leaving: AbstractSet[int], survey: Survey) -> list[SeenPartition]:
@@ -69,8 +70,8 @@ def without_leader(leaving: AbstractSet[int], survey: Survey) -> list[SeenPartit
 
 
 def out_of_reach(away: AbstractSet[int], survey: Survey) -> list[SeenPartition]:
-    """The partitions that no node has in sync except these, which are away: nobody else may lead them."""
-    return [partition for partition in without_leader(away, survey) if set(partition.isr) <= away]
+    """The partitions that only these nodes may lead next, which are away, or nobody."""
+    return [partition for partition in without_leader(away, survey) if set(partition.heirs) <= away]
 
 
 def target_of(partition: SeenPartition, survey: Survey) -> tuple[int, ...]:

@@ -11,11 +11,14 @@ from collections.abc import Set as AbstractSet
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling, stalled
 from kavka_operator.domain.seen import SeenNode, Survey
 from kavka_operator.domain.words import counted, named, some
-from kavka_operator.reconcile.draining import held_by, moves, out_of_reach, too_large, under_way, without_leader
-
-GIVE_UP = (
-    "otherwise its records are lost: delete the topic, or let a replica that lags lead"
-    " (kafka-leader-election.sh --election-type unclean)"
+from kavka_operator.reconcile.draining import (
+    GIVE_UP,
+    held_by,
+    moves,
+    out_of_reach,
+    too_large,
+    under_way,
+    without_leader,
 )
 
 
@@ -80,7 +83,8 @@ def _drained(
     if lost:
         nodes = sorted(away & {number for partition in lost for number in partition.replicas})
         names = some([partition.name for partition in lost])
-        words.append(f"{names}: nobody has it in sync but {named(nodes)}, {_is_away(nodes)}; {GIVE_UP}")
+        why = f"nobody has it in sync but {named(nodes)}, {_is_away(nodes)}"
+        words.append(f"{names}: {why}; otherwise its records are lost: {GIVE_UP}")
     if lost and not count and not waiting:
         return Plan(words=stalled("ShrinkRefused", "; ".join(words)))
     words.insert(len(held), f"{counted(count, 'partition')} on the way to other brokers")

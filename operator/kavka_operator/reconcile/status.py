@@ -34,11 +34,12 @@ from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
-from kavka_operator.domain.words import some
+from kavka_operator.domain.words import named, some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile import filling
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
+from kavka_operator.reconcile.draining import GIVE_UP
 from kavka_operator.reconcile.drift import told
 from kavka_operator.reconcile.internal import internal_words
 from kavka_operator.reconcile.moves import LISTS
@@ -306,8 +307,11 @@ def _available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey |
         return Word("Available", "Unknown", hidden.reason, hidden.message)
     if seen is None or survey is None:
         return Word("Available", "False", "NotAnswering", "no broker answers")
-    if offline := [partition.name for partition in survey.partitions if partition.leader is None]:
-        return Word("Available", "False", "Offline", f"no leader: {some(offline)}")
+    if offline := [partition for partition in survey.partitions if partition.leader is None]:
+        holders = sorted({number for partition in offline for number in partition.heirs or partition.replicas})
+        away = [number for number in holders if number not in seen.brokers]
+        rest = f"replicas on {named(away)} are away" if away else f"no replica there has all records; {GIVE_UP}"
+        return Word("Available", "False", "Offline", f"no leader: {some([p.name for p in offline])}; {rest}")
     return Word("Available", "True", "Serving", "brokers answer, and every partition has a leader")
 
 

@@ -24,7 +24,8 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenCluster, SeenTopic
-from kavka_operator.domain.words import counted, some
+from kavka_operator.domain.words import counted, named, some
+from kavka_operator.reconcile.draining import GIVE_UP
 from kavka_operator.reconcile.spread import spread
 
 FORGET = "kavka.dev/forget-topic-id"
@@ -129,11 +130,24 @@ def _adjust(wanted: Topic, seen: SeenTopic, cluster: SeenCluster) -> KafkaPlan:
     if actions:
         return Plan(tuple(actions), reconciling("Changing", "; ".join(map(str, actions))))
     if seen.offline:
-        return Plan(words=reconciling("Offline", f"{seen.offline} of {seen.partitions} partitions have no leader"))
+        return Plan(words=reconciling("Offline", _offline(seen, cluster)))
     if seen.moving:
         names = some([f"{seen.name}-{index}" for index in seen.moving])
         return Plan(words=reconciling("Moving", f"replicas of {names} are being copied to other brokers"))
     return Plan(words=ready(_summary(seen)))
+
+
+def _offline(seen: SeenTopic, cluster: SeenCluster) -> str:
+    """Words for partitions without a leader: whom they wait for, and what to do where nobody will come."""
+    words = f"{seen.offline} of {seen.partitions} partitions have no leader"
+    if not seen.offline_on:
+        return words
+    away = [number for number in seen.offline_on if number not in cluster.brokers]
+    if not away:
+        return f"{words}, and no broker that runs is known to have all their records; {GIVE_UP}"
+    are, them = ("is", "it") if len(away) == 1 else ("are", "them")
+    brokers = named(away).replace("node", "broker", 1)
+    return f"{words}; {brokers} with replicas of them {are} away: bring {them} back, or give records up: {GIVE_UP}"
 
 
 def _summary(seen: SeenTopic) -> str:

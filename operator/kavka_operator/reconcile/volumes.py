@@ -10,6 +10,7 @@ even an id, is given up as `node-ID`.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.seen import SeenNode, SeenVolume, Survey, WantedNode
@@ -17,6 +18,7 @@ from kavka_operator.domain.words import counted, some
 
 FORGET = "kavka.dev/forget-volumes"
 METADATA_LOG = "__cluster_metadata-0"
+UNTOLD = "no broker tells whether others have what it held"
 
 
 def refusals(
@@ -43,37 +45,49 @@ def last_copies(
     """The nodes that have lost a volume and may not begin with an empty one, and why.
 
     Where voters and directories have ids, an empty volume is no danger to the quorum. It is one to a partition that
-    counts the node as in sync: the empty replica would be taken for a whole one.
+    counts the node as in sync: the empty replica would be taken for a whole one. Where the ISR is empty, the controller
+    has to know another replica with all records.
     """
     given_up = set(forgotten(wanted))
     lost = {
         node.id: [found for found in seen[node.id].lost if found not in given_up] for node in nodes if node.id in seen
     }
     bare = [node.id for node in nodes if node.id not in seen and node.volumes and not volumes.get(node.id)]
+    former = {line.id for line in wanted.status.nodes} if wanted.status.cluster_id else set()
     found = {number: _needed(number, ids, seen[number].message, survey) for number, ids in lost.items() if ids}
-    found |= {number: _missed(number, survey) for number in bare if f"node-{number}" not in given_up}
+    found |= {number: _missed(number, survey, former) for number in bare if f"node-{number}" not in given_up}
     return {number: words for number, words in found.items() if words is not None}
 
 
-def _missed(number: int, survey: Survey | None) -> str | None:
-    """The reason why a node of which nothing is left may not begin as a new one; None if it may, as a new node may."""
-    counted_on = [partition.name for partition in survey.partitions if number in partition.isr] if survey else []
-    if not counted_on:
-        return None
-    return (
-        f"node {number}: none of its volumes is there, and it counts as in sync with {some(counted_on)}; bring them"
-        f" back, or give up what they held with the annotation {FORGET}=node-{number}"
-    )
+def _missed(number: int, survey: Survey | None, former: AbstractSet[int]) -> str | None:
+    """The reason why a node of which nothing is left may not begin as a new one; None if it may, as a new node may.
+
+    `former` are the nodes that the last status tells of: while no broker answers, any of them may have held something.
+    """
+    give_up = f"give up what they held with the annotation {FORGET}=node-{number}"
+    if survey is None or survey.doubt:
+        if number not in former:
+            return None
+        return f"node {number}: none of its volumes is there, and {UNTOLD}; wait, bring them back, or {give_up}"
+    words = _counting(number, survey)
+    return f"node {number}: none of its volumes is there, and {words}; bring them back, or {give_up}" if words else None
 
 
 def _needed(number: int, ids: Sequence[str], message: str, survey: Survey | None) -> str | None:
     give_up = f"or give it up with the annotation {FORGET}={','.join(ids)}"
     if survey is None or survey.doubt:
-        return f"node {number}: {message}, and no broker tells whether others have what it held; wait, {give_up}"
-    counted_on = [partition.name for partition in survey.partitions if number in partition.isr]
-    if not counted_on:
-        return None
-    return f"node {number}: {message}, and it counts as in sync with {some(counted_on)}; bring it back, {give_up}"
+        return f"node {number}: {message}, and {UNTOLD}; wait, {give_up}"
+    words = _counting(number, survey)
+    return f"node {number}: {message}, and {words}; bring it back, {give_up}" if words else None
+
+
+def _counting(number: int, survey: Survey) -> str:
+    """Words for the partitions that count on a node; empty where none does."""
+    found = [partition for partition in survey.partitions if partition.counts_on(number)]
+    in_sync = [partition.name for partition in found if number in partition.isr]
+    others = [partition.name for partition in found if not partition.isr]
+    words = [f"it counts as in sync with {some(in_sync)}"] if in_sync else []
+    return " and ".join([*words, *([f"no other replica of {some(others)} has all records"] if others else [])])
 
 
 def removals(node: WantedNode, seen: Sequence[SeenVolume]) -> list[str]:

@@ -1,7 +1,10 @@
 """Looking at a running cluster: what answers become, what goes on beside the main loop, what a table shows of nodes."""
 
 import threading
+from asyncio import run, to_thread
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace as Bag
 from typing import Any
 from uuid import UUID
@@ -13,10 +16,13 @@ from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
 from kavka_operator.domain.seen import SeenObserver, SeenPartition
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.kafka.eligible import with_eligible
 from kavka_operator.kafka.surveying import doubt_about, partitions_of, quorum_of, teller_of
 from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.platform.local.background import Background
+from tests.support.in_process import running
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
 
 
@@ -83,6 +89,53 @@ def test_partitions_come_in_order_and_without_what_cannot_be_described() -> None
         SeenPartition("b", 0, 1, (1,), (1,), 2),
         SeenPartition("b", 1, None, (2, 1), (2,), 2),
     )
+
+
+def test_the_controller_is_asked_who_may_lead_where_nobody_is_in_sync() -> None:
+    def part(index: int, isr: list[int], elr: list[int] | None, last: list[int]) -> Bag:
+        names = ("replica_nodes", "isr_nodes", "eligible_leader_replicas", "last_known_elr")
+        leader = isr[0] if isr else -1
+        return Bag(partition_index=index, leader_id=leader, **dict(zip(names, ([1, 2], isr, elr, last), strict=True)))
+
+    pages = [
+        ([part(0, [], [1], [])], Bag(topic_name="b", partition_index=1)),
+        ([part(1, [], None, [2]), part(2, [2], [1], [])], None),
+    ]
+    asked: list[Any] = []
+
+    def send(request: Any) -> Bag:
+        asked.append(request)
+        partitions, cursor = pages[len(asked) - 1]
+        return Bag(topics=[Bag(name="b", error_code=0, partitions=partitions)], next_cursor=cursor)
+
+    empty = [SeenPartition("b", index, None, (1, 2), (), 2) for index in range(3)]
+    whole = SeenPartition("a", 0, 1, (1, 2), (1, 2))
+    assert with_eligible(send, [whole, *empty]) == (
+        whole,
+        replace(empty[0], elr=(1,)),
+        replace(empty[1], last_known_elr=(2,)),
+        replace(empty[2], leader=2, isr=(2,), elr=(1,)),
+    )
+    assert [[topic.name for topic in request.topics] for request in asked] == [["b"], ["b"]]
+    assert (asked[0].cursor, asked[1].cursor.partition_index) == (None, 1)
+    assert with_eligible(send, [whole]) == (whole,), "nothing is asked where all have a replica in sync"
+
+
+def test_a_broker_tells_who_may_lead(tmp_path: Path) -> None:
+    unknown = [SeenPartition(name, 1, None, (1,), ()) for name in ("orders", "gone")]
+
+    async def ask() -> tuple[SeenPartition, ...]:
+        async with running(tmp_path) as inside:
+            await inside.create("orders", 3)
+            admin = await to_thread(KafkaClient, f"127.0.0.1:{inside.server.advertised[0].port}")
+            try:
+                return await to_thread(with_eligible, admin._send, unknown)
+            finally:
+                await to_thread(admin.close)
+
+    led, gone = run(ask())
+    assert (led.leader, led.isr, led.elr, led.last_known_elr) == (1, (1,), (), ())
+    assert gone == unknown[1]
 
 
 def test_work_beside_the_main_loop_is_fetched_once_it_is_done() -> None:

@@ -122,6 +122,27 @@ def test_a_restarted_node_is_back_once_it_is_in_every_isr_and_has_caught_up() ->
     assert found.words == "has not joined yet, or is fenced (log directories are being loaded)"
 
 
+def test_partitions_without_a_leader_hold_up_no_roll() -> None:
+    """Nothing is copied to a node from a partition that nobody leads, and nothing is taken from one."""
+    dead = partition((), leader=None, replicas=(1,), in_sync_min=1, index=0)
+    both = partition((), leader=None, replicas=(0, 1), index=1)
+    found = diagnose(NODES, nodes("old", "new", "old"), LIVE, survey(dead, both, partition()))
+    assert [diagnosis.standing for diagnosis in found] == [Standing.STALE, Standing.CURRENT, Standing.STALE]
+    assert step(nodes("old", "new", "old"), survey(dead, both, partition())).actions[0] == RestartNode(
+        2, "num.partitions has changed"
+    )
+    assert obstacles({1}, survey(dead, both, partition())) == []
+
+
+def test_a_partition_that_waits_for_the_node_that_was_restarted_holds_up_the_roll() -> None:
+    waits = replace(partition((), leader=None, replicas=(1,), in_sync_min=1, index=0), elr=(1,))
+    found = step(nodes("old", "new", "old"), survey(waits, partition()))
+    assert found.actions == ()
+    assert "broker 1 is not in sync yet with orders-0" in words(found)
+    both = replace(partition((), leader=None, replicas=(0, 1), index=1), elr=(0,))
+    assert obstacles({0}, survey(both)) != []
+
+
 def test_a_node_that_is_back_leads_its_preferred_partitions_again() -> None:
     begun = rolling(RolloutStatus(plan=plan_hash(NODES), total=3, current=(0,)))
     found = step(nodes("new", "old", "old"), survey(partition(leader=1)), begun)

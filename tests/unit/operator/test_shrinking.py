@@ -76,6 +76,13 @@ def test_records_that_only_a_node_has_that_is_away_are_named_and_kept(
     assert [word.type for word in plan.words if word.status == "True"] == ["Stalled"]
 
 
+def test_a_partition_that_another_node_may_still_lead_is_not_given_up() -> None:
+    eligible = SeenPartition("orders", 0, None, (2, 0), (), elr=(0,))
+    assert "orders-0: no leader yet to copy from" in said(planned(survey_of(eligible)))[1]
+    only_it = replace(eligible, elr=(), last_known_elr=(2,))
+    assert "orders-0: nobody has it in sync but node 2" in said(planned(survey_of(only_it)))[1]
+
+
 def test_what_can_be_moved_is_moved_beside_what_cannot() -> None:
     plan = planned(survey_of(ALONE, COPIED))
     assert plan.actions == (MOVED,)

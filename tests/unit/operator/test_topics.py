@@ -170,6 +170,13 @@ def test_a_setting_that_kafka_does_not_know_is_refused() -> None:
 def test_a_topic_without_leaders_is_not_ready() -> None:
     there = SeenTopic("orders", "id-1", 6, 1, offline=2)
     assert said(reconcile(topic(), there, ONE_BROKER)) == ("Offline", "2 of 6 partitions have no leader")
+    reason, words = said(reconcile(topic(), replace(there, offline_on=(0, 1)), ONE_BROKER))
+    assert (reason, words.partition(": ")[0]) == (
+        "Offline",
+        "2 of 6 partitions have no leader; broker 1 with replicas of them is away",
+    )
+    _, words = said(reconcile(topic(), replace(there, offline_on=(0,)), ONE_BROKER))
+    assert "no broker that runs is known to have all their records; delete the topic, or let" in words
 
 
 @pytest.mark.parametrize(

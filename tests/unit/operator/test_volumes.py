@@ -1,6 +1,7 @@
 """Volumes: which may be taken away, which are missed, and where the metadata log stays."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,45 @@ def test_a_node_of_which_nothing_is_left_begins_again_only_where_nothing_counts_
         words = "none of its volumes is there, and it counts as in sync with orders-7"
         assert words in plan.words[0].message
         assert "kavka.dev/forget-volumes=node-0" in plan.words[0].message
+
+
+LAST = SeenPartition("solo", 0, None, (0,), ())
+
+
+@pytest.mark.parametrize(
+    ("partition", "starts"),
+    [
+        (LAST, False),  # no broker tells who may lead: each replica counts
+        (replace(LAST, elr=(0,)), False),
+        (replace(LAST, last_known_elr=(0,)), False),
+        (replace(LAST, replicas=(1,)), True),
+        (replace(LAST, replicas=(0, 1)), False),
+        (replace(LAST, replicas=(0, 1), elr=(1,), last_known_elr=(0,)), True),
+        (replace(LAST, replicas=(0, 1), elr=(0, 1)), False),
+        (replace(LAST, replicas=(0, 1), last_known_elr=(1,)), True),
+        (replace(LAST, leader=1, replicas=(0, 1), isr=(1,), elr=(0,)), True),
+    ],
+)
+@pytest.mark.parametrize("has_claims", [True, False])
+def test_a_volume_is_begun_anew_only_where_the_controller_vouches_for_another_replica(
+    partition: SeenPartition, starts: bool, has_claims: bool
+) -> None:
+    lost = SeenNode(0, "Stopped", "new", message="the volume data is gone", lost=("old",))
+    survey = Survey((partition,), SeenQuorum(1, (1, 2), {}))
+    plan = clusters.reconcile(cluster(), [node("data")], {0: lost} if has_claims else {}, None, survey, NOW)
+    assert list(plan.actions) == ([StartNode(0)] if starts else [])
+    if not starts:
+        assert plan.words[0].reason == "VolumeRefused"
+        assert "no other replica of solo-0 has all records" in plan.words[0].message
+
+
+@pytest.mark.parametrize("doubt", [None, "there is no active controller"])
+def test_a_former_node_of_which_nothing_is_left_waits_for_a_broker_to_tell_what_it_held(doubt: str | None) -> None:
+    status = KafkaClusterStatus.decode({"clusterId": "id", "nodes": [{"id": 0, "state": "Running"}]})
+    survey = None if doubt is None else Survey((), SeenQuorum(None, (1, 2), {}), doubt)
+    nodes = [node("data"), node("data", number=1)]
+    plan = clusters.reconcile(cluster().replaced({"status": status}), nodes, {}, None, survey, NOW)
+    assert plan.actions == (StartNode(1),), "a new node may begin"
+    plan = clusters.reconcile(cluster().replaced({"status": status}), nodes[:1], {}, None, survey, NOW)
+    assert (plan.actions, plan.words[0].reason) == ((), "VolumeRefused")
+    assert "no broker tells whether others have what it held" in plan.words[0].message

@@ -22,7 +22,8 @@ PARTITIONS_SHOWN_MAX = 512
 def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) -> list[str]:
     """The reasons why nodes may not go down now; empty if they may.
 
-    A node that is not `serving` takes away only what still counts on it.
+    A node that is not `serving` takes away only what still counts on it. Nothing is taken from a partition that has no
+    leader and that none of them may lead.
     """
     if survey.doubt:
         return [survey.doubt]
@@ -30,9 +31,15 @@ def obstacles(nodes: AbstractSet[int], survey: Survey, *, serving: bool = True) 
         _short_of(partition)
         for partition in survey.partitions
         if nodes & set(partition.replicas if serving else partition.isr)
+        and not _is_lost_anyway(partition, nodes)
         and len(set(partition.isr) - nodes) < needed(partition)
     ]
     return [*found, *_quorum_obstacles(nodes, survey.quorum)]
+
+
+def _is_lost_anyway(partition: SeenPartition, nodes: AbstractSet[int]) -> bool:
+    """Whether a partition has no leader, and waits for none of these nodes."""
+    return partition.leader is None and not nodes & set(partition.complete)
 
 
 def needed(partition: SeenPartition) -> int:

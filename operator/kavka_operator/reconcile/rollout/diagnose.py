@@ -2,7 +2,7 @@
 
 Running is not enough: a broker that was restarted is back when it is a member of the cluster and in the in-sync
 replicas of every partition that it holds, a controller when it has all that the active controller has. Only then may
-the next node go.
+the next node go. A partition without a leader takes nobody in: it counts only where it waits for this very node.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +108,9 @@ def _missing(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, surv
     if behind := [
         partition.name
         for partition in survey.partitions
-        if node.id in partition.replicas and node.id not in partition.isr
+        if node.id in partition.replicas
+        and node.id not in partition.isr
+        and (partition.leader is not None or node.id in partition.elr)
     ]:
         yield f"is not in sync yet with {some(behind)}"
     if CONTROLLER not in node.roles:
