@@ -21,7 +21,7 @@ from random import Random
 from typing import Final, Literal
 
 from kavka_broker.storage.disk import Buffer
-from tests.support.sim_inode import SECTOR_BYTES, Change, Entry, Journal, SimDirectory, SimInode
+from tests.support.sim_inode import SECTOR_BYTES, Change, Entry, Journal, SimDirectory, SimInode, SimLink
 
 __all__ = ["SECTOR_BYTES", "DiskError", "SimDisk", "SimFile", "SimInode"]
 
@@ -39,8 +39,8 @@ Operation = Literal[
 class DiskError:
     """What the system says to these calls on paths that begin with `under`: `times` times, or until it is taken away.
 
-    `read` is also what `read_file` does, `write` is `write_file`, `remove` is `remove_tree` too, and `sync` that of a
-    file or a directory. A rename fails where its source or its target lies under.
+    `read` is also what `read_file` does, `write` is `write_file`, `remove` is `remove_directory` too, and `sync` that
+    of a file or a directory. A rename fails where its source or its target lies under.
     """
 
     operations: frozenset[Operation]
@@ -224,12 +224,18 @@ class SimDisk:
         self.changes += 1
         parent.names[name] = parent.durable[name] = volume
 
+    def link(self, path: str, target: str) -> None:
+        """A user makes a symbolic link, for good."""
+        parent, name = self._place(path)
+        self.changes += 1
+        parent.names[name] = parent.durable[name] = SimLink(target)
+
     def files(self, path: str = "") -> Iterator[tuple[str, SimInode]]:
         """All that lie under a directory, with their paths."""
         for name, entry in self._directory(path).names.items():
             if isinstance(entry, SimInode):
                 yield f"{path}/{name}", entry
-            else:
+            elif isinstance(entry, SimDirectory):
                 yield from self.files(f"{path}/{name}")
 
     def peek(self, path: str) -> dict[str, SimInode]:
@@ -363,9 +369,7 @@ class SimDisk:
 
     def rename(self, source: str, target: str) -> None:
         self.meet("rename", source, target)
-        moved = self._find(source)
-        if moved is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
+        moved = self._entry(source)
         replaced = self._find(target)
         self._take(max(0, _cost(target) - _cost(source)) if replaced is None else 0)
         (old, name), (new, new_name) = self._place(source), self._place(target)
@@ -375,20 +379,27 @@ class SimDisk:
 
     def remove(self, path: str) -> None:
         self.meet("remove", path)
-        inode = self._inode(path)
+        entry = self._entry(path)
+        if isinstance(entry, SimDirectory):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._change((*self._place(path), None))
-        self.give_space(len(inode.data) + _cost(path))
+        self.give_space((len(entry.data) if isinstance(entry, SimInode) else 0) + _cost(path))
 
-    def remove_tree(self, path: str) -> None:
-        for name in list(self._directory(path).names):
-            entry = f"{path}/{name}"
-            if self.is_directory(entry):
-                self.remove_tree(entry)
-            else:
-                self.remove(entry)
+    def remove_directory(self, path: str) -> None:
         self.meet("remove", path + "/")
+        entry = self._entry(path)
+        if not isinstance(entry, SimDirectory):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        if entry.names:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         self._change((*self._place(path), None))
         self.give_space(_cost(path))
+
+    def link_target(self, path: str) -> str | None:
+        parent, name = _parent_of(path)
+        found = self._find(parent)
+        entry = found.names.get(name) if isinstance(found, SimDirectory) else None
+        return entry.target if isinstance(entry, SimLink) else None
 
     def size(self, path: str) -> int:
         return len(self._inode(path).data)
@@ -416,7 +427,16 @@ class SimDisk:
             if not isinstance(found, SimDirectory):
                 return None
             found = found.names.get(name)
+            if isinstance(found, SimLink):
+                found = self._find(found.target)
         return found
+
+    def _entry(self, path: str) -> Entry:
+        """What has the name, be it a link."""
+        parent, name = self._place(path)
+        if name not in parent.names:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return parent.names[name]
 
     def _inode(self, path: str) -> SimInode:
         inode = self._find(path)

@@ -5,7 +5,7 @@ from typing import Final, Union
 
 SECTOR_BYTES: Final = 512
 
-Entry = Union["SimInode", "SimDirectory"]
+Entry = Union["SimInode", "SimDirectory", "SimLink"]
 
 
 class SimInode:
@@ -117,6 +117,15 @@ class SimDirectory:
     def __init__(self) -> None:
         self.names: dict[str, Entry] = {}
         self.durable: dict[str, Entry] = {}
+
+
+class SimLink:
+    """A symbolic link, to a path from the root."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: str) -> None:
+        self.target = target
 
 
 #: Of one directory one name, and what it stands for from now on; None: it is gone.

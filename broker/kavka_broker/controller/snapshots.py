@@ -95,7 +95,7 @@ class Snapshots:
         self._disk = disk
         self._directory = directory
         for name in disk.names(directory):
-            if name.endswith(PART):
+            if name.endswith(PART) and parse_id(name.removesuffix(PART)) is not None:
                 disk.remove(f"{directory}/{name}")  # the rest of a download that a crash cut short
         found = map(parse_id, disk.names(directory))
         self.ids = sorted(snapshot for snapshot in found if snapshot is not None)

@@ -28,7 +28,6 @@ and no signal where it cannot. Where the kernel does not know that, nothing is m
 import errno
 import mmap
 import os
-import shutil
 import threading
 import weakref
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from kavka_broker.storage.kept_pages import keep_behind
-from kavka_broker.storage.lock_file import LockFile
+from kavka_broker.storage.lock_file import Lock, LockFile
 from kavka_broker.storage.maps import MAPS, bring_in
 from kavka_broker.storage.room import ROOM_BYTES_MIN, Room, Strain
 
@@ -108,12 +107,6 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
-class Lock(Protocol):
-    """A lock that other processes respect."""
-
-    def release(self) -> None: ...
-
-
 class Disk(Protocol):
     """Files and directories by path. All methods raise OSError as the operating system would."""
 
@@ -136,6 +129,9 @@ class Disk(Protocol):
 
     def is_directory(self, path: str) -> bool: ...
 
+    def link_target(self, path: str) -> str | None:
+        """Return where a symbolic link leads; None where the path is none."""
+
     def names(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
         ...
@@ -156,7 +152,8 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
-    def remove_tree(self, path: str) -> None: ...
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory."""
 
     def size(self, path: str) -> int: ...
 
@@ -428,6 +425,9 @@ class RealDisk:
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path)
 
+    def link_target(self, path: str) -> str | None:
+        return os.readlink(path) if os.path.islink(path) else None
+
     def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
@@ -482,8 +482,8 @@ class RealDisk:
     def remove(self, path: str) -> None:
         os.unlink(path)
 
-    def remove_tree(self, path: str) -> None:
-        shutil.rmtree(path)
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
 
     def size(self, path: str) -> int:
         return os.stat(path).st_size

@@ -8,7 +8,8 @@ from kavka_broker.storage.names import (
     FOREIGN,
     LOG,
     SEGMENT_FILES,
-    SWAP,
+    is_log_file,
+    is_swap,
     offset_file,
     parse_future,
     parse_offset_file,
@@ -23,11 +24,11 @@ def clean_up(disk: Disk, directory: str) -> list[str]:
     except FileNotFoundError:
         disk.make_directory(directory)
         return []
-    if any(name.endswith(SWAP) for name in names):
+    if any(map(is_swap, names)):
         finish(disk, directory)
         names = disk.names(directory)
-        assert not any(name.endswith(SWAP) for name in names), f"{directory}: a replacement is not finished: {names}"
-    unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES)]
+        assert not any(map(is_swap, names)), f"{directory}: a replacement is not finished: {names}"
+    unfinished = [name for name in names if name.endswith(UNFINISHED_SUFFIXES) and is_log_file(name)]
     for name in unfinished:
         disk.remove(os.path.join(directory, name))
     return [name for name in names if name not in unfinished] if unfinished else names

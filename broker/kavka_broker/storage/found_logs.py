@@ -5,7 +5,7 @@ logs that were only begun, two logs of one name. The topic's id says what each i
 
 - No id and no records: its creation was not finished. Since the id is synced before the first record there never was
   one: it becomes the empty log of the topic that the cluster places here, unless a log of that name may be elsewhere;
-  then it is removed.
+  then it is removed. Where any other file lies in it, or it is a symbolic link, it is not Kavka's: it is a stray.
 - Marked as removed: its removal goes on.
 - Two of one name: those whose id the cluster does not know under this name are strays. If both are of the same topic,
   a move between directories was interrupted, and the opened logs decide.
@@ -22,6 +22,7 @@ from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import Disk, is_passing
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_removal import has_records, remove_log
 from kavka_broker.storage.names import (
     CLUSTER_METADATA,
     DELETE_DIRECTORY,
@@ -51,6 +52,7 @@ class FoundLog:
     topic_id: bytes | None
     owner: bytes
     is_half_made: bool = False
+    not_readable: str = ""  # why nothing of it can be read, although its directory is well
 
     @property
     def path(self) -> str:
@@ -128,12 +130,14 @@ class Search:
             if (name := parse_partition(entry)) is not None and name != CLUSTER_METADATA:
                 found_log = self._look_at(directory, name, path)
                 found += [] if found_log is None else [found_log]
+            elif entry.endswith(DELETE_DIRECTORY) and (
+                self._disk.is_directory(path) or self._disk.link_target(path) is not None
+            ):
+                self._aside.found(directory, path, DELETE_DIRECTORY)
             elif not self._disk.is_directory(path):
                 continue
             elif entry.endswith(FUTURE_DIRECTORY) and (moving := parse_future(entry)) is not None:
                 self._futures.find(directory, path, moving)
-            elif entry.endswith(DELETE_DIRECTORY):
-                self._aside.found(directory, path, DELETE_DIRECTORY)
             elif entry.endswith(STRAY_DIRECTORY):
                 self._aside.found(directory, path, STRAY_DIRECTORY)
         return found
@@ -141,17 +145,39 @@ class Search:
     def _look_at(self, directory: LogDirectory, name: PartitionName, path: str) -> FoundLog | None:
         try:
             topic_id = partition_metadata.read(self._disk, path)
+            # A name of a topic's partition is a directory: very many need not be asked.
+            return (
+                self._look_into(directory, name, path)
+                if topic_id == ZERO
+                else FoundLog(directory, name, topic_id, topic_id)
+            )
         except BrokerError:
             return FoundLog(directory, name, None, self._owner(name))  # opening the log says why
-        # A name of a topic's partition is a directory: very many need not be asked.
-        if topic_id == ZERO and not self._disk.is_directory(path):
-            return None
-        if topic_id == ZERO and partition_metadata.is_removed(self._disk, path):
+        except OSError as problem:
+            # The disk of the directory is not at fault: the entry leads to another one, or is another user's.
+            may_be_log = self._known_id is None or self._owner(name) != ZERO
+            if self._disk.link_target(path) is None and (may_be_log or not isinstance(problem, PermissionError)):
+                raise
+            return self._leave(directory, name, path, str(problem))
+
+    def _look_into(self, directory: LogDirectory, name: PartitionName, path: str) -> FoundLog | None:
+        """Return the log in `path`, which names no topic id. Raises OSError."""
+        if not self._disk.is_directory(path):
+            target = self._disk.link_target(path)
+            return None if target is None else self._leave(directory, name, path, f"{target} is no directory")
+        if partition_metadata.is_removed(self._disk, path):
             self._aside.put(directory, name, path, DELETE_DIRECTORY)
             return None
-        if topic_id == ZERO:
-            return FoundLog(directory, name, ZERO, self._owner(name), is_half_made=is_unused(self._disk, path))
-        return FoundLog(directory, name, topic_id, topic_id)
+        is_half_made = not has_records(self._disk, path)
+        return FoundLog(directory, name, ZERO, self._owner(name), is_half_made=is_half_made)
+
+    def _leave(self, directory: LogDirectory, name: PartitionName, path: str, reason: str) -> FoundLog | None:
+        """Leave an entry as it is that cannot be read. Where it has the name of a partition that the cluster places
+        here it is that partition's log, which is elsewhere or is not readable.
+        """
+        log.warning("log.not_read", path=path, reason=reason)
+        owner = self._owner(name)
+        return None if owner == ZERO else FoundLog(directory, name, None, owner, not_readable=reason)
 
     def _made(self, twins: list[FoundLog], *, are_all: bool) -> list[FoundLog]:
         """Return the logs of one name, without those that were only begun."""
@@ -176,8 +202,12 @@ class Search:
         assert begun.topic_id == ZERO, f"{begun.path} is a topic's"
         log.info("log.not_completed", path=begun.path)
         had_records = begun.directory.recovery_points.get(begun.name, 0) > 0
-        if begun.owner == ZERO or had_records or not is_only_one:
-            self._disk.remove_tree(begun.path)
+        is_owned = begun.owner != ZERO and not had_records and is_only_one
+        if not is_unused(self._disk, begun.path) or (not is_owned and not remove_log(self._disk, begun.path)):
+            log.warning("log.not_recognized", path=begun.path, reason="it has files that are not a log's, or is a link")
+            self._aside.put(begun.directory, begun.name, begun.path, STRAY_DIRECTORY)
+            return []
+        if not is_owned:
             return []
         partition_metadata.write(self._disk, begun.path, begun.owner)
         begun.directory.recovery_points.pop(begun.name, None)  # the recovery point says that its id is synced

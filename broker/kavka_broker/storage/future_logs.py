@@ -110,8 +110,10 @@ class FutureLogs:
         start_offset, end_offset = future.log_start_offset, future.log_end_offset
         path = os.path.join(directory.path, str(future.name))
         future.close()
+        is_renamed = False
         try:
             self._disk.rename(future.directory, path)
+            is_renamed = True
             self._disk.sync_directory(directory.path)
             opened = recovery.open_log(
                 self._disk,
@@ -123,8 +125,9 @@ class FutureLogs:
                 now_ms=now_ms,
             )
         except OSError as problem:
-            with suppress(OSError):
-                self._disk.rename(path, future.directory)
+            if is_renamed:  # otherwise something else has the name
+                with suppress(OSError):
+                    self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
         assert opened.log_end_offset >= end_offset, f"{path} had records up to {end_offset}"
         # The files have the last batch of each producer. Earlier batches, too, may be sent again.

@@ -2,6 +2,13 @@
 
 import fcntl
 import os
+from typing import Protocol
+
+
+class Lock(Protocol):
+    """A lock that other processes respect."""
+
+    def release(self) -> None: ...
 
 
 class LockFile:

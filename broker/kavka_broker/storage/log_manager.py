@@ -120,6 +120,11 @@ class LogManager(OpenLogs):
             self._unusable[name] = Unusable(found_log, OSError("its directory is offline"))
             return None
         try:
+            if found_log.not_readable:
+                raise BrokerError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{found_log.path} cannot be read: {found_log.not_readable}; mend that, or remove the entry",
+                )
             if found_log.topic_id == ZERO:
                 raise BrokerError(
                     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -285,6 +290,7 @@ class LogManager(OpenLogs):
         Whatever can fail comes first. A crash in between leaves both under the name (`_give_way`).
         """
         try:
+            clear(self.disk, self.aside, directory, future.name)
             self._forget_former(directory, future.name)
         except OSError as problem:
             raise _refused(future.name, "move", problem) from problem

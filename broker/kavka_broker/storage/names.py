@@ -29,6 +29,8 @@ SEGMENT_FILES: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 FOREIGN: Final = "foreign"
+#: In a stray: since when it is one, in milliseconds.
+SINCE: Final = "set-aside"
 
 DELETE_DIRECTORY: Final = "-delete"
 FUTURE_DIRECTORY: Final = "-future"
@@ -41,6 +43,14 @@ OFFSET_DIGITS: Final = 20
 
 _PARTITION: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
 _OFFSET_FILE: Final = re.compile(r"(?P<offset>\d{20})(?P<suffix>\.[a-z]+)")
+_TEMPORARY: Final = r"(?:(?:\.\d+)?\.tmp)?"
+_OF_PARTITION: Final = re.compile(
+    r"(?:\d{20}\.(?:log|index|timeindex|txnindex|snapshot)(?:\.(?:cleaned|swap|deleted))?"
+    rf"|leader-epoch-checkpoint|partition\.metadata|foreign|set-aside){_TEMPORARY}"
+)
+_OF_METADATA: Final = re.compile(
+    r"(?:\d{20}-\d{10}\.checkpoint(?:\.(?:part|deleted))?|quorum-state(?:\.copy)?|synced-offset)" + _TEMPORARY
+)
 
 
 class PartitionName(NamedTuple):
@@ -79,6 +89,21 @@ def parse_offset_file(name: str) -> tuple[int, str] | None:
     """The offset and the suffix of a segment's file or a snapshot; None for any other name."""
     found = _OFFSET_FILE.fullmatch(name)
     return None if found is None else (int(found["offset"]), found["suffix"])
+
+
+def is_partition_file(name: str) -> bool:
+    """Whether Kavka or Apache Kafka makes a file of this name in the log of a partition."""
+    return _OF_PARTITION.fullmatch(name) is not None
+
+
+def is_log_file(name: str) -> bool:
+    """Whether Kavka or Apache Kafka makes a file of this name in any log, that of the metadata included."""
+    return is_partition_file(name) or _OF_METADATA.fullmatch(name) is not None
+
+
+def is_swap(name: str) -> bool:
+    """Whether the file takes the place of a segment's, or does once a start finishes what was begun."""
+    return name.endswith(SWAP) and is_partition_file(name)
 
 
 def aside_directory(partition: PartitionName, unique: str, suffix: str) -> str:

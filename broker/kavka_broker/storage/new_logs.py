@@ -9,19 +9,21 @@ from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.names import LOG, STRAY_DIRECTORY, PartitionName, parse_offset_file
+from kavka_broker.storage.log_removal import has_records, remove_log, unknown_files
+from kavka_broker.storage.names import STRAY_DIRECTORY, PartitionName
 from kavka_broker.storage.set_aside import SetAside
 
 
 def clear(disk: Disk, aside: SetAside, directory: LogDirectory, name: PartitionName) -> None:
-    """Take away an unknown log that has the name: whose it is cannot be told any more. Raises OSError."""
+    """Take away what has the name of a log and is none in service: an unknown log, a file, a link. Raises OSError."""
     path = os.path.join(directory.path, str(name))
     try:
         is_half_made = is_unused(disk, path)
     except FileNotFoundError:
         return
-    if is_half_made:
-        disk.remove_tree(path)
+    except (NotADirectoryError, PermissionError):
+        is_half_made = False
+    if is_half_made and remove_log(disk, path):
         return
     aside.put(directory, name, path, STRAY_DIRECTORY)
     if aside.holds(path):
@@ -39,19 +41,15 @@ def begin(disk: Disk, path: str, topic_id: bytes, config: LogConfig, now_ms: int
         return made
     except OSError:
         with suppress(OSError):
-            disk.remove_tree(path)
+            remove_log(disk, path)
         raise
 
 
 def is_unused(disk: Disk, path: str) -> bool:
-    """Whether the log in `path` never held a record: at most its first segment was begun."""
-    for entry in disk.names(path):
-        parsed = parse_offset_file(entry)
-        if parsed is None or parsed[1] != LOG:
-            continue
-        if parsed[0] or disk.size(os.path.join(path, entry)):
-            return False
-    return True
+    """Whether `path` is a log that never held a record, and nothing else: at most its first segment was begun. Raises
+    OSError.
+    """
+    return disk.link_target(path) is None and not unknown_files(disk, path) and not has_records(disk, path)
 
 
 def in_the_way() -> OSError:

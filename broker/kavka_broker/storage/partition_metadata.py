@@ -32,7 +32,7 @@ def read(disk: Disk, directory: str) -> bytes:
     path = os.path.join(directory, PARTITION_METADATA)
     try:
         text = disk.read_file(path).decode()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return ZERO
     except UnicodeDecodeError:
         log.warning("partition_metadata.damaged", path=path)
@@ -85,7 +85,7 @@ def is_removed(disk: Disk, directory: str) -> bool:
     """Whether a removal of this log was begun."""
     try:
         return disk.read_file(os.path.join(directory, PARTITION_METADATA)) == REMOVED.encode()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return False
 
 

@@ -15,7 +15,7 @@ it from them; who has none keeps all that can still be read.
 
 import os
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import count, pairwise
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
@@ -461,8 +461,11 @@ def _set_aside(opening: _Opening, offset: int) -> None:
     """All of the log lies below its start. It goes out of the way, and is kept: the start may not be true."""
     assert all(segment.base_offset < offset for segment in opening.segments), f"{opening.name} goes on at {offset}"
     kept = [segment for segment in opening.segments if segment.size_bytes]
-    base = aside_directory(opening.name, f"{offset:032x}", STRAY_DIRECTORY)
-    path = os.path.join(os.path.dirname(opening.directory), base)
+    parent = os.path.dirname(opening.directory)
+    files = [os.path.basename(file) for segment in kept for file in segment.paths()]
+    bases = (aside_directory(opening.name, f"{number:08x}{offset:024x}", STRAY_DIRECTORY) for number in count())
+    paths = (os.path.join(parent, base) for base in bases)  # an earlier start may have kept such files
+    path = next(path for path in paths if not any(opening.disk.exists(os.path.join(path, file)) for file in files))
     if kept:
         opening.disk.make_directory(path)
         log.warning("stray.moved", log=str(opening.name), moved_to=path)

@@ -9,6 +9,9 @@ it stands if that does not help; its `partition.metadata` says so first, for hal
 one. A rename that fails for another reason is a failed directory.
 
 How long a stray has been one is written down in it: its files are older.
+
+Only files of logs are removed. A stray that has any other file, or is a symbolic link or a file, is never removed: a
+user made it. A deleted log with other files loses its own files alone.
 """
 
 import os
@@ -21,18 +24,19 @@ from kavka_broker.logs import get
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import Disk, is_passing
 from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_removal import remove_files, remove_log, unknown_files
 from kavka_broker.storage.names import (
     DELETE_DIRECTORY,
     PARTITION_METADATA,
+    SINCE,
     STRAY_DIRECTORY,
     PartitionName,
     aside_directory,
+    is_partition_file,
 )
 
 log = get("storage")
 
-#: In a stray: since when it is one, in milliseconds.
-SINCE: Final = "set-aside"
 STRAY_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 
 
@@ -49,6 +53,7 @@ class Aside:
     since_ms: int = -1
     is_renamed: bool = False
     is_told: bool = False
+    is_kept: bool = False  # the log says already that unknown files keep it
 
 
 class SetAside:
@@ -125,21 +130,44 @@ class SetAside:
     def _free(self, aside: Aside, now_ms: int, stray_retention_ms: int) -> bool:
         if not aside.is_renamed and not self._try_rename(aside):
             if aside.suffix == DELETE_DIRECTORY and aside.directory.is_online:
-                self._remove_in_place(aside)
-                return True
+                return self._remove_in_place(aside)
             return False
         if aside.since_ms < 0:
+            if aside.suffix == STRAY_DIRECTORY and not self._is_only_log(aside):
+                return False
             self._measure(aside, now_ms)
         age_ms = now_ms - aside.since_ms
         if aside.suffix == STRAY_DIRECTORY:
-            if age_ms < stray_retention_ms:
+            if age_ms < stray_retention_ms or not self._is_only_log(aside):
                 return False
             log.warning("stray.removed", path=aside.path, bytes=aside.size_bytes)
         elif age_ms < aside.delay_ms and aside.directory.has_room:
             return False
         assert aside.is_renamed, f"{aside.path} is the name of a log"
-        self._disk.remove_tree(aside.path)
-        return True
+        return self._remove(aside)
+
+    def _is_only_log(self, aside: Aside) -> bool:
+        """Whether a stray is a directory that holds files of a log and nothing else. Raises OSError."""
+        if self._disk.link_target(aside.path) is None and self._disk.is_directory(aside.path):
+            unknown = unknown_files(self._disk, aside.path)
+        else:
+            unknown = [os.path.basename(aside.path)]
+        if unknown:
+            self._tell_kept(aside, unknown)
+        return not unknown
+
+    def _remove(self, aside: Aside) -> bool:
+        """Remove the files of a log; returns whether nothing is left. Raises OSError."""
+        if remove_log(self._disk, aside.path):
+            return True
+        aside.size_bytes = 0
+        self._tell_kept(aside, unknown_files(self._disk, aside.path))
+        return False
+
+    def _tell_kept(self, aside: Aside, unknown: list[str]) -> None:
+        if not aside.is_kept:
+            aside.is_kept = True
+            log.warning("log.kept", path=aside.path, unknown_files=len(unknown), first=next(iter(unknown), ""))
 
     def _forget(self, aside: Aside) -> None:
         # Another log may have had the place since, and may have been put out of service in its turn.
@@ -163,21 +191,28 @@ class SetAside:
         self._all.pop(former, None)
         return True
 
-    def _remove_in_place(self, aside: Aside) -> None:
+    def _remove_in_place(self, aside: Aside) -> bool:
+        """Free a deleted log where it stands; returns whether nothing is left. Raises OSError."""
         assert aside.suffix == DELETE_DIRECTORY, f"{aside.path} is a stray, which is kept"
         assert not aside.is_renamed, f"{aside.path} has left its place"
-        partition_metadata.mark_removed(self._disk, aside.path)
-        for entry in self._disk.names(aside.path):
-            if entry != PARTITION_METADATA:
-                self._disk.remove(os.path.join(aside.path, entry))
-        # The mark goes last.
-        self._disk.sync_directory(aside.path)
-        self._disk.remove_tree(aside.path)
-        log.info("log.removed", path=aside.path, bytes=aside.size_bytes)
+        if self._disk.link_target(aside.path) is None:
+            partition_metadata.mark_removed(self._disk, aside.path)
+            entries = self._disk.names(aside.path)
+            remove_files(self._disk, aside.path, [entry for entry in entries if entry != PARTITION_METADATA])
+            # The mark goes last.
+            self._disk.sync_directory(aside.path)
+            if unknown := unknown_files(self._disk, aside.path):
+                self._tell_kept(aside, unknown)
+                return False
+        is_gone = self._remove(aside)
+        if is_gone:
+            log.info("log.removed", path=aside.path, bytes=aside.size_bytes)
+        return is_gone
 
     def _measure(self, aside: Aside, now_ms: int) -> None:
-        files = [os.path.join(aside.path, entry) for entry in self._disk.names(aside.path) if entry != SINCE]
-        aside.size_bytes = sum(self._disk.size(file) for file in files)
+        is_link = self._disk.link_target(aside.path) is not None
+        entries = [] if is_link else [entry for entry in self._disk.names(aside.path) if is_partition_file(entry)]
+        aside.size_bytes = sum(self._disk.size(os.path.join(aside.path, entry)) for entry in entries if entry != SINCE)
         aside.since_ms = self._since(aside, now_ms) if aside.suffix == STRAY_DIRECTORY else now_ms
 
     def _since(self, aside: Aside, now_ms: int) -> int:

@@ -127,13 +127,13 @@ def test_one_directory_that_cannot_be_removed_is_tried_again() -> None:
         manager.delete(topic, 0)
     removed = list[str]()
 
-    def remove_tree(path: str) -> None:
+    def remove_directory(path: str) -> None:
         if not removed and "/a-0" in path:
             removed.append("refused")
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), path)
-        SimDisk.remove_tree(disk, path)
+        SimDisk.remove_directory(disk, path)
 
-    disk.remove_tree = remove_tree  # type: ignore[method-assign]
+    disk.remove_directory = remove_directory  # type: ignore[method-assign]
     free(manager)
     assert any(name.startswith("a-0") for name in disk.names("/data"))
     free(manager)

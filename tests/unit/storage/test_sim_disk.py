@@ -40,12 +40,13 @@ def test_a_file_that_is_replaced_gives_its_room_back() -> None:
     assert disk.read_file("/d/f") == b"1234567"
 
 
-def test_a_tree_that_is_removed_gives_its_room_back() -> None:
+def test_a_directory_that_is_removed_gives_its_room_back() -> None:
     disk = simulated()
     disk.make_directory("/d/t-0")
     disk.write_file("/d/t-0/f", b"12345")
     disk.space_bytes = 0
-    disk.remove_tree("/d/t-0")
+    disk.remove("/d/t-0/f")
+    disk.remove_directory("/d/t-0")
     assert disk.space_bytes == 5 + len("ft-0") + 2 * NAME_BYTES
 
 

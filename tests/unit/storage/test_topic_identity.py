@@ -12,8 +12,7 @@ from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
-from kavka_broker.storage.set_aside import SINCE
+from kavka_broker.storage.names import DELETE_DIRECTORY, SINCE, STRAY_DIRECTORY
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, names, start
@@ -230,7 +229,7 @@ def test_what_came_into_the_place_of_a_log_that_has_vanished_is_not_freed() -> N
     disk.errors.append(no_room("rename"))
     manager.delete("t", 0)
     disk.errors.clear()
-    disk.remove_tree("/data/t-0")  # by somebody else
+    disk.overwrite("/data/t-0", None)  # a user removes it
     names_of = disk.names
 
     def made_first(path: str) -> list[str]:

@@ -78,7 +78,8 @@ _BROKER: Final = {
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",
     "kavka.metrics.names": "Whose dashboards /metrics serves with names of theirs besides its own: confluent, strimzi.",
-    "kavka.log.stray.retention.ms": "How long a log is kept aside that is damaged, or that the cluster does not know.",
+    "kavka.log.stray.retention.ms": "How long a log is kept aside that is damaged, or that the cluster does not know."
+    " One with files that are not a log's stays.",
     "kavka.quota.first.burst.ms": "How much of a byte quota a client may use at once when it begins, as a time: 1000 is"
     " a second's worth. Not set, it is the whole window's, as in Apache Kafka: ten seconds' worth.",
     "kavka.telemetry.otlp.endpoint": "Where metrics that clients push are sent to, OTLP by HTTP; empty is nowhere.",

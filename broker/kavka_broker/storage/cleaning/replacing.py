@@ -18,7 +18,16 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.batch_walk import end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import CLEANED, LOG, OFFSET_DIGITS, SEGMENT_FILES, SWAP, offset_file, parse_offset_file
+from kavka_broker.storage.names import (
+    CLEANED,
+    LOG,
+    OFFSET_DIGITS,
+    SEGMENT_FILES,
+    SWAP,
+    is_swap,
+    offset_file,
+    parse_offset_file,
+)
 from kavka_broker.storage.segment import Segment
 
 log = get("storage")
@@ -94,7 +103,7 @@ def finish(disk: Disk, directory: str) -> None:
             continue
         _finish(disk, directory, base_offset, end_offset or base_offset)
     for name in disk.names(directory):
-        if name.endswith(SWAP):
+        if is_swap(name):
             disk.remove(os.path.join(directory, name))
     if swaps:
         disk.sync_directory(directory)
