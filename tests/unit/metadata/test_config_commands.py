@@ -35,6 +35,40 @@ def test_a_list_begins_with_its_default() -> None:
     assert after(Change("cleanup.policy", SUBTRACT, "delete")) == {"cleanup.policy": ""}
 
 
+def test_a_list_that_was_set_to_nothing_begins_empty() -> None:
+    """Otherwise an appended `compact` would be `delete,compact`, and retention would take the records."""
+    empty = Change("cleanup.policy", SET, "")
+    assert after(empty, Change("cleanup.policy", APPEND, "compact")) == {"cleanup.policy": "compact"}
+    assert after(empty, Change("cleanup.policy", SUBTRACT, "delete")) == {"cleanup.policy": ""}
+    subtracted = Change("cleanup.policy", SUBTRACT, "delete")
+    assert after(subtracted, Change("cleanup.policy", APPEND, "compact")) == {"cleanup.policy": "compact"}
+    assert after(
+        Change("log.cleanup.policy", SET, ""), Change("log.cleanup.policy", APPEND, "compact"), resource=EVERY_BROKER
+    ) == {"log.cleanup.policy": "compact"}
+    throttled = "leader.replication.throttled.replicas"
+    assert after(Change(throttled, SET, ""), Change(throttled, APPEND, "0:1")) == {throttled: "0:1"}
+
+
+@pytest.mark.parametrize("operation", [SET, APPEND])
+def test_a_list_keeps_an_item_once(operation: int) -> None:
+    assert after(Change("cleanup.policy", operation, "delete,delete")) == {"cleanup.policy": "delete"}
+    twice = Change("cleanup.policy", operation, "compact, delete,compact")
+    assert sorted(after(twice)["cleanup.policy"].split(",")) == ["compact", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("resource", "name"),
+    [(TOPIC, "cleanup.policy"), (EVERY_BROKER, "log.cleanup.policy")],
+)
+@pytest.mark.parametrize("value", ["", ",", "compact,,delete", "compact,"])
+def test_an_empty_item_is_not_appended(resource: Resource, name: str, value: str) -> None:
+    metadata = cluster(1, topics={"t": 1})
+    enact(metadata, alter_configs(metadata, resource, [Change(name, SET, "delete")]))
+    with pytest.raises(BrokerError, match=name) as refusal:
+        alter_configs(metadata, resource, [Change(name, APPEND, value)])
+    assert refusal.value.code is ErrorCode.INVALID_CONFIG
+
+
 def test_an_item_is_appended_only_once() -> None:
     assert after(Change("cleanup.policy", APPEND, "compact,delete")) == {"cleanup.policy": "delete,compact"}
 

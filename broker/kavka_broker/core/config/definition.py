@@ -206,6 +206,11 @@ class Definition:
             raise ConfigError(self.name, f"{self.shown(text)} is not allowed; {problem}")
         return value
 
+    def without_duplicates(self, text: str) -> str:
+        """Return the text of a list with each item once, as Kafka keeps it; any other text as it is."""
+        items = split_list(text) if self.type is ConfigType.LIST else ()
+        return ",".join(dict.fromkeys(items)) if len(set(items)) < len(items) else text
+
     def shown(self, text: str) -> str:
         """The value as an error may quote it."""
         return "the given secret" if self.sensitive else f'"{text}"'

@@ -125,20 +125,26 @@ def _apply(values: dict[str, str], change: Change, resource: Resource) -> None:
         return
     if change.value is None:
         raise _request(f"{change.name}: has no value; delete the key for its default")
-    if change.operation == Operation.SET:
-        values[change.name] = change.value
-        return
     definition = _definitions(resource).get(change.name)
+    if change.operation == Operation.SET:
+        values[change.name] = change.value if definition is None else definition.without_duplicates(change.value)
+        return
     if definition is None or definition.type is not ConfigType.LIST:
         raise BrokerError(
             ErrorCode.INVALID_CONFIG, f"{change.name}: is not a list that can be appended to; set it instead"
         )
-    items = list(split_list(values.get(change.name) or render(definition.default) or ""))
-    for item in split_list(change.value):
+    # Invariant: a list that was set to nothing is empty; only a key that was not set has its default.
+    text = values[change.name] if change.name in values else render(definition.default) or ""
+    items = list(dict.fromkeys(split_list(text)))
+    for item in map(str.strip, change.value.split(",")):
         if change.operation == Operation.APPEND and item not in items:
             items.append(item)
         elif change.operation == Operation.SUBTRACT and item in items:
             items.remove(item)
+    if change.operation == Operation.APPEND and "" in items and len(items) > 1:
+        raise BrokerError(
+            ErrorCode.INVALID_CONFIG, f'{change.name}: "{change.value}" has an empty item; write items like a,b'
+        )
     values[change.name] = ",".join(items)
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.topic import check_topic_config
+from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.brokers import UNASSIGNED_DIRECTORY, Brokers
 from kavka_broker.core.metadata.image.configs import ResourceType
@@ -165,7 +166,8 @@ def _checked_configs(command: CreateTopic) -> dict[str, str]:
     for name, value in command.configs.items():
         if value is None:
             raise BrokerError(ErrorCode.INVALID_CONFIG, f"{name}: has no value; leave it out for the default")
-        configs[name] = value
+        definition = TOPIC_KEYS.get(name)
+        configs[name] = value if definition is None else definition.without_duplicates(value)
     try:
         check_topic_config(configs)
     except ConfigError as error:
