@@ -191,6 +191,5 @@ def _pages(layout: Layout) -> tuple[str, ...]:
     """The metrics pages of the nodes that run, from the settings that they were started with."""
     from kavka_operator.kafka.figures import url_of
 
-    nodes = sorted(int(path.stem.removeprefix("node-")) for path in layout.root.glob("node-*.pid"))
-    settings = [parse_properties(read_text(layout.properties(node)) or "") for node in nodes]
+    settings = [parse_properties(read_text(layout.properties(node)) or "") for node, _ in layout.pids()]
     return tuple(url_of(address) for node in settings if (address := node.get("kavka.admin.listener")))

@@ -20,6 +20,8 @@ PASSWORD, USERNAME = "password", "username"
 MECHANISM, PROTOCOL, JAAS, BOOTSTRAP = "sasl.mechanism", "security.protocol", "sasl.jaas.config", "bootstrap.servers"
 PROPERTIES: Final = "client.properties"
 NOTES: Final = "kavka.json"
+KEYS: Final = (USERNAME, PASSWORD, PROTOCOL, BOOTSTRAP, MECHANISM, JAAS, PROPERTIES, NOTES)
+"""All keys that the operator writes into a Secret (`texts_of`)."""
 MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 VERSION_LENGTH: Final = 16
 ITERATIONS_MIN, ITERATIONS_MAX = 4097, 5120
@@ -76,13 +78,15 @@ def texts_of(user: KafkaUser, password: str, notes: Notes, login: Login | None, 
     jaas = f"{MODULE} required username={_quoted(user.user_name)} password={_quoted(password)};"
     place = {} if login is None else {PROTOCOL: login.protocol, **_bootstrap(login, before.get(BOOTSTRAP))}
     settings = {**place, MECHANISM: user.mechanism, JAAS: jaas}
-    return {
+    texts = {
         USERNAME: user.user_name,
         PASSWORD: password,
         **settings,
         PROPERTIES: format_properties(settings).rstrip("\n"),  # where a Secret is files, the last line end is lost
         NOTES: notes.text(is_retained=user.spec.deletion_policy == "Retain"),
     }
+    assert texts.keys() <= set(KEYS), f"a Secret has a key that is never removed: {texts.keys() - set(KEYS)}"
+    return texts
 
 
 def _bootstrap(login: Login, before: str | None) -> dict[str, str]:

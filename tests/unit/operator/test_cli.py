@@ -27,6 +27,17 @@ def test_get_and_down_say_that_there_is_nothing(person: Person) -> None:
     assert person.types("get", "kvt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
 
 
+@pytest.mark.parametrize("command", ["up", "apply"])
+def test_a_state_directory_with_a_comma_is_refused_before_anything_is_written(tmp_path: Path, command: str) -> None:
+    person = Person(tmp_path / "co,mma")
+    person.directory.mkdir()
+    file = person.file()
+    code, said = person.types(command, "-f", file)
+    assert (code, said.count("\n")) == (1, 1)
+    assert "log.dirs cannot name a directory with a comma; choose another one by --state-dir" in said
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["co,mma", "file.yaml"]
+
+
 def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
     code, said = person.types("apply", "-f", person.file())
     assert (code, said.splitlines()) == (

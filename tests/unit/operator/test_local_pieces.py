@@ -57,6 +57,13 @@ def apply(store: Store, text: str = FILE) -> dict[str, str]:
     return {edit.key[2]: edit.change for edit in store.apply(declared(store, text), NOW)}  # type: ignore[arg-type]
 
 
+def test_only_pid_files_of_nodes_are_taken_for_such(store: Store) -> None:
+    names = ["node-0.pid", "node-12.pid", "node-notes.pid", "node-.pid", "node-1.pid.old", "node-\u0661.pid"]
+    for name in names:
+        (store.layout.root / name).write_text("1\n")
+    assert [number for number, _ in store.layout.pids()] == [0, 12]
+
+
 def test_the_store_gives_what_an_api_server_would(store: Store) -> None:
     assert apply(store) == {"main": "created", "orders": "created"}
     assert apply(store) == {"main": "unchanged", "orders": "unchanged"}

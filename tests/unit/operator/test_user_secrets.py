@@ -60,6 +60,30 @@ def test_a_secret_is_kept_in_files_that_nobody_else_may_read(tmp_path: Path) -> 
     store.remove(PLACE)
 
 
+def test_a_secret_goes_without_the_files_that_are_not_its_own(tmp_path: Path) -> None:
+    store = local(tmp_path)
+    store.write([Written(user(), TEXTS, None)])
+    directory = Path(store.location(PLACE))
+    (directory / "notes.txt").write_text("mine")
+    (directory / "more").mkdir()
+    (directory / ".password.new").write_text("of a write that was cut short")
+    store.remove(PLACE)
+    assert sorted(path.name for path in directory.iterdir()) == ["more", "notes.txt"]
+    assert (directory / "notes.txt").read_text() == "mine"
+
+
+def test_of_a_secret_that_is_a_link_the_link_goes_alone(tmp_path: Path) -> None:
+    store, elsewhere = local(tmp_path), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "password").write_text("of another program")
+    directory = Path(store.location(PLACE))
+    directory.parent.mkdir(parents=True)
+    directory.symlink_to(elsewhere)
+    store.remove(PLACE)
+    assert not directory.is_symlink()
+    assert (elsewhere / "password").read_text() == "of another program"
+
+
 def test_a_directory_of_a_person_is_of_no_user(tmp_path: Path) -> None:
     store = local(tmp_path)
     directory = Path(store.location(PLACE))

@@ -1,7 +1,5 @@
 """The way into a secured cluster of this machine: the operator's certificate, and where nodes talk among themselves."""
 
-from pathlib import Path
-
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.security import NODES
 from kavka_operator.domain.access import Security
@@ -27,10 +25,6 @@ def own_access(layout: Layout) -> Security:
 
 def addresses_among_nodes(layout: Layout) -> list[str]:
     """The addresses at which brokers that were started talk to each other."""
-    texts = [read_text(layout.properties(int(path.stem.removeprefix("node-")))) for path in _pid_files(layout)]
+    texts = [read_text(layout.properties(number)) for number, _ in layout.pids()]
     urls = [url for text in texts for url in parse_properties(text or "").get("listeners", "").split(",")]
     return [url.removeprefix(f"{NODES}://") for url in urls if url.startswith(f"{NODES}://")]
-
-
-def _pid_files(layout: Layout) -> list[Path]:
-    return sorted(layout.root.glob("node-*.pid"))

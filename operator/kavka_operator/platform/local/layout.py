@@ -105,6 +105,13 @@ class Layout:
         """The file with the process id of a node."""
         return self.root / f"node-{node}.pid"
 
+    def pids(self) -> Iterator[tuple[int, Path]]:
+        """Yield each node that was started, and the file with its process id."""
+        for path in sorted(self.root.glob("node-*.pid")):
+            number = path.stem.removeprefix("node-")
+            if number.isascii() and number.isdecimal():  # otherwise the file is not Kavka's
+                yield int(number), path
+
     def secret(self, name: str) -> Path:
         """The directory of a Secret: a file for each key."""
         return self.root / "secrets" / name

@@ -11,6 +11,11 @@ from kavka_operator.reconcile.volumes import removals
 
 def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str | None:
     """The reason why this cluster cannot be run, and what to write instead; None if it can."""
+    if "," in str(layout.root) and cluster.spec.external is None:
+        return (
+            f"{cluster.identity}: the state directory would be {layout.root}, and log.dirs cannot name a directory with"
+            " a comma; choose another one by --state-dir or KAVKA_STATE_DIR"
+        )
     voters = tuple(node.id for node in nodes_of(cluster, members.pools) if node.is_controller)
     if members.voters and members.voters != voters:
         return (

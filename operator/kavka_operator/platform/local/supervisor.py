@@ -236,10 +236,9 @@ class Supervisor:
 
     def stop_orphans(self) -> None:
         """End nodes that an earlier supervisor left behind, known by pid and command line."""
-        for pid_file in self.layout.root.glob("node-*.pid"):
-            number = pid_file.stem.removeprefix("node-")
+        for number, pid_file in self.layout.pids():
             pid = (read_text(pid_file) or "").strip()
-            if pid.isdecimal() and processes.stop_known(int(pid), self._marks(int(number)), STOP_SECONDS_MAX):
+            if pid.isdecimal() and processes.stop_known(int(pid), self._marks(number), STOP_SECONDS_MAX):
                 self.tell(f"stopped node {number} (pid {pid}), which an earlier run had left behind")
             pid_file.unlink(missing_ok=True)
 

@@ -8,10 +8,11 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
 
 from kavka_operator.domain.seen import NoSecret
-from kavka_operator.domain.user_secret import PASSWORD
+from kavka_operator.domain.user_secret import KEYS, PASSWORD
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.secrets import KEYS_MAX, text_in
@@ -45,12 +46,23 @@ class LocalSecrets:
         return [self._write(written) for written in wanted]
 
     def remove(self, place: Place) -> None:
-        """Remove a Secret, the password first. Raises OSError."""
+        """Remove a Secret, the password first; files that are not of a Secret stay, and a symbolic link goes alone.
+        Raises OSError.
+        """
         directory = self._directory(place)
-        if directory.is_dir():
-            for path in sorted(directory.iterdir(), key=lambda path: (path.name != PASSWORD, path.name == OWNER)):
-                path.unlink()
+        if directory.is_symlink():
+            directory.unlink()
+            return
+        for name in (PASSWORD, *(key for key in KEYS if key != PASSWORD), OWNER):
+            (directory / f".{name}.new").unlink(missing_ok=True)
+            (directory / name).unlink(missing_ok=True)
+        try:
             directory.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            if error.errno not in (ENOTEMPTY, EEXIST):
+                raise
 
     def _read(self, place: Place) -> Stored | NoSecret:
         directory = self._directory(place)
