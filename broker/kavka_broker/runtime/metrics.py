@@ -256,6 +256,8 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield "kavka_network_received_bytes_total", label, listener.received_bytes
     yield "kavka_network_sent_bytes_total", label, listener.sent_bytes
     yield from login_samples(listener.authentications, label)
+    if listener.sasl is not None and (judge := listener.sasl.tokens) is not None:
+        yield "kavka_token_keys_age_seconds", label, (listener.clock.monotonic_ms() - judge.keys_read_ms) / 1000
 
 
 def login_samples(counts: Authentications, label: tuple[str]) -> Iterator[Sample]:

@@ -90,6 +90,7 @@ class Server:
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self._signers: list[TokenSigners] = []
 
     @property
     def advertised(self) -> tuple[Address, ...]:
@@ -163,8 +164,9 @@ class Server:
         renewal.start()
         self._stops.append(("renewal", renewal.stop))
         for judge in self._addresses.judges:
-            signers = TokenSigners(judge)
+            signers = TokenSigners(judge, self._clock)
             self._stops.append(("keys of tokens", signers.stop))
+            self._signers.append(signers)
             await signers.start()
         key = key_of(config)
         if key is not None:
@@ -181,6 +183,8 @@ class Server:
             await self._load(logs, quorum)
             node.broker.replicas.load()
             wiring.follow_metadata(node.broker)
+            for signers in self._signers:
+                await signers.first_read()
             await self._join_cluster(node)
 
     async def _quota_callback(self) -> ClientQuotaCallback | None:

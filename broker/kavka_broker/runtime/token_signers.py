@@ -2,7 +2,8 @@
 
 `sasl.oauthbearer.jwks.endpoint.url` is a file, or the page of an authorization server, which a thread asks. Where
 nothing usable comes, the keys of before hold, the log says why, and it is asked again ever less often. A file has
-to be there at the start; a server that is away at the start lets nobody in until it is back, and holds up nobody else.
+to be there at the start. A server is asked beside the start, and the listeners of clients wait for it for
+`ANSWER_SECONDS_MAX` at most; one that is away lets nobody in until it is back, and holds up nobody else.
 
 An issuer may sign with a key newer than the last reading. A token by a key that is not known has the server asked
 again, but not sooner than after `UNKNOWN_SECONDS_MIN`: strangers with tokens must not have it asked all the time.
@@ -18,10 +19,12 @@ from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKe
 from kavka_broker.core.authentication.tokens import TokenJudge
 from kavka_broker.logs import get
 from kavka_broker.runtime.addresses import StartError
+from kavka_broker.seams import Clock
 
 log = get("runtime")
 
 ANSWER_SECONDS_MAX: Final = 10.0
+"""The time of a whole answer, redirections included."""
 BYTES_MAX: Final = 1024 * 1024
 UNKNOWN_SECONDS_MIN: Final = 10.0
 
@@ -34,34 +37,36 @@ def fetch(url: str) -> bytes:
         with open(unquote(urlsplit(url).path), "rb") as file:
             return file.read(BYTES_MAX)
     # Here, as few brokers ask a server, and importing takes a while.
-    from http.client import HTTPException
-    from urllib.request import urlopen
+    from kavka_broker.runtime.answers_of_servers import answer_of
 
-    try:
-        with urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:  # noqa: S310 - http and https, as was checked
-            return bytes(answer.read(BYTES_MAX))
-    except HTTPException as problem:
-        raise OSError(f"no answer of HTTP: {problem}") from None
+    return answer_of(url, seconds_max=ANSWER_SECONDS_MAX, bytes_max=BYTES_MAX)
 
 
 class TokenSigners:
     """Keeps the keys of one judge up to date."""
 
-    def __init__(self, judge: TokenJudge, ask: Fetch = fetch) -> None:
+    def __init__(self, judge: TokenJudge, clock: Clock, ask: Fetch = fetch) -> None:
         self._judge = judge
+        self._clock = clock
         self._ask = ask
         self._task: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
+        self._has_begun = asyncio.Event()
         self._asked_at = 0.0
 
     async def start(self) -> None:
-        """Read the keys, and keep reading. Raises StartError for a file that cannot be used."""
+        """Begin to read the keys, and keep reading. Raises StartError for a file that cannot be used."""
         url = self._judge.settings.keys_url
-        problem = await self._read()
-        if problem and urlsplit(url).scheme == "file":
+        is_file = urlsplit(url).scheme == "file"
+        self._judge.keys_read_ms = self._clock.monotonic_ms()
+        if is_file and (problem := await self._read()):
             raise StartError(f"sasl.oauthbearer.jwks.endpoint.url: {url}: {problem}")
         self._judge.on_unknown = self._wanted.set
-        self._task = asyncio.create_task(self._run(failures=bool(problem)), name="keys of tokens")
+        self._task = asyncio.create_task(self._run(is_read=is_file), name="keys of tokens")
+
+    async def first_read(self) -> None:
+        """Wait until the server has answered for the first time, or its time is over."""
+        await self._has_begun.wait()
 
     async def stop(self) -> None:
         """Read no more."""
@@ -70,8 +75,12 @@ class TokenSigners:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self, failures: int) -> None:
+    async def _run(self, *, is_read: bool) -> None:
         settings, loop = self._judge.settings, asyncio.get_running_loop()
+        try:
+            failures = 0 if is_read or not await self._read() else 1
+        finally:
+            self._has_begun.set()
         while True:
             retry_ms = min(settings.retry_ms * 2 ** min(failures - 1, 30), settings.retry_ms_max)
             # Not by wait_for, which takes a cancellation in the turn of the event for that. A retry is never put off.
@@ -91,6 +100,7 @@ class TokenSigners:
         except (OSError, ValueError, KeySetError) as problem:
             log.error("token_keys.refused", url=url, reason=str(problem), keys=names(self._judge.keys))
             return str(problem)
+        self._judge.keys_read_ms = self._clock.monotonic_ms()
         if keys != self._judge.keys:
             self._judge.keys = keys
             log.info("token_keys.read", url=url, keys=names(keys))

@@ -49,6 +49,7 @@ from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
+from kavka_broker.runtime.collector import post_to
 from kavka_broker.runtime.cordoning import Cordoning
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
@@ -287,7 +288,7 @@ class Wiring:
             self._quorum.metadata.configs,
             self._world.clock,
             lambda: random_uuid(self._world.random_bytes),
-            Forward(endpoint) if endpoint else None,
+            Forward(endpoint, post_to) if endpoint else None,
         )
 
     def _directory_lost(self, lifecycle: Lifecycle) -> Callable[[bytes], None]:

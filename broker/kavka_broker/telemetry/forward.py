@@ -17,18 +17,15 @@ log = get("telemetry")
 
 WAITING_MAX: Final = 256
 WAITING_BYTES_MAX: Final = 8 * 1024 * 1024
-SECONDS_MAX: Final = 10
-ANSWER_BYTES_MAX: Final = 64 * 1024
-CONTENT_TYPE: Final = "application/x-protobuf"
 
 
 class Forward:
-    """Sends pushes to one collector."""
+    """Sends pushes to one collector by `post`, which raises OSError where the collector does not take one."""
 
-    def __init__(self, endpoint: str, post: Callable[[str, bytes], None] | None = None) -> None:
+    def __init__(self, endpoint: str, post: Callable[[str, bytes], object]) -> None:
         assert endpoint, "nowhere to send to"
         self._endpoint = endpoint
-        self._post = post or post_to
+        self._post = post
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._sending: asyncio.Task[None] | None = None
@@ -72,18 +69,3 @@ class Forward:
         if not self._is_failing:
             log.warning("telemetry.not_forwarded", endpoint=self._endpoint, reason=reason)
         self._is_failing = True
-
-
-def post_to(endpoint: str, push: bytes) -> None:
-    """Post a push. Raises OSError where the collector does not take it."""
-    # Imported by the first push: few brokers send any, and the modules of HTTP cost each start some 30 ms.
-    import urllib.request
-    from http.client import HTTPException
-
-    # That the address is one of HTTP says the check of the config.
-    request = urllib.request.Request(endpoint, push, {"Content-Type": CONTENT_TYPE}, method="POST")  # noqa: S310
-    try:
-        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:  # noqa: S310
-            answer.read(ANSWER_BYTES_MAX)
-    except HTTPException as problem:
-        raise OSError(f"the collector answers in no HTTP: {problem!r}") from None

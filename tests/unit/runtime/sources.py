@@ -94,7 +94,9 @@ def cleaner_over(logs: LogManager) -> LogCleaner:
 
 def pushed() -> ClientMetrics:
     """Client metrics to which a client has pushed a level and a flow."""
-    metrics = ClientMetrics(1000, Configs(), StoppedClock(), lambda: b"\1" * 16, Forward("http://collector:4318"))
+    metrics = ClientMetrics(
+        1000, Configs(), StoppedClock(), lambda: b"\1" * 16, Forward("http://collector:4318", lambda *_: None)
+    )
     points = (Point("org.apache.kafka.lag", Kind.LEVEL, 3.0), Point("org.apache.kafka.sent", Kind.DELTA, 8.0))
     metrics.series.take(Source("app", "java/4.3"), b"\1" * 16, points, 1000, 5000)
     metrics.results["NONE"] = 1
@@ -111,6 +113,8 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         sent_bytes=2000,
         rates=rates(),
         authentications=Authentications(8, 7, 3, 6, 2, 5),
+        clock=SimpleNamespace(monotonic_ms=lambda: 9_500.0),
+        sasl=SimpleNamespace(tokens=SimpleNamespace(keys_read_ms=2_000.0)),
     )
     topic = SimpleNamespace(
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}

@@ -181,6 +181,7 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, f"{name}_successful_reauthentication_total", listener="PLAINTEXT") == 6
     assert value(found, f"{name}_failed_reauthentication_total", listener="PLAINTEXT") == 2
     assert value(found, "kavka_sessions_ended_total", listener="PLAINTEXT") == 5
+    assert value(found, "kavka_token_keys_age_seconds", listener="PLAINTEXT") == 7.5
     assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
     quota = {"entity": 'address "192.0.2.7"', "quota_type": "connection_creation"}
     assert value(found, "kavka_quota_limit", **quota) == 10

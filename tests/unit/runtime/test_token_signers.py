@@ -1,15 +1,22 @@
 """The keys of an issuer: read at the start and again, kept where nothing usable comes, and asked for when one lacks."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.authentication.token_keys import VALIDATOR
 from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, TokenSettings
 from kavka_broker.runtime import token_signers
 from kavka_broker.runtime.addresses import StartError
+from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.runtime.metrics import listener_samples
 from kavka_broker.runtime.token_signers import BYTES_MAX, TokenSigners, fetch
+from kavka_broker.runtime.world import REAL
+from tests.support.in_process import running
+from tests.support.pages import dripping, serving
 from tests.support.tokens import Issuer
 from tests.support.waiting import turns, until
 
@@ -22,6 +29,15 @@ NOW_MS = 10_000
 def issuers(tmp_path_factory: pytest.TempPathFactory) -> list[Issuer]:
     directory = tmp_path_factory.mktemp("issuers")
     return [Issuer(directory, key_id) for key_id in ("old", "new")]
+
+
+class SetClock(SystemClock):
+    """A clock that shows what it was set to."""
+
+    ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.ms
 
 
 class Server:
@@ -46,8 +62,9 @@ def play(
 
     async def run() -> None:
         judge = TokenJudge(TokenSettings(url, refresh_ms=refresh_ms, retry_ms=1, retry_ms_max=2))
-        signers = TokenSigners(judge, server)
+        signers = TokenSigners(judge, REAL.clock, server)
         await signers.start()
+        await signers.first_read()
         try:
             waiting = check(judge)
             if asyncio.iscoroutine(waiting):
@@ -96,13 +113,61 @@ def test_a_server_that_is_away_at_the_start_lets_nobody_in_until_it_is_back(issu
     play(server, check, refresh_ms=3_600_000)
 
 
+def test_a_start_waits_for_a_server_only_where_it_asks_for_the_first_reading(issuers: list[Issuer]) -> None:
+    is_answering = threading.Event()
+
+    def slow(url: str) -> bytes:
+        assert url == URL
+        assert is_answering.wait(60)
+        return issuers[0].key_set()
+
+    async def run() -> None:
+        judge = TokenJudge(TokenSettings(URL, refresh_ms=3_600_000))
+        signers = TokenSigners(judge, REAL.clock, slow)
+        await signers.start()
+        reading = asyncio.create_task(signers.first_read())
+        await turns()
+        assert not reading.done()
+        assert "not known" in user(judge, issuers[0])
+        is_answering.set()
+        await reading
+        assert user(judge, issuers[0]) == "alice"
+        await signers.stop()
+
+    asyncio.run(run())
+
+
+def test_the_age_of_keys_counts_from_the_last_reading_that_brought_some(issuers: list[Issuer]) -> None:
+    clock, server = SetClock(), Server(issuers[0].key_set())
+
+    async def run() -> None:
+        judge = TokenJudge(TokenSettings(URL, refresh_ms=1, retry_ms=1, retry_ms_max=2))
+        signers = TokenSigners(judge, clock, server)
+        await signers.start()
+        await signers.first_read()
+        clock.ms = 7_000
+        server.answer, asked = OSError("away"), server.asked
+        await until(lambda: server.asked > asked + 1)
+        assert judge.keys_read_ms in {0, 7_000}
+        before = judge.keys_read_ms
+        clock.ms = 9_000
+        await until(lambda: server.asked > asked + 3)
+        assert judge.keys_read_ms == before
+        server.answer = issuers[0].key_set()
+        await until(lambda: judge.keys_read_ms == 9_000)
+        await signers.stop()
+
+    asyncio.run(run())
+
+
 def test_a_stop_ends_it_also_in_the_turn_in_which_a_key_lacks(issuers: list[Issuer]) -> None:
     """The wait for that took the cancellation for its own end, and whoever stopped waited for ever."""
 
     async def run() -> None:
         judge = TokenJudge(TokenSettings(URL, refresh_ms=3_600_000))
-        signers = TokenSigners(judge, Server(issuers[0].key_set()))
+        signers = TokenSigners(judge, REAL.clock, Server(issuers[0].key_set()))
         await signers.start()
+        await signers.first_read()
         await turns()
         assert "not known" in user(judge, issuers[1])
         stopping = asyncio.create_task(signers.stop())
@@ -152,3 +217,35 @@ def test_a_file_is_read_with_a_bound_and_has_to_be_there(issuers: list[Issuer], 
     play(fetch, lambda judge: [user(judge, issuers[0])] == ["alice"] or pytest.fail("no key"), 3_600_000, url)
     path.write_bytes(b"x" * (BYTES_MAX + 1))
     assert len(fetch(url)) == BYTES_MAX
+
+
+def test_a_node_starts_beside_a_server_that_never_ends_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_signers, "ANSWER_SECONDS_MAX", 0.2)
+    own = "listener.name.clients.oauthbearer"
+
+    async def run(url: str) -> None:
+        settings = {
+            "listeners": "INSIDE://127.0.0.1:0,CLIENTS://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,CLIENTS:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            f"{own}.sasl.server.callback.handler.class": VALIDATOR,
+            f"{own}.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+            "sasl.oauthbearer.jwks.endpoint.url": url,
+            "sasl.oauthbearer.expected.issuer": "issuer",
+            "sasl.oauthbearer.expected.audience": "kafka",
+        }
+        async with running(tmp_path, settings) as inside:
+            ages = {
+                labels: value
+                for listener in inside.server._addresses
+                for name, labels, value in listener_samples(listener)
+                if name == "kavka_token_keys_age_seconds"
+            }
+            assert list(ages) == [("CLIENTS",)]
+            assert ages["CLIENTS",] >= 0.2
+
+    with serving(dripping(b"HTTP/1.1 200 OK\r\n\r\n", b" ")) as url:
+        asyncio.run(run(url))

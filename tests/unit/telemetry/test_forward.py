@@ -5,25 +5,12 @@ import threading
 
 import pytest
 
-from kavka_broker.telemetry.forward import WAITING_BYTES_MAX, WAITING_MAX, Forward, post_to
-from tests.support.collector import collecting
+from kavka_broker.telemetry.forward import WAITING_BYTES_MAX, WAITING_MAX, Forward
 from tests.support.waiting import until
 
 
 def waited(event: threading.Event) -> None:
     event.wait()
-
-
-def test_a_push_is_posted() -> None:
-    with collecting() as collector:
-        post_to(collector.endpoint, b"push")
-    assert collector.received == [("/v1/metrics", "application/x-protobuf", b"push")]
-
-
-@pytest.mark.parametrize("status", [400, 404, 500])
-def test_a_collector_that_does_not_take_it_is_an_error(status: int) -> None:
-    with collecting(status) as collector, pytest.raises(OSError, match=str(status)):
-        post_to(collector.endpoint, b"push")
 
 
 def test_pushes_are_sent_in_their_order() -> None:

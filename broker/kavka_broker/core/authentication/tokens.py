@@ -56,6 +56,7 @@ class TokenJudge:
 
     settings: TokenSettings
     keys: tuple[SigningKey, ...] = ()
+    keys_read_ms: float = 0.0  # when they were read, by the monotonic clock; when reading began where they never were
     on_unknown: Callable[[], None] = field(default=lambda: None)
 
     def judge(self, token: str, now_ms: int) -> Named:

@@ -76,6 +76,12 @@ NETWORK: Final[tuple[Row, ...]] = (
         ("listener",),
         "Connections closed by a request behind the end of their login (connections.max.reauth.ms).",
     ),
+    (
+        "kavka_token_keys_age_seconds",
+        Kind.GAUGE,
+        ("listener",),
+        "Time since the keys of OAUTHBEARER tokens were last read, or since the start where they never were.",
+    ),
     ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
     ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),
 )
