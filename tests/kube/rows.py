@@ -39,6 +39,10 @@ NAMES = (
     Row("topic of 253 letters", topic("t" * 253), BAD),
     Row("topic of 100 letters", topic("t" * 100), GOOD),
     Row("cluster and pool too long for a host", cluster("c" * 60, nodePools=[pool(LONG)]), BAD),
+    Row("amounts of a pod", cluster(nodePools=[pool(resources={
+        "requests": {"cpu": "0.5", "memory": "4Gi"}, "limits": {"cpu": 2, "memory": "1e9"}})]), GOOD),
+    Row("a processor of a pod in words", cluster(nodePools=[pool(resources={"requests": {"cpu": "lots"}})]), BAD),
+    Row("memory of a pod with a space", cluster(nodePools=[pool(resources={"limits": {"memory": "1 Gi"}})]), BAD),
     Row("pool with a dot", cluster(nodePools=[pool("a.b")]), BAD),
     Row("pool in capitals", cluster(nodePools=[pool("Nodes")]), BAD),
     Row("two pools of one name", cluster(nodePools=[pool(), pool()]), BAD),

@@ -107,6 +107,11 @@ class Api:
         """Let the API server judge an object as if it was applied; nothing is written. Raises ApiError."""
         await self._put(manifest, [DRY_RUN])
 
+    async def rehearse_pod(self, pod: Document) -> None:
+        """Let the API server judge a pod as if it was made, with all that admits pods. Raises ApiError."""
+        path = _place("Pod", pod["metadata"]["namespace"])
+        await self._request("POST", path, query=[("fieldManager", MANAGER), DRY_RUN], body=pod)
+
     async def find(self, kind: str, namespace: str, name: str) -> Document | None:
         """An object that nodes are made of as it is now; None where there is none. Raises ApiError."""
         try:

@@ -9,10 +9,10 @@ A budget belongs to the StatefulSet of its node and goes with it. One of the sam
 left alone, and the condition says so: Kubernetes evicts no pod that has two.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge
+from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import PlatformUnavailableError
@@ -31,6 +31,7 @@ from kavka_operator.platform.kubernetes.names import (
 )
 
 KIND = "PodDisruptionBudget"
+KEPT_OF_METADATA = ("name", "namespace", "uid", "labels", "ownerReferences")
 KNOWN_SECONDS_MAX = 10.0
 """How long a list of the budgets is believed."""
 
@@ -54,6 +55,7 @@ class Budgets:
         try:
             self._list()
             wanted = [budget(cluster, sets[number], number, is_open=number in nodes) for number in sorted(sets)]
+            self._close_others(map(name_of, wanted))
             return sum(map(self._put, sorted(wanted, key=is_open))) > 0  # closed ones first, and all of them
         except ApiError as error:
             self._listed_at = None
@@ -66,6 +68,21 @@ class Budgets:
         namespace, name = self.key
         found = self.bridge.wait(self.api.labelled(KIND, namespace, {CLUSTER: name}))
         self._known, self._listed_at = {name_of(document): document for document in found}, now
+
+    def _close_others(self, names: Iterable[str]) -> None:
+        """Close the budgets of nodes that are not known now, as to an operator that could not list them yet."""
+        kept = set(names)
+        for name, seen in list(self._known.items()):
+            if name in kept or not is_open(seen) or label(seen, MANAGED_BY) != OPERATOR:
+                continue
+            metadata = {key: found for key, found in seen["metadata"].items() if key in KEPT_OF_METADATA}
+            spec = {"maxUnavailable": 0, "selector": seen["spec"].get("selector")}
+            try:
+                manifest = {"apiVersion": "policy/v1", "kind": KIND, "metadata": metadata, "spec": spec}
+                self._known[name] = self.bridge.wait(self.api.put(manifest))
+            except ApiError as error:
+                if error.status not in {GONE, CONFLICT}:
+                    raise
 
     def _put(self, manifest: Document) -> bool:
         """Apply a budget, unless it is so already; whether it was written."""
@@ -109,4 +126,4 @@ def budget(cluster: KafkaCluster, stateful_set: Document, number: int, *, is_ope
 
 def is_open(manifest: Document) -> bool:
     """Whether a budget lets its node go."""
-    return bool(manifest["spec"]["maxUnavailable"])
+    return bool(manifest["spec"].get("maxUnavailable"))

@@ -22,9 +22,10 @@ from kavka_kubernetes.platform.certified import Certified
 from kavka_kubernetes.platform.disruption import Budgets
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_kubernetes.platform.podless import Podless
-from kavka_kubernetes.platform.rehearsal import Rehearsal
+from kavka_kubernetes.platform.rehearsal import Rehearsal, Trial
 from kavka_kubernetes.platform.resizing import Resizing
 from kavka_kubernetes.platform.secrets import AuditKey
+from kavka_kubernetes.platform.shared import SHARED, Shared
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
@@ -37,7 +38,6 @@ from kavka_operator.platform.kubernetes.names import (
     FORMATTED,
     Document,
     annotation,
-    audit_key_name,
     name_of,
     uid_of,
 )
@@ -56,7 +56,6 @@ from kavka_operator.platform.kubernetes.template import (
 KNOWN_SECONDS_MAX = 10.0
 """How long a list is believed where nothing was heard of the cluster's objects since."""
 
-SHARED = ("Service", "NetworkPolicy")
 BEGINNINGS_MAX = 3
 
 
@@ -91,7 +90,7 @@ class Hosted:
     _budgets: Budgets = field(init=False)
     _podless: Podless = field(init=False)
     _rehearsal: Rehearsal = field(init=False)
-    _audit_key: AuditKey = field(init=False)
+    _shared: Shared = field(init=False)
     _analytics: AnalyticsOf = field(init=False)
     _resizing: Resizing = field(init=False)
     _certified: Certified = field(init=False)
@@ -100,7 +99,8 @@ class Hosted:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
         self._podless = Podless(self.key[0], self.api, self.bridge, self.clock)
         self._rehearsal = Rehearsal(self.api, self.bridge, self.clock)
-        self._audit_key = AuditKey(self.api, self.bridge, self.clock)
+        audit_key = AuditKey(self.api, self.bridge, self.clock)
+        self._shared = Shared(audit_key, self._put, self._delete)
         self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
         self._resizing = Resizing(self.api, self.bridge)
         self._certified = Certified(self.key, self.api, self.bridge, self.clock, self._put)
@@ -118,15 +118,12 @@ class Hosted:
         seen = sight.seen()
         marks = seeing.stamp(known, seen)
         running = [number for number, node in seen.items() if node.state == "Running"]
-        problems = (
-            faults(self._layouts.values(), known, self.image, sees_machines=self.sees_machines)
-            or self._rehearsal.refusals(self._changing(seen))
-            or self._provide(cluster)
-            or self._certified.problems(cluster, self._layouts, known, running)
-        )
-        if problems:
-            return View(seen=seen, pools=sight.pools, refusal="; ".join(problems), stamp=marks)
-        return View(
+        problems = faults(self._layouts.values(), known, self.image, sees_machines=self.sees_machines)
+        # What a pool is refused for takes nothing from the nodes that run: they are served and asked all the same.
+        problems = problems or [*self._rehearsal.refusals(self._changing(seen)), *self._provide(cluster)]
+        problems += self._certified.problems(cluster, self._layouts, known, running)
+        has_way_in = not cluster.spec.is_secured or self._certified.seen is not None
+        view = View(
             wanted=sight.wanted(),
             seen=seen,
             volumes=sight.volumes(),
@@ -134,14 +131,18 @@ class Hosted:
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
             outside=exposing.begins(cluster, self._layouts.values(), known),
             metrics=seeing.metrics_pages(cluster, known, running),
-            bootstrap=",".join(self._addresses(running)),
+            bootstrap=",".join(self._addresses(running)) if has_way_in else "",
             pools=sight.pools,
+            refusal="; ".join(problems) or None,
             stamp=marks,
             asked=frozenset(number for number, pod in known.pods.items() if seeing.machine_of(pod) in self._cordoned),
-            analytics=self._analytics.keep(cluster, ",".join(self._addresses(self._layouts)[:BEGINNINGS_MAX])),
             security=self._certified.security,
             certificates=self._certified.seen,
         )
+        if problems:
+            return view
+        begin = ",".join(self._addresses(self._layouts)[:BEGINNINGS_MAX])
+        return replace(view, analytics=self._analytics.keep(cluster, begin))
 
     def _addresses(self, numbers: Iterable[int]) -> list[str]:
         """Addresses of the brokers among these nodes."""
@@ -216,8 +217,8 @@ class Hosted:
                 container.update(formatting(identity))
         self._put(layout.cluster, manifests.stateful_set(layout, told), live)
 
-    def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[tuple[str, str, Document]]:
-        """A node of each pool whose nodes are not all as they are wanted: its pool, fingerprint and StatefulSet."""
+    def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[Trial]:
+        """A node of each pool whose nodes are not all as they are wanted, to be tried."""
         pools = set()
         for number, layout in self._layouts.items():
             mark, pool = fingerprint(layout), layout.node.pool.name
@@ -226,7 +227,12 @@ class Hosted:
             known = self._known.sets.get(number)
             if known is None or manifests.is_ours(known, layout.cluster):
                 pools.add(pool)
-                yield pool, mark, manifests.with_uid(self._manifest(layout, Identity("", {})), known)
+                yield self._trial(layout, self._manifest(layout, Identity("", {})), known)
+
+    def _trial(self, layout: Layout, manifest: Document, known: Document | None) -> Trial:
+        """A StatefulSet as it is to be tried."""
+        number, pool = layout.node.id, layout.node.pool.name
+        return pool, fingerprint(layout), manifests.with_uid(manifest, known), self._known.pods.get(number)
 
     def perform(self, action: NodeAction) -> None:
         """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
@@ -276,46 +282,16 @@ class Hosted:
         self._machines = None
         self._listed = (heard, now)
 
+    def _provide(self, cluster: KafkaCluster) -> list[str]:
+        """Put right what the cluster has once; the reasons why that cannot be. Raises ApiError."""
+        problems, has_written = self._shared.provide(cluster, self._layouts, self._known)
+        if has_written:
+            self._listed = None
+        return problems
+
     def _labelled(self, kind: str) -> list[Document]:
         namespace, name = self.key
         return self.bridge.wait(self.api.labelled(kind, namespace, {CLUSTER: name}))
-
-    def _provide(self, cluster: KafkaCluster) -> list[str]:
-        """Put right what the cluster has once; the reasons why that cannot be."""
-        services = list(exposing.services(cluster, [layout.node for layout in self._layouts.values()]))
-        for manifest in [*manifests.shared(cluster), *services]:
-            kind, name = manifest["kind"], manifest["metadata"]["name"]
-            seen = self._known.shared.get((kind, name))
-            if seen is not None and manifests.is_ours(seen, cluster) and manifests.covers(seen, manifest):
-                continue
-            try:
-                self._put(cluster, manifest, seen)
-            except PlatformUnavailableError as error:
-                return [str(error)]
-            except ApiError as error:
-                if not 400 <= error.status < 500:
-                    raise
-                return [f'{kind} "{name}" cannot be written: {error}']
-            self._listed = None
-        try:
-            self._audit_key.keep(cluster)
-        except ApiError as error:
-            if not 400 <= error.status < 500:
-                raise
-            return [f'Secret "{audit_key_name(cluster.name)}" cannot be made: {error}']
-        self._withdraw(cluster, exposing.stale(self._known, services, self._layouts))
-        return []
-
-    def _withdraw(self, cluster: KafkaCluster, stale: list[Document]) -> None:
-        """Delete the cluster's Services that are not wanted any more. Raises ApiError."""
-        for document in stale:
-            if manifests.is_ours(document, cluster):
-                try:
-                    self._delete(document)
-                except ApiError as error:
-                    if error.status not in {GONE, CONFLICT}:
-                        raise
-                self._listed = None
 
     def _start(self, layout: Layout) -> None:
         """Make the StatefulSet of a node that has none; give one that has lost a volume another, and nothing else."""
@@ -409,7 +385,10 @@ class Hosted:
             return  # what was decided was decided about another pod
         self._claim_missing(layout)
         self._keep_zone(layout)
-        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), now)
+        manifest = self._manifest(layout, self._identity(layout))
+        if words := self._rehearsal.refusal(self._trial(layout, manifest, now)):
+            raise PlatformUnavailableError(words)
+        self._put(layout.cluster, manifest, now)
         if pod is not None:
             self._delete({**pod, "kind": "Pod"})
 

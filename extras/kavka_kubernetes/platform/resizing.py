@@ -7,8 +7,7 @@ restarted.
 
 from dataclasses import dataclass, field
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge, Document
-from kavka_kubernetes.platform.rehearsal import REFUSALS
+from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes import resizing
 from kavka_operator.platform.kubernetes.seeing import shortened
 from kavka_operator.platform.kubernetes.settings import Layout, fingerprint
@@ -43,7 +42,7 @@ class Resizing:
         try:
             self.bridge.wait(self.api.patch_pod(pod, resizing.amounts(layout), "resize"))
         except ApiError as error:
-            if error.status not in REFUSALS:
+            if error.status in {0, GONE, CONFLICT}:
                 raise
             self._refused[layout.node.id] = fingerprint(layout), shortened(str(error))
             return False

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from kavka_operator.api.model import Model, Rule, field
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
+from kavka_operator.api.requests import REQUESTS_AND_LIMITS
 from kavka_operator.api.resource import Name
 from kavka_operator.api.shapes import Bounds
 
@@ -84,9 +85,7 @@ class NodePool(Model):
         " value that the fewest others have, and runs only on machines with it. Kubernetes only.",
     )
     storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
-    resources: dict[str, Any] = field(
-        default_factory=dict,
-        description="Requests and limits of the broker's container. Kubernetes only.",
-        schema={"x-kubernetes-preserve-unknown-fields": True},
+    resources: Annotated[dict[str, Any], REQUESTS_AND_LIMITS] = field(
+        default_factory=dict, description="Requests and limits of the broker's container. Kubernetes only."
     )
     pod: Pod = field(default_factory=Pod, description="What the pods have beside that. Kubernetes only.")

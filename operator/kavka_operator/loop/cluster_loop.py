@@ -41,7 +41,7 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
-from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
@@ -53,7 +53,7 @@ from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
-from kavka_operator.reconcile.status import cluster_status, external_status, with_words
+from kavka_operator.reconcile.status import available, cluster_status, external_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
 DID_MAX = 100  # actions for a cluster that are announced with its next status
@@ -174,11 +174,10 @@ class ClusterLoop:
             self._leave_alone(resources)
             return None
         cluster = self._newest_cluster(resources, unreadable)
-        self._view, self._began = self.platform.look(cluster), self.clock()
         return Question(
             cluster=cluster,
             resources=self._held(resources),
-            bootstrap=self._view.bootstrap,
+            bootstrap=self._bootstrap(cluster),
             nodes=self._view.metrics,
             brokers_expected=self._view.brokers_expected,
             is_forming=not self._is_ready and cluster.spec.external is None,
@@ -186,6 +185,27 @@ class ClusterLoop:
             claimed=claims(cluster, unreadable),
             security=self._view.security,
         )
+
+    def _bootstrap(self, cluster: KafkaCluster) -> str:
+        """Look at the nodes; the addresses of the brokers to ask.
+
+        Where the nodes cannot be looked at, nobody may take one away, and those are asked that were known before:
+        topics, quotas and users are looked after all the same. `_follow` tells what is wrong.
+        """
+        self._began = self.clock()
+        try:
+            self._view, self._began = self.platform.look(cluster), self.clock()
+            return self._view.bootstrap
+        except Exception as error:  # noqa: BLE001 - told by `_follow`, which looks again
+            self._telling.say_once(f"the nodes cannot be looked at: {describe(error)}")
+            self._close_budgets(cluster)
+        is_open = cluster.spec.external is None and not cluster.spec.is_secured
+        return self._view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
+
+    def _close_budgets(self, cluster: KafkaCluster) -> None:
+        """Let nobody take any node away; where that cannot be written, it is told already that something is wrong."""
+        with suppress(PlatformUnavailableError):
+            self.platform.allow(cluster, frozenset())
 
     def _held(self, resources: Sequence[AnyResource]) -> list[Managed]:
         """The topics, quotas and users that may be carried out: those whose deletion does something are held first."""
@@ -219,12 +239,29 @@ class ClusterLoop:
             self.hurry()  # the cluster was deleted since the look began: nothing more is done for it
             return
         cluster = self._newest_cluster(resources, unreadable)
-        view = self.platform.look(cluster)
+        try:
+            view = self.platform.look(cluster)
+        except Exception as error:  # noqa: BLE001 - it is told, and tried again
+            self._telling.note_unreadable(unreadable)
+            self._go_blind(cluster, resources, result, error)
+            return
         if view.stamp != self._view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
             return
         self._telling.note_unreadable(unreadable)
         self._step(cluster, resources, unreadable, view, result)
+
+    def _go_blind(
+        self, cluster: KafkaCluster, resources: Sequence[AnyResource], result: LookResult, error: Exception
+    ) -> None:
+        """Say that the nodes cannot be looked at. Nothing is done to them, and nobody may take one away."""
+        self._close_budgets(cluster)
+        self._doubt(cluster, resources, self._view, result)
+        words = self.mishaps.note(TURN, error, self.now(), self._stamp)
+        self._next_look_at = min(self._next_look_at, self.clock() + self.mishaps.pause_seconds(TURN))
+        words = (*words, available(words, result.seen, result.survey))
+        if any(isinstance(resource, KafkaCluster) for resource in resources):
+            self._telling.set_status(cluster, with_words(cluster, words, self.now()))
 
     def _newest_cluster(self, resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
@@ -245,7 +282,7 @@ class ClusterLoop:
         """Bring the nodes one step on, and say how the cluster stands."""
         self._doubt(cluster, resources, view, result)
         if view.refusal is not None:
-            self._refuse(cluster, view.refusal, view)
+            self._refuse(cluster, view.refusal, view, result)
             return
         limited = quotas.declared(resources)
         if cluster.spec.external is None:
@@ -407,16 +444,27 @@ class ClusterLoop:
         if result.outcome.released:
             self._stamp = self.resources.stamp()
 
-    def _refuse(self, cluster: KafkaCluster, problem: str, view: View) -> None:
+    def _refuse(self, cluster: KafkaCluster, problem: str, view: View, result: LookResult) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
-        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem))
-        status = cluster_status(cluster, [], {}, None, plan, self.now(), pools=view.pools)
+        plan: ClusterPlan = Plan(words=stalled("Unsupported", problem), rollout=cluster.status.roll)
+        status = cluster_status(
+            cluster,
+            [*view.wanted, *view.leaving],
+            result.told(view.seen),
+            result.seen,
+            plan,
+            self.now(),
+            places=view.places,
+            survey=result.survey,
+            pools=view.pools,
+            outside=view.outside,
+            certificates=view.certificates,
+        )
         self._telling.set_status(cluster, status)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
-        with suppress(PlatformUnavailableError):  # told already that something is wrong here
-            self.platform.allow(cluster, frozenset())
+        self._close_budgets(cluster)
 
     def _note_readiness(self, cluster: KafkaCluster, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
         """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""

@@ -249,7 +249,7 @@ def cluster_status(
     return KafkaClusterStatus(
         **_common(
             cluster,
-            [*plan.words, _available(plan.words, seen, survey), *filling.words(lines), *_renewal_words(certificates)],
+            [*plan.words, available(plan.words, seen, survey), *filling.words(lines), *_renewal_words(certificates)],
             now,
         ),
         bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
@@ -301,7 +301,7 @@ def _lines_of_gone(cluster: KafkaCluster, here: Collection[int], survey: Survey 
     return tuple(NodeStatus(id=line.id, rack=line.rack, roles=line.roles, state="Stopped") for line in kept)
 
 
-def _available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:
+def available(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:
     """Whether clients can use the cluster, whatever else is under way."""
     if hidden := next((word for word in words if (word.type, word.status) == ("Ready", "Unknown")), None):
         return Word("Available", "Unknown", hidden.reason, hidden.message)
@@ -352,7 +352,7 @@ def external_status(
 def _available_there(words: Sequence[Word], seen: SeenCluster | None, survey: Survey | None) -> Word:
     """Whether clients can use an external cluster; unknown where it tells its brokers and not its partitions."""
     if seen is None or survey is not None:
-        return _available(words, seen, survey)
+        return available(words, seen, survey)
     return Word(
         "Available", "Unknown", "NotSeen", "brokers answer; whether each partition has a leader they do not tell"
     )

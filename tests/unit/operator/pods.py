@@ -32,6 +32,7 @@ class FakeApi:
         self.nodes: list[Document] = []
         self.rehearsed: list[Document] = []
         self.rejected: ApiError | None = None
+        self.not_admitted: ApiError | None = None
         self.events: list[Document] = []
         self.objects: dict[tuple[str, str], Document] = {}
         self.writes: list[str] = []
@@ -87,6 +88,10 @@ class FakeApi:
         self.rehearsed.append(manifest)
         if self.rejected is not None:
             raise self.rejected
+
+    async def rehearse_pod(self, pod: Document) -> None:
+        if self.not_admitted is not None:
+            raise self.not_admitted
 
     async def resizes_pods(self) -> bool:
         return self.resizes

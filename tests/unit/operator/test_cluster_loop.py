@@ -23,7 +23,7 @@ from kavka_operator.loop.pace import (
     Haste,
     rest_seconds,
 )
-from kavka_operator.loop.seams import NotWrittenError, View
+from kavka_operator.loop.seams import NotWrittenError
 from kavka_operator.loop.silence import SILENT_SECONDS
 from kavka_operator.loop.telling import SAID_MAX, SAID_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
@@ -145,15 +145,15 @@ def test_a_fault_in_a_turn_is_shown_told_once_and_tried_again_when_something_cha
     scene = Scene()
     scene.settle()
 
-    def fail(_: KafkaCluster) -> View:
+    def fail(_: object) -> bool:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(scene.platform, "look", fail)
-    scene.loop.hurry()
-    assert not scene.turn()
-    assert scene.reason(0) == "ReconcileError"
-    assert sum("no such thing" in words for words in scene.told) == 1
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr("kavka_operator.loop.cluster_loop.claims", lambda *_: fail(None))
+        scene.loop.hurry()
+        assert not scene.turn()
+        assert scene.reason(0) == "ReconcileError"
+        assert sum("no such thing" in words for words in scene.told) == 1
     assert scene.loop.seconds_left == 1.0, "it says when it tries again"
     scene.loop.hurry()
     assert not scene.turn(), "it waits before it tries again"
@@ -456,6 +456,8 @@ def test_no_budget_stays_open_while_a_cluster_cannot_be_run_as_it_is_wanted() ->
     scene.loop.hurry()
     scene.turn()
     assert scene.platform.allowed == frozenset(), "nobody judges any more which node may go"
+    conditions = scene.resources.status(scene.wanted[0])["conditions"]
+    assert [found["status"] for found in conditions if found["type"] == "Available"] == ["True"], "brokers answer"
 
 
 def leaving() -> Scene:

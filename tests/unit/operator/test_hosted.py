@@ -11,7 +11,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes import requested, settings
-from kavka_operator.platform.kubernetes.names import ASKED, FINGERPRINT
+from kavka_operator.platform.kubernetes.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
 from kavka_operator.platform.kubernetes.seeing import STORAGE_CLASS
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
@@ -460,3 +460,14 @@ def test_a_budget_for_each_node_is_open_for_those_that_may_go() -> None:
     order = [scene.api.one("PodDisruptionBudget", name)["spec"]["maxUnavailable"] for name in ("main-nodes-0",)]
     assert (len(scene.api.writes) - before, order) == (2, [1])
     assert "main-nodes-1" in scene.api.writes[before], "what closes is written first"
+
+
+def test_an_operator_that_cannot_list_the_nodes_closes_the_budgets_that_it_finds() -> None:
+    scene = Scene()
+    scene.start()
+    scene.host.allow(scene.wanted, frozenset({1}))
+    host = scene.begin()
+    host.allow(scene.wanted, frozenset())
+    found = [scene.api.one("PodDisruptionBudget", f"main-nodes-{number}")["spec"] for number in range(3)]
+    assert [spec["maxUnavailable"] for spec in found] == [0, 0, 0]
+    assert found[1]["selector"] == {"matchLabels": {CLUSTER: "main", NODE_ID: "1"}}

@@ -1,11 +1,16 @@
 """Racks that follow from the labels of machines, and what a pool asks of its pods."""
 
-from typing import Any
+from types import SimpleNamespace as Bag
+from typing import Any, cast
 
 import pytest
 
 from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.domain.plan import RestartNode, StartNode
+from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
+from kavka_operator.platform.kubernetes.dry_pods import fits_in_place_of
+from kavka_operator.platform.kubernetes.foreseeing import foreseen
 from tests.unit.operator.pods import RUNS, SIZED, Scene, main
 
 KEY = "topology.kubernetes.io/zone"
@@ -168,3 +173,68 @@ def test_an_api_server_that_does_not_answer_has_not_refused() -> None:
     scene.api.rejected = ApiError("the API server does not answer")
     with pytest.raises(ApiError):
         scene.look()
+
+
+@pytest.mark.parametrize("status", [400, 403, 422, 500, 503])
+def test_any_answer_but_yes_to_a_dry_run_is_a_refusal_of_the_pool(status: int) -> None:
+    scene = Scene(main(nodePools=[pool()]))
+    view = scene.start()
+    scene.wanted = main(nodePools=[pool(pod={"priorityClassName": "nope"})])
+    scene.api.not_admitted = ApiError("no PriorityClass with name nope was found", status)
+    refused = scene.look()
+    assert 'nodePools "nodes": Kubernetes does not take its pods: no PriorityClass' in (refused.refusal or "")
+    assert (refused.bootstrap, refused.metrics) == (view.bootstrap, view.metrics), "its brokers are asked all the same"
+    assert refused.bootstrap
+
+
+def test_a_pod_is_not_taken_down_for_one_that_is_not_admitted_any_more() -> None:
+    scene = Scene(main(nodePools=[pool()]))
+    scene.start()
+    scene.wanted = main(nodePools=[pool(pod={"priorityClassName": "high"})])
+    assert scene.look().refusal is None
+    scene.api.not_admitted = ApiError("no PriorityClass with name high was found", 403)
+    before = len(scene.api.writes)
+    with pytest.raises(PlatformUnavailableError, match="no PriorityClass with name high"):
+        scene.do(RestartNode(0, "its pod has changed"))
+    assert not [write for write in scene.api.writes[before:] if "PersistentVolumeClaim" not in write]
+    assert "no PriorityClass" in (scene.look().refusal or "")
+
+
+QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: {}, used: {}, limited: {}'
+PRESENT = {"spec": {"containers": [{"resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "1Gi"}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("words", "fits"),
+    [
+        (QUOTA.format("pods=1", "pods=3", "pods=3"), True),
+        (QUOTA.format("pods=1,requests.cpu=500m", "pods=3,requests.cpu=1500m", "pods=3,requests.cpu=1500m"), True),
+        (QUOTA.format("requests.cpu=2", "requests.cpu=1500m", "requests.cpu=2"), False),
+        (QUOTA.format("limits.memory=1Gi", "limits.memory=3Gi", "limits.memory=3Gi"), True),
+        (QUOTA.format("cpu=600m", "cpu=1", "cpu=1"), False),
+        (QUOTA.format("requests.storage=many", "requests.storage=1", "requests.storage=1"), False),
+        ("no PriorityClass with name nope was found", False),
+    ],
+)
+def test_a_quota_counts_the_pod_that_the_new_one_takes_the_place_of(words: str, fits: bool) -> None:
+    assert fits_in_place_of(words, PRESENT) == fits
+    assert not fits_in_place_of(words, None)
+
+
+def test_a_plan_says_what_the_api_server_would_refuse() -> None:
+    asked: list[Any] = []
+
+    def refuse(pod: Any) -> None:
+        asked.append(pod)
+        raise KubernetesError(*answer)
+
+    server = cast("ApiServer", Bag(objects_of=lambda *_: [], machines=list, try_pod=refuse))
+    answer = ("no PriorityClass with name nope was found", 403)
+    wanted = main(nodePools=[pool(pod={"priorityClassName": "nope"})])
+    view, doubt = foreseen(server, wanted, None)
+    assert 'nodePools "nodes": Kubernetes does not take its pods: no PriorityClass' in (view.refusal or "")
+    assert (doubt, len(asked), asked[0]["spec"]["priorityClassName"]) == ("", 1, "nope")
+    answer = ('pods is forbidden: User "x" cannot create resource "pods"', 403)
+    view, doubt = foreseen(server, wanted, None)
+    assert view.refusal is None
+    assert "whether Kubernetes takes the pods, as it cannot be asked" in doubt

@@ -24,8 +24,12 @@ def plain(resources: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _plain(value: object) -> str:
+def number_of(value: object) -> Decimal | None:
+    """An amount as a number; None where it is none, or is spelled in a rare way."""
     found = AMOUNT.match(str(value))
-    if found is None or found[2] not in FACTORS:
-        return str(value)
-    return f"{(Decimal(found[1]) * FACTORS[found[2]]).normalize():f}"
+    return None if found is None or found[2] not in FACTORS else Decimal(found[1]) * FACTORS[found[2]]
+
+
+def _plain(value: object) -> str:
+    number = number_of(value)
+    return str(value) if number is None else f"{number.normalize():f}"

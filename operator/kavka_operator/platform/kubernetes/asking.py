@@ -86,6 +86,11 @@ class ApiServer:
         named = _path_of(written)
         return self._answer(method, named.rpartition("/")[0] if method == "POST" else named, query, written, content)
 
+    def try_pod(self, pod: Document) -> None:
+        """Let the API server judge a pod as if it was made; nothing is."""
+        path = f"/api/v1/namespaces/{quote(str(pod['metadata']['namespace']), safe='')}/pods"
+        self._ask("POST", path, {"dryRun": "All", "fieldManager": MANAGER}, pod)
+
     def objects_of(self, kind: str, namespace: str, cluster: str) -> list[Document]:
         """The objects of a kind that nodes of a cluster are made of."""
         path = f"/{PREFIXES[kind]}/namespaces/{quote(namespace, safe='')}/{kind.lower()}s"

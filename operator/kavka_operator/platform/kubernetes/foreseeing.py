@@ -5,8 +5,11 @@ from dataclasses import replace
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import View
+from kavka_operator.platform.kubernetes import seeing
 from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
+from kavka_operator.platform.kubernetes.dry_pods import fits_in_place_of, pod_of, refused
 from kavka_operator.platform.kubernetes.faults import faults
+from kavka_operator.platform.kubernetes.manifests import stateful_set
 from kavka_operator.platform.kubernetes.names import Document, name_of
 from kavka_operator.platform.kubernetes.resizing import TOO_OLD, is_in_place
 from kavka_operator.platform.kubernetes.seeing import Known, by_node
@@ -16,6 +19,11 @@ from kavka_operator.platform.kubernetes.zones import Machine, machine_from
 
 AN_IMAGE = ""
 """Stands for the image of the operator, which no resource tells."""
+SOME_IMAGE = "kavka"
+"""An image in its place, where a pod is tried that has none yet."""
+FORBIDDEN, NOT_FOUND = 403, 404
+NO_RIGHT = "cannot create resource"
+"""The words of an API server for a right that the person lacks; they are no judgement of the pod."""
 KINDS = ("StatefulSet", "Pod", "PersistentVolumeClaim", "Service")
 
 
@@ -34,7 +42,9 @@ def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | No
     machines, blindness = _machines(server, cluster)
     sight = _resized(server, Sight.of(cluster, known, machines))
     judged = [layout for layout in sight.layouts.values() if not (blindness and layout.node.pool.topology_key)]
-    problems = faults(judged, known, AN_IMAGE, sees_machines=True)
+    problems, untried = faults(judged, known, AN_IMAGE, sees_machines=True), ""
+    if not problems:
+        problems, untried = _tried(server, sight)
     view = View(
         wanted=sight.wanted(),
         seen=sight.seen(),
@@ -43,7 +53,29 @@ def foreseen(server: ApiServer, cluster: KafkaCluster, before: KafkaCluster | No
         pools=sight.pools,
         refusal="; ".join(problems) or None,
     )
-    return view, "; ".join(words for words in (doubt, blindness) if words)
+    return view, "; ".join(words for words in (doubt, blindness, untried) if words)
+
+
+def _tried(server: ApiServer, sight: Sight) -> tuple[list[str], str]:
+    """Words in which the API server refuses pods of pools that change, by a dry run of one of each; and why it was not
+    asked, where that is so.
+    """
+    refusals: dict[str, str] = {}
+    for number, layout in sight.layouts.items():
+        pool = layout.node.pool.name
+        if pool in refusals or seeing.is_level(sight.known, layout):
+            continue
+        image = layout.cluster.spec.image or seeing.image_of(sight.known, number) or SOME_IMAGE
+        pod = pod_of(stateful_set(layout, template(layout, image, Identity("", {}))))
+        try:
+            server.try_pod(pod)
+            refusals[pool] = ""
+        except KubernetesError as error:
+            if error.status in {0, NOT_FOUND} or (error.status == FORBIDDEN and NO_RIGHT in str(error)):
+                return [], f"whether Kubernetes takes the pods, as it cannot be asked: {error}"
+            is_enough = fits_in_place_of(str(error), sight.known.pods.get(number))
+            refusals[pool] = "" if is_enough else refused(pool, str(error))
+    return [words for words in refusals.values() if words], ""
 
 
 def _resized(server: ApiServer, sight: Sight) -> Sight:
