@@ -2,7 +2,8 @@
 
 | rule | broken where |
 |---|---|
-| TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it |
+| TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it; or the chain |
+|              | before does not end where it says, as its node has kept something else on its disk |
 | NothingIsLost | a chain says that its node has lost events, although its policy is to reject |
 | ChangesAreTold | who was asked tells of a granted change neither by name nor, of super users, among others |
 | RefusedIsNotDone | a change was refused for lack of room, and is told |
@@ -21,8 +22,10 @@ from typing import Any, Final, NamedTuple
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_broker.core.audit.happenings import Changed
+from kavka_broker.core.audit.keys import verifying_key
+from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.use import OTHERS
-from kavka_broker.core.audit.verification import verify
+from kavka_broker.core.audit.verification import State
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -157,13 +160,14 @@ class Audited(Workload):
 
     async def judge(self) -> list[str]:
         chains: dict[str, list[Entry]] = {}
-        for entry in self._entries():
+        trail = list(self._entries())
+        for entry in trail:
             chains.setdefault(entry.source, []).append(entry)
         changes = self._auditee.changes
         refused = {change.value for change in changes if change.code == ErrorCode.POLICY_VIOLATION}
         granted = [change for change in changes if not change.code]
         self.reached(changes_told=len(granted), changes_refused=len(refused), trails_spoilt=self._auditee.spoilt)
-        return [*self._unsound(chains), *self._untold(chains, granted), *self._done(chains, refused)]
+        return [*self._unsound(trail), *self._untold(chains, granted), *self._done(chains, refused)]
 
     def _entries(self) -> Iterator[Entry]:
         """The trail, as the leader of its topic has it."""
@@ -180,10 +184,12 @@ class Audited(Workload):
                         yield entry_of(record.headers, record.value)
             return
 
-    def _unsound(self, chains: dict[str, list[Entry]]) -> Iterator[str]:
-        for source, entries in chains.items():
-            verdict = verify(entries, KEY_FILE.read_bytes().strip())
-            if verdict.damage is not None:
+    def _unsound(self, trail: list[Entry]) -> Iterator[str]:
+        check = TrailCheck([verifying_key(KEY_FILE.read_bytes())])
+        for entry in trail:
+            check.add(0, 0, entry)
+        for source, verdict in check.verdicts().items():
+            if verdict.state is State.DAMAGED:
                 yield f"TrailIsSound: {source}: {verdict.damage}"
             if verdict.lost:
                 yield f"NothingIsLost: {source} has lost {verdict.lost} events"

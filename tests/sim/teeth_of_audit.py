@@ -5,10 +5,12 @@ from typing import Any
 
 from kavka_broker.api import forwarding, telling
 from kavka_broker.api.refusing import Refusing, is_let_in, refusal
+from kavka_broker.core.audit.chain import Entry
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.journal import Journal, Policy
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.runtime import auditing
+from kavka_broker.runtime.audit_ends import KeptEnds
 from tests.sim.teething import Patch, tooth
 
 
@@ -47,3 +49,12 @@ def changes_not_counted(patch: Patch) -> None:
             note(self, happening, times)
 
     patch.setattr(Window, "note", forgetful)
+
+
+@tooth("a node keeps where its chain ends only once the topic has taken a batch", "kill pause", 5, workloads="audited",
+       hectic=True)  # fmt: skip
+def ends_kept_too_late(patch: Patch) -> None:
+    async def late(self: KeptEnds, last: Entry) -> None:
+        await self._write()  # what was taken before
+
+    patch.setattr(KeptEnds, "sending", late)

@@ -46,9 +46,9 @@ NOW: Final = Row(
             unit="percentunit",
         ),
         number(
-            "Damaged chains",
-            "Chains that are not as their nodes wrote them, by the last `kavka audit verify --metrics-file`.",
-            f'sum(kavka_audit_chains{{{CLUSTER}, state="damaged"}})',
+            "Chains not sound",
+            "Chains that are damaged, or that nothing vouches for, by the last `kavka audit verify --metrics-file`.",
+            f'sum(kavka_audit_chains{{{CLUSTER}, state=~"unsigned|damaged"}})',
             red_from=1,
         ),
         number(

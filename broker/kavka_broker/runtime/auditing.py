@@ -13,10 +13,11 @@ from typing import Final
 
 from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.api.broker import Broker
-from kavka_broker.core.audit.chain import KEY_BYTES_MIN, Chain, Entry, Kind
+from kavka_broker.core.audit.chain import Chain, Entry, Kind
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Lifecycle
 from kavka_broker.core.audit.journal import Journal, Policy
+from kavka_broker.core.audit.keys import KeyProblemError, SigningKey, signing_key
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
@@ -29,6 +30,8 @@ from kavka_broker.protocol.messages.init_producer_id_response import InitProduce
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.runtime.audit_ends import KeptEnds
+from kavka_broker.storage.disk import Disk
 
 log = get("audit")
 
@@ -43,31 +46,30 @@ NUMBERED_WRONGLY: Final = frozenset(
 )
 
 
-def key_of(config: BrokerConfig) -> bytes | None:
+def key_of(config: BrokerConfig) -> SigningKey | None:
     """Return the key that signs the heads of chains; None where no trail is kept. Raises ConfigError."""
     name = config["kavka.audit.key.file"]
     if not name:
         return None
     try:
-        key = Path(name).read_bytes().strip()
+        return signing_key(Path(name).read_bytes())
     except OSError as problem:
         raise ConfigError(KEY_FILE, f"{name} cannot be read: {problem.strerror}") from problem
-    if len(key) < KEY_BYTES_MIN:
-        words = f"{name} has {len(key)} bytes; a key has {KEY_BYTES_MIN} or more (openssl rand -hex 32 makes one)"
-        raise ConfigError(KEY_FILE, words)
-    return key
+    except KeyProblemError as problem:
+        raise ConfigError(KEY_FILE, f"{name} {problem}") from None
 
 
 class Auditing:
     """Writes the audit trail of one node from its start to its stop."""
 
-    def __init__(self, broker: Broker, key: bytes) -> None:
+    def __init__(self, broker: Broker, key: SigningKey, disk: Disk) -> None:
         self.written_total = 0
         self.failures_total = 0
         self.last_written_ms: int | None = None
         self.journal: Journal | None = None  # from `begin` on
         self._broker = broker
         self._key = key
+        self._ends = KeptEnds(disk, broker.config.metadata_log_dir)
         self._policy = Policy(broker.config["kavka.audit.failure.policy"])
         is_broker = broker.serving is not None
         self._topics = broker.topics if is_broker else TopicMaker(broker.config, broker.channel, broker.quorum)
@@ -97,7 +99,7 @@ class Auditing:
             start = str(broker.lifecycle.broker_epoch)
         else:
             start = broker.as_controller.controller.incarnation_id.hex()
-        chain, now_ms = Chain(f"{broker.node_id}-{start}", self._key), broker.clock.now_ms()
+        chain, now_ms = Chain(f"{broker.node_id}-{start}", self._key, self._ends.ends), broker.clock.now_ms()
         interval_ms, held_max = broker.config["kavka.audit.interval.ms"], broker.config["kavka.audit.buffer.events"]
         self.journal = Journal(chain, now_ms, interval_ms, self._policy, held_max)
         broker.audit, broker.use = self.journal.window, self.journal.use
@@ -166,12 +168,15 @@ class Auditing:
             self._unsent = self._unsent or journal.batch(now_ms, is_last=is_last)
             if not self._unsent:
                 break
+            await self._ends.sending(self._unsent[-1])
             await self._send(self._unsent)
+            self._ends.taken(self._unsent[-1])
             journal.written()
             self.last_written_ms = self._broker.clock.now_ms()
             self.written_total += sum(entry.kind is Kind.EVENT for entry in self._unsent)
             is_ended, self._unsent = self._unsent[-1].kind is Kind.END, []
             if is_ended:
+                await self._ends.ended()
                 break
 
     def _refuse(self, journal: Journal) -> None:

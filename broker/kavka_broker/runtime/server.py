@@ -170,7 +170,7 @@ class Server:
             await signers.start()
         key = key_of(config)
         if key is not None:
-            self._auditing = Auditing(node.broker, key)
+            self._auditing = Auditing(node.broker, key, world.disk)
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()

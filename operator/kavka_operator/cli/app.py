@@ -330,11 +330,11 @@ def _add_audit(commands: Any) -> None:
         subjects,
         "verify",
         _verify,
-        "Say whether the audit trail is as its brokers wrote it. Exit code 1 where it is damaged, 2 on errors.",
+        "Say whether the audit trail is as its nodes wrote it, and up to where. Exit code 1 where not, 2 on errors.",
     )
     _add_target(verify, has_pages=False)
-    words = "The key that signs the trail (kavka.audit.key.file); without it, signatures are not looked at."
-    verify.add_argument("--key-file", type=Path, metavar="FILE", help=words)
+    words = "A key that signs the trail (kavka.audit.key.file), or its public key; once for each key of the time."
+    verify.add_argument("--key-file", type=Path, metavar="FILE", action="append", default=[], help=words)
     words = "Where to write what was found for Prometheus, as the textfile collector of node-exporter reads it."
     verify.add_argument("--metrics-file", type=Path, metavar="FILE", help=words)
     answers = _add(

@@ -16,8 +16,6 @@ from kavka_operator.kafka.connecting import consumer
 from kavka_operator.kafka.records import AnyBatch, PackedRecord, leave_packed
 
 TOPIC = "__audit_events"
-ENTRIES_MAX = 1_000_000
-"""Entries that are kept at once; a longer trail is refused."""
 POLL_MS = 1_000
 SILENT_POLLS_MAX = 30
 NO_TOPIC = f"there is no topic {TOPIC}, or it may not be read; kavka.audit.key.file makes it"
@@ -25,12 +23,18 @@ NO_TOPIC = f"there is no topic {TOPIC}, or it may not be read; kavka.audit.key.f
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A record of the topic: its entry, or why it is none. `is_whole`: nothing of its partition has been deleted."""
+    """A record of the topic: its entry, or why it is none. `log_start` is the first offset of its partition."""
 
-    place: str  # partition and offset
+    partition: int
+    offset: int
     entry: Entry | None
     problem: str = ""
-    is_whole: bool = True
+    log_start: int = 0
+
+    @property
+    def place(self) -> str:
+        """The partition and the offset, in words."""
+        return f"{TOPIC}-{self.partition} at offset {self.offset}"
 
 
 class AuditTopic:
@@ -114,7 +118,7 @@ def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
         for partition, begin, end in topic.ranges():
             for record in topic.read(partition, begin, end):
                 _check(topic, partition, begin)
-                yield _read(record, is_whole=begin == 0)
+                yield _read(record, begin)
             _check(topic, partition, begin)
     finally:
         topic.close()
@@ -129,9 +133,8 @@ def _check(topic: AuditTopic, partition: int, begin: int) -> None:
         )
 
 
-def _read(record: PackedRecord, *, is_whole: bool) -> Read:
-    place = f"{TOPIC}-{record.partition} at offset {record.offset}"
+def _read(record: PackedRecord, log_start: int) -> Read:
     try:
-        return Read(place, entry_of(record.headers, record.value), is_whole=is_whole)
+        return Read(record.partition, record.offset, entry_of(record.headers, record.value), log_start=log_start)
     except ValueError as problem:
-        return Read(place, None, str(problem))
+        return Read(record.partition, record.offset, None, str(problem))

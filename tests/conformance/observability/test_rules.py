@@ -179,7 +179,7 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
     ),
     "KavkaAuditRefusing": ({f"kavka_audit_refusing{{{NODE}}}": "1x9"}, 1, {f"kavka_audit_refusing{{{NODE}}}": "0x9"}),
     "KavkaAuditChainBroken": (
-        {'kavka_audit_chains{cluster="c", state="damaged"}': "1x9"},
+        {'kavka_audit_chains{cluster="c", state="unsigned"}': "1x9"},
         1,
         {'kavka_audit_chains{cluster="c", state="sound"}': "1x9", 'kavka_audit_foreign_records{cluster="c"}': "0x9"},
     ),

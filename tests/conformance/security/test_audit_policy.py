@@ -52,7 +52,7 @@ def admin_port() -> int:
 @pytest.fixture
 def server(tmp_path: Path, sasl_port: int, admin_port: int) -> Iterator[Server]:
     key = tmp_path / "audit.key"
-    key.write_bytes(KEY)
+    key.write_bytes(KEY.secret)
     found = start_kavka(
         tmp_path / "broker",
         {
@@ -147,7 +147,7 @@ def test_librdkafka_waits_until_the_trail_can_be_told(server: Server, sasl_port:
     until_outside(lambda: any(entry.kind is Kind.END for entry in trail(server)))
     whole = trail(server)
     entries = [entry for entry in whole if entry.source == whole[0].source]
-    verdict = verify(entries, KEY)
+    verdict = verify(entries, [KEY])
     assert (verdict.damage, verdict.lost, verdict.is_ended) == (None, 0, True)
     events = [json.loads(entry.value) for entry in entries if entry.kind is Kind.EVENT]
     made = [event["resources"][0] for event in events if event["class_uid"] == 6003 and event["action_id"] == 1]

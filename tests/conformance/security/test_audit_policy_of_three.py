@@ -64,7 +64,7 @@ def admin_ports() -> dict[int, int]:
 @pytest.fixture
 def nodes(tmp_path: Path, admin_ports: dict[int, int]) -> Iterator[Nodes]:
     key = tmp_path / "audit.key"
-    key.write_bytes(KEY)
+    key.write_bytes(KEY.secret)
     with cluster(tmp_path, combined(3), {**SETTINGS, "kavka.audit.key.file": str(key)}, started=False) as found:
         for node_id, port in admin_ports.items():
             with (found[node_id].directory / "server.properties").open("a") as file:
@@ -213,7 +213,7 @@ def assert_whole(entries: list[Entry]) -> None:
     chains = dict[str, list[Entry]]()
     for entry in entries:
         chains.setdefault(entry.source, []).append(entry)
-    verdicts = {source: verify(entries, KEY) for source, entries in chains.items()}
+    verdicts = {source: verify(entries, [KEY]) for source, entries in chains.items()}
     assert {source: (verdict.damage, verdict.lost) for source, verdict in verdicts.items()} == dict.fromkeys(
         chains, (None, 0)
     )

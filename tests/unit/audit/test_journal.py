@@ -4,15 +4,16 @@ import json
 
 import pytest
 
-from kavka_broker.core.audit.chain import Chain, Entry, Kind
+from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry, Kind
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.cloud_events import entry_of, headers_of
 from kavka_broker.core.audit.happenings import KINDS_MAX, Changed, Denied, LoggedIn, Tally, Window
-from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HEAD_MS, HELD_MAX, Journal, Policy
+from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HELD_MAX, Journal, Policy
+from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.audit.verification import verify
 
-KEY = bytes(range(32))
+KEY = HmacKey(bytes(range(32)))
 
 
 def journal() -> Journal:
@@ -73,7 +74,7 @@ def test_a_journal_writes_a_chain_that_verifies() -> None:
         now_ms += HEAD_MS // 2
         entries += kept.batch(now_ms)
     entries += kept.batch(now_ms, is_last=True)
-    verdict = verify(entries, KEY)
+    verdict = verify(entries, [KEY])
     assert verdict.damage is None
     assert (verdict.events, verdict.lost, verdict.is_ended) == (3 * BATCH_EVENTS_MAX, 0, True)
     assert [entry.kind for entry in entries if entry.kind is not Kind.EVENT] == [Kind.HEAD, Kind.HEAD, Kind.END]
@@ -96,8 +97,9 @@ def test_what_finds_no_room_is_lost_and_counted_in_the_chain() -> None:
     assert (kept.waiting, kept.dropped_total, kept.usage) == (HELD_MAX, KINDS_MAX, 1.0)
     assert kept.admit(1), "nobody is refused"
     entries = kept.batch(9)
-    assert (entries[0].kind, entries[0].lost) == (Kind.LOSS, KINDS_MAX)
-    assert verify(entries, KEY).lost == KINDS_MAX
+    assert [entry.kind for entry in entries[:2]] == [Kind.HEAD, Kind.LOSS]
+    assert entries[1].lost == KINDS_MAX
+    assert verify(entries, [KEY]).lost == KINDS_MAX
     assert kept.batch(10)[0].kind is Kind.EVENT
 
 
@@ -197,7 +199,7 @@ def test_the_last_window_is_told_whole_although_there_is_no_room() -> None:
     entries: list[Entry] = []
     while not entries or entries[-1].kind is not Kind.END:
         entries += kept.batch(6, is_last=True)
-    assert verify(entries, KEY).events == 4 * KINDS_MAX
+    assert verify(entries, [KEY]).events == 4 * KINDS_MAX
 
 
 def test_entries_are_read_again_from_records() -> None:
@@ -207,8 +209,8 @@ def test_entries_are_read_again_from_records() -> None:
     entries = kept.batch(2)
     assert [entry_of(headers_of(entry), entry.value) for entry in entries] == entries
     assert len(entries) == 2
-    event = json.loads(entries[0].value)
-    assert (event["metadata"]["uid"], event["resources"][0]["name"]) == ("1-7-0", "ордера")
+    event = json.loads(entries[1].value)
+    assert (event["metadata"]["uid"], event["resources"][0]["name"]) == ("1-7-1", "ордера")
 
 
 @pytest.mark.parametrize(
@@ -224,6 +226,7 @@ def test_entries_are_read_again_from_records() -> None:
         ("ce_chainprevious", b"00"),
         ("ce_chainhash", b"z" * 64),
         ("ce_chainsignature", b"\xff"),
+        ("ce_chainkeyid", b"z" * 16),
     ],
 )
 def test_a_foreign_record_is_refused_by_its_header(name: str, text: bytes | None) -> None:

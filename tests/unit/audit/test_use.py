@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kavka_broker.core.audit.chain import Chain, Kind
 from kavka_broker.core.audit.happenings import KINDS_MAX
 from kavka_broker.core.audit.journal import HELD_MAX, Journal
+from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.use import (
     MINUTE_MS,
     NAME_CHARACTERS_MAX,
@@ -20,7 +21,7 @@ from kavka_broker.core.audit.use import (
     UseWindow,
 )
 
-KEY = bytes(range(32))
+KEY = HmacKey(bytes(range(32)))
 ALICE = '{"user": "alice"}'
 LIMIT = ("produce", ALICE, 1024.0)
 

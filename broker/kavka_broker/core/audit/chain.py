@@ -3,25 +3,28 @@
 A node begins a chain when it starts; `source` names the node and that start. The entries of a chain are numbered from 0
 without gaps, so that a missing entry is seen, and a changed one no longer has its hash.
 
-Hashes alone stop nobody who can write all of them again. So a head is added from time to time and at the end: an entry
-whose hash is signed by a key (HMAC with SHA-256, as the standard library has no signature of two keys). Whoever has the
-key can verify a chain and could forge it too; whoever has not can do neither.
+Hashes alone stop nobody who can write all of them again. So the first entry is a head, and heads are added from time to
+time and at the end: entries whose hash is signed by a key of the node (`keys`). The first head names where the chains
+of the node ended before (`ends`).
 
 An event that could not be kept has no number. A loss says how many there were, where they would have been.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from hmac import digest
 from struct import Struct
 from typing import Final
+
+from kavka_broker.core.audit.ends import End, text_of
+from kavka_broker.core.audit.keys import SigningKey
 
 HASH_BYTES: Final = 32
 NO_HASH: Final = bytes(HASH_BYTES)
 """What the first entry of a chain names as the hash before it."""
-KEY_BYTES_MIN: Final = 32
-"""The least length of a key: that of the hash."""
+HEAD_MS: Final = 60_000
+"""How long a chain goes on without a head."""
 SEQUENCE_MAX: Final = 2**63 - 1
 FIELDS: Final = Struct(">qqqI")  # the sequence, the time, the losses, the length of the source
 
@@ -51,14 +54,11 @@ class Entry:
     previous: bytes = NO_HASH
     hash: bytes = b""
     signature: bytes = b""
+    key_id: str = ""  # of the key that signed; no hash covers it
 
     def expected_hash(self) -> bytes:
         """Return the hash that the fields of this entry have: SHA-256, 32 bytes."""
         return hash_of(self.source, self.sequence, self.kind, self.time_ms, self.value, self.lost, self.previous)
-
-    def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of this key."""
-        return self.signature == sign(self.hash, key)
 
 
 def hash_of(source: str, sequence: int, kind: Kind, time_ms: int, value: bytes, lost: int, previous: bytes) -> bytes:
@@ -70,23 +70,18 @@ def hash_of(source: str, sequence: int, kind: Kind, time_ms: int, value: bytes, 
     return sha256(b"".join((previous, fields, name, kind.encode().ljust(8), value))).digest()
 
 
-def sign(hash_: bytes, key: bytes) -> bytes:
-    """Return the signature of a hash: HMAC with SHA-256, 32 bytes."""
-    return digest(key, hash_, "sha256")
-
-
 class Chain:
     """The end of a chain that this node writes. `key` signs its heads; without one they have no signature."""
 
-    __slots__ = ("_key", "_previous", "is_ended", "sequence", "source")
+    __slots__ = ("_before", "_key", "_previous", "is_ended", "sequence", "source")
 
-    def __init__(self, source: str, key: bytes | None = None) -> None:
+    def __init__(self, source: str, key: SigningKey | None = None, before: Sequence[End] = ()) -> None:
         assert source, "a chain has a name"
-        assert key is None or len(key) >= KEY_BYTES_MIN, "a key is at least as long as the hash"
         self.source = source
         self.sequence = 0  # of the next entry
         self.is_ended = False
         self._key = key
+        self._before = text_of(before) if before else b""
         self._previous = NO_HASH
 
     def event(self, value: bytes, time_ms: int) -> Entry:
@@ -99,8 +94,8 @@ class Chain:
         return self._add(Kind.LOSS, time_ms, lost=lost)
 
     def head(self, time_ms: int) -> Entry:
-        """Add a head, which vouches for all entries before it."""
-        return self._add(Kind.HEAD, time_ms)
+        """Add a head, which vouches for all entries before it. As the first entry it names the ends before."""
+        return self._add(Kind.HEAD, time_ms, b"" if self.sequence else self._before)
 
     def end(self, time_ms: int) -> Entry:
         """Add the last head. The chain takes no entry after it."""
@@ -113,6 +108,8 @@ class Chain:
         assert self.sequence < SEQUENCE_MAX, self.sequence
         source, sequence, previous = self.source, self.sequence, self._previous
         hash_ = hash_of(source, sequence, kind, time_ms, value, lost, previous)
-        signature = sign(hash_, self._key) if self._key is not None and kind in SIGNED else b""
+        signature, key_id = b"", ""
+        if self._key is not None and kind in SIGNED:
+            signature, key_id = self._key.sign(hash_), self._key.id
         self.sequence, self._previous = sequence + 1, hash_
-        return Entry(source, sequence, kind, time_ms, value, lost, previous, hash_, signature)
+        return Entry(source, sequence, kind, time_ms, value, lost, previous, hash_, signature, key_id)

@@ -1,16 +1,20 @@
 """An entry as a Kafka record: CloudEvents 1.0 in binary mode, with the chain in headers of its own.
 
-The value is the event alone, so that a consumer that knows nothing of chains reads plain OCSF. Heads and losses have no
-value. The name of a header is `ce_` and an attribute; hashes are in hexadecimal digits.
+The value is the event alone, so that a consumer that knows nothing of chains reads plain OCSF. Losses and heads have no
+value, except for the first head, which names the ends of chains before. The name of a header is `ce_` and an attribute;
+hashes are in hexadecimal digits.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.core.audit.chain import HASH_BYTES, SEQUENCE_MAX, Entry, Kind
+from kavka_broker.core.audit.keys import ID_BYTES, SIGNATURE_BYTES
 
 TYPE_PREFIX: Final = "dev.kavka.audit."
 SOURCE_PREFIX: Final = "kavka:"
+TEXT_MAX: Final = 200
+"""What a message repeats of a header that is none of a trail."""
 Header = tuple[str, bytes | None]
 
 
@@ -30,6 +34,8 @@ def headers_of(entry: Entry) -> list[Header]:
     }
     if entry.signature:
         texts["ce_chainsignature"] = entry.signature.hex()
+    if entry.key_id:
+        texts["ce_chainkeyid"] = entry.key_id
     return [(name, text.encode()) for name, text in texts.items()]
 
 
@@ -46,9 +52,10 @@ def entry_of(headers: Sequence[Header], value: bytes | None) -> Entry:
         _whole(texts, "ce_chaintime"),
         value or b"",
         _whole(texts, "ce_chainlost"),
-        _digest(texts, "ce_chainprevious"),
-        _digest(texts, "ce_chainhash"),
-        _digest(texts, "ce_chainsignature") if "ce_chainsignature" in texts else b"",
+        _digits(texts, "ce_chainprevious"),
+        _digits(texts, "ce_chainhash"),
+        _digits(texts, "ce_chainsignature", SIGNATURE_BYTES) if "ce_chainsignature" in texts else b"",
+        _digits(texts, "ce_chainkeyid", (ID_BYTES,)).hex() if texts.get("ce_chainkeyid") else "",
     )
 
 
@@ -66,9 +73,10 @@ def _whole(texts: dict[str, str], name: str) -> int:
     return int(text)
 
 
-def _digest(texts: dict[str, str], name: str) -> bytes:
+def _digits(texts: dict[str, str], name: str, lengths: Sequence[int] = (HASH_BYTES,)) -> bytes:
     text = texts.get(name, "")
     digits = set("0123456789abcdef")
-    if len(text) != 2 * HASH_BYTES or not digits.issuperset(text):
-        raise ValueError(f"{name}: {text!r} is no hash of {HASH_BYTES} bytes in hexadecimal digits")
+    if len(text) not in {2 * length for length in lengths} or not digits.issuperset(text):
+        words = " or ".join(map(str, lengths))
+        raise ValueError(f"{name}: {text[:TEXT_MAX]!r} is not {words} bytes in hexadecimal digits")
     return bytes.fromhex(text)

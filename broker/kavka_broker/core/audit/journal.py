@@ -13,7 +13,7 @@ from collections import deque
 from enum import StrEnum
 from typing import Final
 
-from kavka_broker.core.audit.chain import Chain, Entry
+from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry
 from kavka_broker.core.audit.happenings import KINDS, KINDS_MAX, Tally, Window, kind_of
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.use import MINUTE_MS, UseWindow
@@ -24,8 +24,6 @@ topic that takes nothing lets a journal become full.
 """
 BATCH_EVENTS_MAX: Final = 50
 """Events of one batch: made in some 5 ms, and with the longest names far below the 1 MiB that a topic takes."""
-HEAD_MS: Final = 60_000
-"""How long a chain goes on without a head."""
 
 
 class Policy(StrEnum):
@@ -75,7 +73,7 @@ class Journal:
         self._given = 0  # events of the batch that is being written
         self.promised = 0  # changes that requests under way may make
         self._lost = 0  # since the last batch
-        self._head_ms: int | None = None  # when the last head was added
+        self._head_ms = now_ms  # when the last head was added
 
     @property
     def waiting(self) -> int:
@@ -139,6 +137,8 @@ class Journal:
         The first batch of a chain begins with a head, and `is_last` ends it.
         """
         entries: list[Entry] = []
+        if not self._chain.sequence:
+            entries.append(self._head(now_ms))
         self._given = min(BATCH_EVENTS_MAX, len(self._waiting))
         if self._lost:
             entries.append(self._chain.loss(self._lost, now_ms))
@@ -150,10 +150,13 @@ class Journal:
             entries.append(self._chain.event(event_of(tally, uid), now_ms))
         if is_last and not self._waiting:
             entries.append(self._chain.end(now_ms))
-        elif self._head_ms is None or abs(now_ms - self._head_ms) >= HEAD_MS:
-            entries.append(self._chain.head(now_ms))
-            self._head_ms = now_ms
+        elif abs(now_ms - self._head_ms) >= HEAD_MS:
+            entries.append(self._head(now_ms))
         return entries
+
+    def _head(self, now_ms: int) -> Entry:
+        self._head_ms = now_ms
+        return self._chain.head(now_ms)
 
     def written(self) -> None:
         """Give back the room of the last batch: the topic has taken it."""

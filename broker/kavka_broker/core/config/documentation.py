@@ -74,7 +74,8 @@ _BROKER: Final = {
     "kavka.audit.failure.policy": "While audit events cannot be written: permit loses those for which there is no room,"
     " and counts them; reject refuses what would have to be told, until there is room.",
     "kavka.audit.interval.ms": "The time over which the audit trail sums up use of topics and throttling.",
-    "kavka.audit.key.file": "The file with the key that signs the audit trail; empty is no trail.",
+    "kavka.audit.key.file": "The file with the key that signs the audit trail: a secret, or a private key in PEM; empty"
+    " is no trail.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",
     "kavka.metrics.names": "Whose dashboards /metrics serves with names of theirs besides its own: confluent, strimzi.",

@@ -1,0 +1,67 @@
+"""Where the chains of a node ended before this one: what a node keeps on its disk, and names in its first head.
+
+A chain that begins names the end of the chain before it, and its signature covers that name. So a chain that is taken
+out of the trail, or is cut, or goes on where its node did not, shows by the next chain of that node.
+
+A node that is killed knows which batch it has sent, and not whether the topic took that. So ends are written down
+before a batch is sent: the one that the topic has taken, which is certain, and those that may have been taken since.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+ENDS_MAX: Final = 9
+"""Ends that are kept: a certain one, and those of eight starts in a row whose batches had no answer."""
+HASH_DIGITS: Final = 64
+
+
+class End(NamedTuple):
+    """The last entry of a chain; or, where it is not certain, what is the last one if the topic took it."""
+
+    source: str
+    sequence: int
+    hash: bytes
+    is_certain: bool
+
+
+def with_end(ends: Sequence[End], end: End) -> tuple[End, ...]:
+    """Return the ends with one more. One that is certain stands alone, as no other can be the last one then."""
+    if end.is_certain:
+        return (end,)
+    kept = [found for found in ends if found.is_certain or found.source != end.source]
+    certain = [found for found in kept if found.is_certain]
+    others = [found for found in kept if not found.is_certain]
+    return (*certain, *others[-(ENDS_MAX - 1 - len(certain)) :], end)
+
+
+def text_of(ends: Sequence[End]) -> bytes:
+    """Return ends as JSON: what a first head has as its value."""
+    told = [
+        {"source": end.source, "sequence": end.sequence, "hash": end.hash.hex(), "certain": end.is_certain}
+        for end in ends
+    ]
+    return json.dumps({"before": told}, separators=(",", ":")).encode()
+
+
+def ends_of(text: bytes) -> tuple[End, ...]:
+    """Return the ends that a first head names; none where it has no value. Raises ValueError."""
+    if not text:
+        return ()
+    try:
+        told = json.loads(text)["before"]
+        ends = tuple(map(_end, told[: ENDS_MAX + 1]))
+    except (LookupError, TypeError, ValueError, RecursionError) as problem:
+        raise ValueError(f"no ends of chains: {problem}") from None
+    if len(ends) > ENDS_MAX:
+        raise ValueError(f"more than {ENDS_MAX} ends of chains")
+    return ends
+
+
+def _end(told: dict[str, Any]) -> End:
+    source, sequence, digits, is_certain = told["source"], told["sequence"], told["hash"], told["certain"]
+    if not (isinstance(source, str) and isinstance(is_certain, bool) and type(sequence) is int and sequence >= 0):
+        raise ValueError("a field is of another type")
+    if not isinstance(digits, str) or len(digits) != HASH_DIGITS:
+        raise ValueError("hash is no hash")
+    return End(source, sequence, bytes.fromhex(digits), is_certain)

@@ -1,0 +1,119 @@
+"""Whether a whole trail is as its nodes wrote it: every chain by itself, and what chains say of each other.
+
+Records come by partition and offset, and are read once. What is kept grows with the number of chains, not of entries.
+
+- A node's chain names where its chain before ended: one that is missing, was cut, or goes on where its node did not, is
+  seen there. What is named so is proved by the signature of the one that names it.
+- Heads come once a minute. Where another chain of the partition has added heads for more than two intervals since the
+  last head of a chain, that chain is over, and what stands behind its last head waits for no head any more.
+- Retention deletes the oldest records of a partition. Chains that were written then begin late, and no others: each of
+  them has an entry before the others have added heads for two intervals, and all of them together lack no more entries
+  than there are offsets before the first record.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from kavka_broker.core.audit.chain import Entry
+from kavka_broker.core.audit.keys import VerifyingKey
+from kavka_broker.core.audit.verification import INTERVALS_MAX, ChainCheck, Fault, Verdict
+
+CHAINS_MAX: Final = 20_000
+"""Chains of a trail, some kilobytes each. Each start of a node makes one."""
+
+
+class TooManyChainsError(Exception):
+    """A trail has more chains than are judged at once."""
+
+
+@dataclass(slots=True)
+class Partition:
+    """What heads of a partition tell of the time that has passed: in each round no chain adds a second one."""
+
+    log_start: int
+    lacking: int = 0  # entries before the first ones of its chains
+    round: int = 0
+    _seen: set[str] = field(default_factory=set)
+
+    def take_head(self, source: str) -> None:
+        """Count a head."""
+        if source in self._seen:
+            self.round += 1
+            self._seen.clear()
+        self._seen.add(source)
+
+
+@dataclass(slots=True)
+class Reading:
+    """A chain that is being read, the partition in which it stands, and the round of its last head."""
+
+    check: ChainCheck
+    partition: Partition
+    head_round: int
+
+
+class TrailCheck:
+    """Reads a trail. `keys` are all keys that nodes have signed with; without any, signatures are not looked at."""
+
+    def __init__(self, keys: Sequence[VerifyingKey] = ()) -> None:
+        self._keys = keys
+        self._partitions: dict[int, Partition] = {}
+        self._chains: dict[str, Reading] = {}
+
+    def add(self, partition: int, log_start: int, entry: Entry) -> None:
+        """Take the next entry of a partition, whose first record has the offset `log_start`. Raises
+        TooManyChainsError.
+        """
+        place = self._partitions.setdefault(partition, Partition(log_start))
+        chain = self._chains.get(entry.source) or self._begin(place, entry)
+        heads = chain.check.heads
+        chain.check.add(entry)
+        if chain.check.heads > heads:
+            place.take_head(entry.source)
+            chain.head_round = place.round
+
+    def _begin(self, place: Partition, entry: Entry) -> Reading:
+        if len(self._chains) >= CHAINS_MAX:
+            raise TooManyChainsError(f"more than {CHAINS_MAX} chains; shorten the retention of the topic")
+        check = ChainCheck(entry.source, self._keys, is_whole=not place.log_start)
+        self._chains[entry.source] = chain = Reading(check, place, place.round)
+        if place.log_start and entry.sequence:
+            place.lacking += entry.sequence
+            if place.lacking > place.log_start or place.round > INTERVALS_MAX:
+                check.tell(Fault.LATE, 0)
+        return chain
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """Return what was found, by chain, in the order in which chains were found. Nothing can be added any more."""
+        for chain in self._chains.values():
+            chain.check.end()
+            chain.check.is_over = chain.partition.round - chain.head_round > INTERVALS_MAX
+        was_cut = any(partition.log_start for partition in self._partitions.values())
+        for checks in self._by_node():
+            known = {end.source for check in checks for end in check.before}
+            for place, check in enumerate(checks):
+                self._look_back(check, is_first=not place, was_cut=was_cut)
+                for stranger in reversed(checks[:place]):
+                    if stranger.source in known or not check.before:
+                        break
+                    stranger.tell(Fault.UNNAMED, stranger.first_sequence)
+        return {source: chain.check.verdict() for source, chain in self._chains.items()}
+
+    def _by_node(self) -> Iterator[list[ChainCheck]]:
+        found: dict[str, list[ChainCheck]] = {}
+        for source, chain in self._chains.items():
+            found.setdefault(source.partition("-")[0], []).append(chain.check)
+        return iter(found.values())
+
+    def _look_back(self, check: ChainCheck, *, is_first: bool, was_cut: bool) -> None:
+        """Compare what a chain says of those before it with what is there. Retention may have deleted what came before
+        the first chain of a node that is there.
+        """
+        for source, group in groupby(check.before, key=lambda end: end.source):
+            ends = list(group)
+            if source in self._chains:
+                self._chains[source].check.named(ends)
+            elif any(end.is_certain for end in ends) and not (was_cut and is_first):
+                check.tell(Fault.MISSING, 0, 0, source)
