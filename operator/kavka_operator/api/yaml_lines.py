@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 Where = tuple[str | int, ...]
 
 DEPTH_MAX = 64
+ALIASED_NODES_MAX = 100_000
+"""Nodes that aliases may repeat in a document: a few hundred bytes of aliases to aliases would make billions."""
 
 
 class YamlError(Exception):
@@ -43,11 +46,11 @@ class Document:
         value = self.value
         if not isinstance(value, dict) or value.get("kind") != "List" or not isinstance(value.get("items"), list):
             return [self]
-        return [self._item(index, item) for index, item in enumerate(value["items"])]
-
-    def _item(self, index: int, value: Any) -> "Document":
-        where = ("items", index)
-        return Document(value, {path[2:]: line for path, line in self.lines.items() if path[:2] == where})
+        lines: dict[str | int, dict[Where, int]] = {}
+        for path, line in self.lines.items():
+            if path[:1] == ("items",) and len(path) > 1:
+                lines.setdefault(path[1], {})[path[2:]] = line
+        return [Document(item, lines.get(index, {})) for index, item in enumerate(value["items"])]
 
 
 def documents(text: str) -> Iterator[Document]:
@@ -60,7 +63,7 @@ def documents(text: str) -> Iterator[Document]:
     with suppress(yaml.YAMLError):
         _refuse_depth(fast, text)
         return iter(list(_documents(fast(text))))
-    return _worded(yaml.SafeLoader(text))
+    return _worded(text)
 
 
 def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
@@ -73,10 +76,13 @@ def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
             raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
 
 
-def _worded(loader: yaml.SafeLoader) -> Iterator[Document]:
+def _worded(text: str) -> Iterator[Document]:
     """The documents. Raises YamlError, with words for a person."""
     try:
-        yield from _documents(loader)
+        yield from _documents(yaml.SafeLoader(text))
+    except ReaderError as error:
+        line, code = text.count("\n", 0, error.position) + 1, ord(text[error.position])
+        raise YamlError(line, f"is not YAML: it holds the control character U+{code:04X}; take it out") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlError(mark.line + 1 if mark else 1, f"is not YAML: {error.problem or error.context}") from None
@@ -89,48 +95,68 @@ def _documents(loader: yaml.SafeLoader) -> Iterator[Document]:
         while loader.check_node():
             node = loader.get_node()
             assert node is not None
-            lines: dict[Where, int] = {}
-            value = _value(loader, node, (), lines)
+            reading = _Reading(loader)
+            value = reading.value(node, ())
             if value is not None:
-                yield Document(value, lines)
+                yield Document(value, reading.lines)
     finally:
         loader.dispose()
 
 
-def _value(loader: yaml.SafeLoader, node: yaml.Node, path: Where, lines: dict[Where, int]) -> Any:
-    """The value of a node; `lines` takes the line of each path. Raises YamlError."""
-    line = node.start_mark.line + 1
-    if len(path) > DEPTH_MAX:  # by aliases, which are no nesting of the text
-        raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
-    lines.setdefault(path, line)
-    match node:
-        case yaml.MappingNode():
-            return _mapping(loader, node, path, lines)
-        case yaml.SequenceNode():
-            return [_value(loader, item, (*path, index), lines) for index, item in enumerate(node.value)]
-        case _:
-            return _scalar(loader, node)
+class _Reading:
+    """Makes the value of one document, and notes the line of each path."""
 
+    def __init__(self, loader: yaml.SafeLoader) -> None:
+        self.lines: dict[Where, int] = {}
+        self._loader = loader
+        self._seen: set[int] = set()
+        self._aliased_count = 0
 
-def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode, path: Where, lines: dict[Where, int]) -> dict[str, Any]:
-    """The map of a node. Raises YamlError."""
-    result: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = _scalar(loader, key_node)
-        line = key_node.start_mark.line + 1
-        if not isinstance(key, str):
-            raise YamlError(line, f"the key {key!r} is not text; write it in quotes")
-        if key in result:
-            first = lines[(*path, key)]
-            raise YamlError(line, f"{'.'.join(map(str, (*path, key)))} stands twice, first in line {first}; keep one")
-        lines[(*path, key)] = line
-        result[key] = _value(loader, value_node, (*path, key), lines)
-    return result
+    def value(self, node: yaml.Node, path: Where) -> Any:
+        """The value of a node. Raises YamlError."""
+        line = node.start_mark.line + 1
+        if len(path) > DEPTH_MAX:  # by aliases, which are no nesting of the text
+            raise YamlError(line, f"is nested more than {DEPTH_MAX} deep")
+        self._count(node, line)
+        self.lines.setdefault(path, line)
+        match node:
+            case yaml.MappingNode():
+                return self._mapping(node, path)
+            case yaml.SequenceNode():
+                return [self.value(item, (*path, index)) for index, item in enumerate(node.value)]
+            case _:
+                return self._scalar(node)
 
+    def _count(self, node: yaml.Node, line: int) -> None:
+        """Count a node that was there before, which only an alias repeats. Raises YamlError."""
+        if id(node) not in self._seen:
+            self._seen.add(id(node))
+            return
+        self._aliased_count += 1
+        if self._aliased_count > ALIASED_NODES_MAX:
+            words = f"aliases repeat this and others, more than {ALIASED_NODES_MAX} values in all; write them out"
+            raise YamlError(line, words)
 
-def _scalar(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
-    """The scalar of a node. Raises YamlError."""
-    try:
-        return loader.construct_object(node, deep=True)
-    except ValueError as error:
-        raise YamlError(node.start_mark.line + 1, f"is not a value: {error}; write text in quotes") from None
+    def _mapping(self, node: yaml.MappingNode, path: Where) -> dict[str, Any]:
+        """The map of a node. Raises YamlError."""
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise YamlError(line, "a key is a map or a list; write text")
+            key = self._scalar(key_node)
+            if not isinstance(key, str):
+                raise YamlError(line, f"the key {key!r} is not text; write it in quotes")
+            if key in result:
+                first, name = self.lines[(*path, key)], ".".join(map(str, (*path, key)))
+                raise YamlError(line, f"{name} stands twice, first in line {first}; keep one")
+            self.lines[(*path, key)] = line
+            result[key] = self.value(value_node, (*path, key))
+        return result
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        """The scalar of a node. Raises YamlError."""
+        try:
+            return self._loader.construct_object(node, deep=True)
+        except ValueError as error:
+            raise YamlError(node.start_mark.line + 1, f"is not a value: {error}; write text in quotes") from None

@@ -14,6 +14,7 @@ import yaml
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.kinds import key_of
+from kavka_operator.api.yaml_lines import documents
 from tests.unit.operator.fakes import quota, topic
 
 BAD = sorted((Path(__file__).parent / "bad").glob("*.yaml"))
@@ -60,6 +61,46 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     path = tmp_path / "binary.yaml"
     path.write_bytes(b"\xff\xfe\x00")
     assert faults(path)[0].startswith(f"{path}:1: is not UTF-8 text")
+
+
+LEVELS = "".join(
+    f"{name}: &{name} [{', '.join(9 * [f'*{former}'])}]\n" for former, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (f"a: &a [{', '.join(9 * ['x'])}]\n{LEVELS}", 1, "aliases repeat this and others, more than 100000 values"),
+        (f"a: &a [{', '.join(9 * ['x'])}]\n{LEVELS}? *i\n: 1\n", 1, "aliases repeat this and others"),
+        ("? [a]\n: 1\n", 1, "a key is a map or a list; write text"),
+        ("a: 1\nb: 'x\0y'\n", 2, "is not YAML: it holds the control character U+0000; take it out"),
+        ("a: 1\nb: 2\nc: '\x1b[0m'\n", 3, "is not YAML: it holds the control character U+001B; take it out"),
+    ],
+    ids=["aliases", "aliases in a key", "a list as a key", "NUL", "escape"],
+)
+def test_a_text_that_would_be_endless_or_is_none_is_refused_with_its_line(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    (fault,) = faults(path)
+    assert fault.startswith(f"{path}:{line}: {words}")
+
+
+def test_an_alias_that_is_used_often_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    topics = "".join(f"- {{spec: *t, metadata: {{name: t{number}}}}}\n" for number in range(100))
+    path.write_text(f"kind: List\nt: &t {{apiVersion: v1}}\nitems:\n{topics}")
+    assert len(faults(path)) == 100
+
+
+def test_each_item_of_a_large_list_has_its_own_lines() -> None:
+    """Also in a text with very many items, of which each would have looked at the lines of all."""
+    (document,) = documents("kind: List\nitems:\n" + "- {a: 1}\n" * 20_000 + "- {a: {b: 1}}\n")
+    items = document.items()
+    assert len(items) == 20_001
+    assert [items[0].line(("a",)), items[9_999].line(("a",)), items[-1].line(("a", "b"))] == [3, 10_002, 20_003]
 
 
 def test_clusters_come_first_and_status_is_not_read(tmp_path: Path) -> None:
