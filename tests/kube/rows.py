@@ -26,6 +26,14 @@ LONG = "n" * 63
 NODE_PORT = {"type": "NodePort"}
 
 
+PLAIN = {"mechanism": "PLAIN", "secretRef": {"name": "user"}}
+
+
+def plain(**changed: object) -> Json:
+    """Somebody else's Kafka without TLS, with a login by PLAIN unless it is changed."""
+    return external(bootstrapServers="a:1", sasl={**PLAIN, **changed})
+
+
 def stored_on(**volume: object) -> list[dict[str, object]]:
     """One pool whose nodes have this volume."""
     return [pool(storage=volumes({"name": "data", **volume}))]
@@ -167,6 +175,11 @@ EXTERNAL = (
     Row("somebody else's Kafka with a space", external(bootstrapServers="a:1, b:1"), BAD),
     Row("somebody else's Kafka with Kerberos", external(
         bootstrapServers="a:1", sasl={"mechanism": "GSSAPI", "secretRef": {"name": "user"}}), BAD),
+    Row("PLAIN without TLS", plain(), BAD),
+    Row("PLAIN without TLS, as one word allows", plain(allowPlaintext=True), GOOD),
+    Row("PLAIN without TLS, as the word does not allow", plain(allowPlaintext=False), BAD),
+    Row("PLAIN over TLS", external(bootstrapServers="a:1", tls={}, sasl=PLAIN), GOOD),
+    Row("SCRAM without TLS", plain(mechanism="SCRAM-SHA-512"), GOOD),
     Row("somebody else's Kafka without a user", external(bootstrapServers="a:1", sasl={"mechanism": "PLAIN"}), BAD),
     Row("somebody else's Kafka and nodes", cluster(external=SECURED), BAD),
     Row("neither nodes nor somebody else's", resource("KafkaCluster", "main", {}), BAD),

@@ -3,9 +3,9 @@
 Nothing of its nodes is rendered, started or altered. What it asks of clients stands in Secrets, by name.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from kavka_operator.api.model import Model, field
+from kavka_operator.api.model import Model, Rule, field
 from kavka_operator.api.shapes import Bounds
 
 ADDRESS_PATTERN = r"^[a-zA-Z0-9._-]+:[0-9]{1,5}(,[a-zA-Z0-9._-]+:[0-9]{1,5})*$"
@@ -51,10 +51,29 @@ class ExternalSasl(Model):
 
     mechanism: Mechanism = field(description="How the password is shown to the brokers.")
     secret_ref: SecretRef = field(description="A Secret with the keys username and password.")
+    allow_plaintext: bool = field(
+        default=False,
+        description="Whether PLAIN may go without TLS: then whoever reads the traffic has the password.",
+    )
 
 
 class External(Model):
     """A Kafka that somebody else runs."""
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="!has(self.sasl) || self.sasl.mechanism != 'PLAIN' || has(self.tls)"
+            " || has(self.sasl.allowPlaintext) && self.sasl.allowPlaintext",
+            message="PLAIN sends the password as it is; write tls, another mechanism, or allowPlaintext: true in sasl",
+            holds=lambda external: (
+                external.sasl is None
+                or external.sasl.mechanism != "PLAIN"
+                or external.tls is not None
+                or external.sasl.allow_plaintext
+            ),
+            path="sasl",
+        ),
+    )
 
     bootstrap_servers: str = field(
         min_length=3,
