@@ -12,6 +12,7 @@ import re
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import APIS, BOTH, api
 from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import (
@@ -30,10 +31,12 @@ SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION
 @api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4), on=BOTH)
 def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) -> ApiVersionsResponse:
     if client.version >= NAMED_FROM_VERSION and not is_named(request):
+        if client.peer is not None and client.peer.login is not None:
+            client.peer.login.refuse_versions()
         return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
     if client.version >= NAMED_FROM_VERSION and client.peer is not None:
-        client.peer.software_name = request.client_software_name
-        client.peer.software_version = request.client_software_version
+        client.peer.software_name = shortened(request.client_software_name)
+        client.peer.software_version = shortened(request.client_software_version)
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS) if client.role in APIS[key].on],
         supported_features=supported_features(client.version),

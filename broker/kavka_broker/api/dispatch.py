@@ -41,10 +41,11 @@ from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.use import UseWindow
 from kavka_broker.core.authentication.login import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 from kavka_broker.core.authentication.session import Session
+from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.logs import get
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.framing import RequestHeader, encode_response_parts, read_request_header
+from kavka_broker.protocol.framing import encode_response_parts, read_request_header
 from kavka_broker.protocol.message import Message, Row, whole
 from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
@@ -68,6 +69,7 @@ class Exchange:
         "began_ns",
         "client",
         "counted_bytes",
+        "is_login",
         "loop_ns",
         "make",
         "observed",
@@ -80,6 +82,7 @@ class Exchange:
     def __init__(self, api: Api, client: Client, started_ms: float, began_ns: int = 0) -> None:
         self.api = api
         self.client = client
+        self.is_login = False  # the client has yet to say who it is
         self.counted_bytes = 0  # how much of `client.copied_bytes` the connection has counted
         self.started_ms = started_ms
         self.began_ns = began_ns  # since then it has the loop
@@ -175,9 +178,10 @@ class Dispatcher:
         api = self._apis.get(header.api_key)
         if api is None:
             raise ProtocolViolation(f"API key {header.api_key} is not served")
+        client_id = header.client_id or ""
         client = Client(
             header.api_version,
-            header.client_id or "",
+            client_id if len(client_id) <= NAME_CHARACTERS_MAX else shortened(client_id),
             header.correlation_id,
             peer.address,
             peer.listener,
@@ -189,7 +193,7 @@ class Dispatcher:
         )
         exchange = self._time.payer = Exchange(api, client, self._broker.clock.monotonic_ms(), began_ns)
         if not api.supports(header.api_version):
-            self._refuse_version(exchange, header)
+            self._refuse_version(exchange, peer)
             return exchange
         if (peer.login is not None or peer.session is not None) and not self._may_come(exchange, peer):
             return exchange
@@ -238,6 +242,7 @@ class Dispatcher:
         """
         if peer.login is None:
             return peer.session is None or self._session_holds(exchange, peer, peer.session)
+        exchange.is_login = peer.login.is_first
         try:
             peer.login.check(exchange.api.key)
         except BrokerError as error:
@@ -253,6 +258,7 @@ class Dispatcher:
         api, client = self._apis[SASL_AUTHENTICATE], Client(0, "", 0, peer.address, peer.listener, len(token))
         client.user, client.role, client.peer = peer.user, self._role, peer
         exchange = self._time.payer = Exchange(api, client, self._broker.clock.monotonic_ms(), self._time.now_ns())
+        exchange.is_login = peer.login is not None and peer.login.is_first
         answer = api.handle(SaslAuthenticateRequest(bytes(token)), self._broker, client)
         if isinstance(answer, Postponed):
             exchange.waiting, exchange.make = answer.until, partial(_refuse_token, client)
@@ -360,6 +366,8 @@ class Dispatcher:
         name = None
         if client.is_exempt or exchange.api.on is CONTROLLER:
             sensor = quota.exempt
+        elif exchange.is_login:
+            sensor = quota.before_login
         else:
             name = (client.user, client.client_id)
             sensor = quota.resolved.get(name) or quota.sensor_of(*name, int(exchange.started_ms))
@@ -411,10 +419,16 @@ class Dispatcher:
             raise ProtocolViolation(f"{exchange.api.name}: {error}")
         return answer
 
-    def _refuse_version(self, exchange: Exchange, header: RequestHeader) -> None:
-        if header.api_key != API_VERSIONS:
+    def _refuse_version(self, exchange: Exchange, peer: Connected) -> None:
+        """Answer ApiVersions of a version that is not served. Raises ProtocolViolation for another request."""
+        if exchange.api.key != API_VERSIONS:
             low, high = exchange.api.versions
-            raise ProtocolViolation(f"{exchange.api.name} v{header.api_version} is not served, v{low} to v{high} are")
+            words = f"{exchange.api.name} v{exchange.client.version} is not served, v{low} to v{high} are"
+            raise ProtocolViolation(words)
+        if peer.login is not None:
+            if not self._may_come(exchange, peer):
+                return
+            peer.login.refuse_versions()
         exchange.client.version = 0
         request = exchange.api.request()
         answer = exchange.api.handle(request, self._broker, exchange.client)

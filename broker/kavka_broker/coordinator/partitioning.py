@@ -2,10 +2,11 @@
 
 from functools import lru_cache
 
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
+
 HASHES_CACHED_MAX = 10_000
 
 
-@lru_cache(maxsize=HASHES_CACHED_MAX)
 def java_hash(text: str) -> int:
     """`String.hashCode`: over UTF-16 units, in 32 bits with a sign."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -15,7 +16,11 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+_cached_hash = lru_cache(maxsize=HASHES_CACHED_MAX)(java_hash)
+
+
 def partition_of(group_id: str, partition_count: int) -> int:
-    value = java_hash(group_id)
+    """Return the partition of a group. Hashes of names that are longer than most are not kept: clients choose them."""
+    value = (_cached_hash if len(group_id) <= NAME_CHARACTERS_MAX else java_hash)(group_id)
     # Java's abs of the smallest integer is negative; Kafka takes 0 instead.
     return 0 if value == -(1 << 31) else abs(value) % partition_count

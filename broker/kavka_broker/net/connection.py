@@ -276,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         """Whether its client may have the loop now. A newcomer goes with the other connections of its client."""
         if self._turns.may_begin(self._flow):
             return True
-        if not self._flow.is_part or self._waits_for_turn:
+        if not self._flow.is_part or self._waits_for_turn or self.peer.login is not None:
             return False
         client_id = self._inbox.first_client_id()
         flow = None if client_id is None else self._turns.join_known(self.peer.user, client_id)
@@ -321,6 +321,8 @@ class Connection(asyncio.BufferedProtocol):
         be another client in each turn would be new in each.
         """
         flow, client = self._flow, exchange.client
+        if exchange.is_login:
+            return  # it may call itself what it likes, and stays among the newcomers of its address
         if flow.client[0] == client.user and (flow.is_of_peer or not exchange.is_of_peer):
             return
         if self._former_flow is None:

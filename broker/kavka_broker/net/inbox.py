@@ -12,6 +12,7 @@ peers that send four bytes each would take it all.
 from struct import Struct
 
 from kavka_broker.api.registry import FETCH, FETCH_BYTES_MAX
+from kavka_broker.core.names import shortened
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header
@@ -67,7 +68,7 @@ class Inbox:
             header, _ = read_request_header(self._view[self._start + SIZE.size : self._end])
         except ProtocolViolation:
             return None
-        return header.client_id or ""
+        return shortened(header.client_id or "")
 
     def received(self, count: int) -> None:
         self._end += count

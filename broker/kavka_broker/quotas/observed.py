@@ -11,6 +11,7 @@ from dataclasses import replace
 from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.core.quota.resolve import as_kept
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.rules import KafkaRule, Standing
 from kavka_broker.quotas.sensor import Sensor
@@ -68,14 +69,14 @@ class ObservedQuota(Shares):
 
     def observe(self, enforced: Mapping[Entity | IpEntity, float], limits: Mapping[Entity | IpEntity, float]) -> None:
         """Take over the limits in force and, over them, those to be observed."""
-        observed = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        observed = {as_kept(name): limit for name, limit in limits.items() if isinstance(name, Entity) and limit >= 0}
         self._observed_rule.observed = observed
         self.is_on = bool(observed)
         self._would = {entity: self._would.get(entity) or WouldBeHeld() for entity in observed}
         among = dict(observed)
         for other, limit in enforced.items() if observed else ():
             if isinstance(other, Entity) and limit >= 0:
-                among.setdefault(other, limit)
+                among.setdefault(as_kept(other), limit)
         self._take_over(among, frozenset())  # also where only one that was observed is enforced now
 
     def charge(self, user: str, client_id: str, used: float, now_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 A percentage of what one loop can do: 100 is all of it, all of the time. A delay is at most one sample long, as in
 Apache Kafka. What nodes ask of each other is counted apart and never throttled, and so is what has no answer to say it
-with.
+with. What comes before a login is counted apart, too: a client may call itself what it likes then.
 """
 
 from math import inf
@@ -28,6 +28,8 @@ class RequestQuota(Shares):
         self.observed: Final = ObservedRequests(window, sensors_max)
         self.exempt: Final = Sensor(None, ("", ""))
         self.exempt.limit, self.exempt.rate = inf, SampledRate(window)
+        self.before_login: Final = Sensor(None, ("", ""))
+        """What all clients take together before their login. It has no limit: nothing before it counts for a name."""
 
     def sensor_of(self, user: str, client_id: str, now_ms: int) -> Sensor:
         """Return what counts the client's time."""

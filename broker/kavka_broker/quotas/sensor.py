@@ -109,6 +109,7 @@ class Sensor:
         "last_used_ms",
         "limit",
         "rate",
+        "room_bytes",
         "share",
         "throttled_requests_total",
         "used_total",
@@ -118,6 +119,7 @@ class Sensor:
         self.share = share
         self.client = client  # the client that came first stands for all of the share
         self.is_named = False
+        self.room_bytes = 0  # what it has taken of the room for names
         self.found_in = 0  # which of the changes of limits its own was found after
         self.effective: Effective | None = None
         self.limit: float | None = None

@@ -3,10 +3,14 @@
 The cost of a request without a quota is one lookup in a dictionary. Which quota applies is resolved once for each
 (user, client id) and kept until a limit changes. Everything that grows with the names that clients make up is bounded:
 
-- `SENSORS_MAX` shares; whoever comes later draws on one common sensor for each quota that applies to such late-comers,
-  so a client that invents a new client id for every connection gains nothing by it;
-- `SENSORS_MAX` resolved clients; the cache starts again when it is full;
+- `SENSORS_MAX` shares, with `NAMES_BYTES_MAX` of names; one user, and all clients without a login together, have half
+  of both. A client that comes later draws on a sensor that such late-comers have in common: those of its user, where
+  that user has used its half up. The share of a quota that names a user or a client id always has a sensor;
+- `SENSORS_MAX` resolved clients with `RESOLVED_BYTES_MAX` of names; the cache starts again when it is full;
 - `SERIES_MAX` shares with a name in the metrics, the others are summed up under `__other__`.
+
+Nothing that a client does before its login comes here: see `RequestQuota.before_login`. A client id of more than
+`NAME_CHARACTERS_MAX` characters has been shortened, and so is one in a quota.
 """
 
 from bisect import bisect_left
@@ -14,17 +18,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from kavka_broker.core.names import label_of
 from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
-from kavka_broker.core.quota.resolve import Effective, Share
+from kavka_broker.core.quota.resolve import Effective, Share, as_kept, is_of_one_share
 from kavka_broker.quotas.entity_usage import EntityUsage, entity_usages
+from kavka_broker.quotas.room import Room, size_of
 from kavka_broker.quotas.rules import KafkaRule, Rule
 from kavka_broker.quotas.sensor import OTHER, HeldTime, Holding, Sensor, Usage
 from kavka_broker.slices import Pace, Work
 
 SENSORS_MAX = 10_000
 SERIES_MAX = 100
+RESOLVED_BYTES_MAX = 4 * 1024 * 1024
+RESOLVED_BYTES = 200  # of an entry beside its names
+ANONYMOUS = "ANONYMOUS"
 IDLE_MS_MAX = 3_600_000
 PART_BURST_MS = 250
 UNITS_PER_SENSOR = 4  # of a slice
@@ -34,9 +43,12 @@ DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The key of the sensor that late-comers under the same quota have in common."""
+    """The key of the sensor that late-comers under the same quota have in common: of a user that has used its half of
+    the room up, or else of all that log in.
+    """
 
     entity: Entity | None
+    user: str
 
 
 class Shares:
@@ -58,7 +70,9 @@ class Shares:
         self._sensors_max = sensors_max
         self._series_max = series_max
         self._sensors: dict[Share | Overflow, Sensor] = {}
+        self._room = Room(sensors_max)
         self._resolved: dict[tuple[str, str], Sensor] = {}
+        self._resolved_bytes = 0
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
         self._expired = Usage(OTHER, OTHER)
         self._held_by_entity: dict[Entity, HeldTime] = {}  # of those that are configured, once one is held
@@ -100,7 +114,7 @@ class Shares:
         """
         if limits == self._given and frozenset(parts) == self._parts:
             return  # another kind of quota has changed
-        of_clients = {entity: limit for entity, limit in limits.items() if isinstance(entity, Entity) and limit >= 0}
+        of_clients = {as_kept(name): limit for name, limit in limits.items() if isinstance(name, Entity) and limit >= 0}
         self._take_over(of_clients, frozenset(parts), now_ms)
         self._given = dict(limits)
 
@@ -114,7 +128,7 @@ class Shares:
         self._held_by_entity = {entity: time for entity, time in held.items() if entity in of_clients}
         self._limits, self._parts = of_clients, parts
         self._rule.update(of_clients)
-        self._resolved.clear()
+        self._forget_resolved()
         self._changes += 1
         for sensor in self._sensors.values():
             if sensor.allowance is not None:
@@ -141,21 +155,27 @@ class Shares:
     def resolve_later(self, client: tuple[str, str] | None) -> None:
         """Ask the rule again when this client is heard of next; None stands for each of them."""
         if client is None:
-            self._resolved.clear()
+            self._forget_resolved()
         else:
             self._resolved.pop(client, None)
+
+    def _forget_resolved(self) -> None:
+        self._resolved.clear()
+        self._resolved_bytes = 0
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour."""
         idle = [key for key, sensor in self._sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]
         for key in idle:
             sensor = self._sensors.pop(key)
+            if sensor.room_bytes:
+                self._room.give_back(sensor.client[0], sensor.room_bytes)
             if sensor.is_named:
                 self._labels.discard(labels_of(sensor))
             else:
                 self._expired = summed(self._expired, sensor, now_ms)
         if idle:
-            self._resolved.clear()
+            self._forget_resolved()
 
     def usages(self, now_ms: int) -> Work[list[Usage]]:
         """Return a line for each share that has a name, and one for all others once there are any."""
@@ -191,25 +211,35 @@ class Shares:
         self._apply(sensor, effective, now_ms)
         if not sensor.is_named:
             self._name(sensor, now_ms)
-        if len(self._resolved) >= self._sensors_max:
-            self._resolved.clear()
+        self._resolved_bytes += RESOLVED_BYTES + size_of((user, client_id))
+        if len(self._resolved) >= self._sensors_max or self._resolved_bytes > RESOLVED_BYTES_MAX:
+            self._forget_resolved()
         self._resolved[user, client_id] = sensor
         return sensor
 
     def _new_sensor(self, share: Share, effective: Effective | None, client: tuple[str, str]) -> Sensor:
-        if len(self._sensors) < self._sensors_max:
+        user, size_bytes = client[0], size_of(client)
+        if is_of_one_share(effective):
             sensor = self._sensors[share] = Sensor(share, client)
             return sensor
-        overflow = Overflow(None if effective is None else effective.entity)
-        return self._sensors.setdefault(overflow, Sensor(None, client))
+        if self._room.take(user, size_bytes):
+            sensor = self._sensors[share] = Sensor(share, client)
+            sensor.room_bytes = size_bytes
+            return sensor
+        of_user = user if user == ANONYMOUS or self._room.is_over_half(user) else ""
+        overflow = Overflow(None if effective is None else effective.entity, of_user)
+        return self._sensors.get(overflow) or self._sensors.setdefault(overflow, Sensor(None, client))
 
     def _name(self, sensor: Sensor, now_ms: int) -> None:
         """Give the share a series of its own, while there is room, and unless another has the same labels.
 
-        Clients without a quota leave half of the room to those with one. What was used earlier stays in the sum of
-        the others, so that no counter ever falls.
+        Clients without a quota leave half of the room to those with one. Clients without a login leave a quarter of
+        their room to those with one, unless a quota names them. What was used earlier stays in the sum of the others,
+        so that no counter ever falls.
         """
         room = self._series_max if sensor.limit is not None else self._series_max // 2
+        if sensor.client[0] == ANONYMOUS and not is_of_one_share(sensor.effective):
+            room -= room // 4
         labels = labels_of(sensor)
         if len(self._labels) > room or labels in self._labels:
             self.overflows_total += 1
@@ -224,7 +254,7 @@ def labels_of(sensor: Sensor) -> tuple[str, str]:
     """Return the names of the share; "" for a part that does not matter, as Apache Kafka tags its metrics."""
     if sensor.share is None:
         return OTHER, OTHER
-    return sensor.share.user or "", sensor.share.client_id or ""
+    return label_of(sensor.share.user or ""), label_of(sensor.share.client_id or "")
 
 
 def usage_of(sensor: Sensor, now_ms: int, window: SampleWindow) -> Usage:

@@ -106,4 +106,5 @@ def throttle_samples(throttles: Mapping[str, Throttle]) -> Iterator[Sample]:
 
 def exempt_samples(quota: RequestQuota, now_ms: int) -> Iterator[Sample]:
     yield "kavka_exempt_loop_seconds_total", (), quota.exempt.used_total / 1e9
+    yield "kavka_login_loop_seconds_total", (), quota.before_login.used_total / 1e9
     yield "kafka_server_request_exempt_request_time", (), quota.exempt_percentage(now_ms)

@@ -46,6 +46,30 @@ def test_nothing_else_is_let_in_before_the_handshake(api_key: int) -> None:
         login().check(api_key)
 
 
+def test_a_second_question_for_versions_ends_the_login() -> None:
+    found = login()
+    found.check(API_VERSIONS)
+    with pytest.raises(ProtocolViolation, match="SaslHandshake is expected"):
+        found.check(API_VERSIONS)
+
+
+def test_versions_may_be_asked_for_twice_where_the_first_was_refused() -> None:
+    found = login()
+    found.check(API_VERSIONS)
+    found.refuse_versions()
+    found.check(API_VERSIONS)
+    found.refuse_versions()
+    with pytest.raises(ProtocolViolation, match="SaslHandshake is expected"):
+        found.check(API_VERSIONS)
+
+
+def test_a_handshake_may_follow_a_refused_version() -> None:
+    found = login()
+    found.check(API_VERSIONS)
+    found.refuse_versions()
+    found.check(SASL_HANDSHAKE)
+
+
 @pytest.mark.parametrize("api_key", [API_VERSIONS, SASL_HANDSHAKE, METADATA])
 def test_only_a_token_follows_the_handshake(api_key: int) -> None:
     found = login()

@@ -71,6 +71,7 @@ class Handlers:
             pieces=None,
             waiting=None,
             counted_bytes=0,
+            is_login=False,
             is_of_peer=False,
             body=body,
         )

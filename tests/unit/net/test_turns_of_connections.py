@@ -52,6 +52,7 @@ class Handlers:
             pieces=[ANSWER],
             waiting=None,
             counted_bytes=0,
+            is_login=False,
             is_of_peer=False,
         )
 

@@ -202,7 +202,7 @@ def test_an_idle_client_is_forgotten_after_an_hour() -> None:
 
 
 def test_late_comers_under_one_quota_share_a_sensor() -> None:
-    quota = ByteQuota(WINDOW, sensors_max=2)
+    quota = ByteQuota(WINDOW, sensors_max=4)
     quota.update({Entity(None, DEFAULT): 1000.0})
     for client_id in ("a", "b"):
         assert quota.charge("alice", client_id, 10_000, 0) == 0
@@ -221,7 +221,7 @@ def test_names_made_up_by_clients_do_not_grow_memory() -> None:
 
     lines = {(line.user, line.client_id): line for line in at_once(quota.usages(0))}
 
-    assert len(quota._sensors) <= 52  # the bound, and one for each quota that late-comers meet (or none)
+    assert len(quota._sensors) <= 52  # the bound, and one for late-comers of each of the two users
     assert len(quota._resolved) <= 50
     assert len(lines) == 11
     assert sum(line.used_total for line in lines.values()) == 2000

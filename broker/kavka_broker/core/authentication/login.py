@@ -1,7 +1,7 @@
 """The login of one connection over SASL: which requests may come, in which order, and what becomes of a token.
 
-As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first (there once, here until a version is found
-that both know); then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
+As Apache Kafka's SaslServerAuthenticator does it: ApiVersions may come first, once, and once more where its first
+version was refused; then SaslHandshake names a mechanism; then tokens come, in SaslAuthenticate requests (KIP-152),
 or bare where the handshake was of version 0. Anything else closes the connection. PLAIN is RFC 4616, and its refusals
 are in the words of PlainSaslServer; SCRAM takes two tokens (`scram.py`), OAUTHBEARER
 one (`oauthbearer.py`). A login that does not hold for good is renewed
@@ -31,7 +31,8 @@ SERVED_MECHANISMS: Final = (*OF_NODES, oauthbearer.MECHANISM)
 class Stage(Enum):
     """What a login waits for."""
 
-    HANDSHAKE = "ApiVersions or SaslHandshake"
+    VERSIONS = "ApiVersions or SaslHandshake"
+    HANDSHAKE = "SaslHandshake"
     PROOF = "SaslAuthenticate"
     BARE_PROOF = "a token"
     OTHER_MECHANISM = "anything, which is refused"
@@ -40,7 +41,8 @@ class Stage(Enum):
 
 #: The APIs that may be asked for at each stage, before the client is known.
 ALLOWED: Final = {
-    Stage.HANDSHAKE: (API_VERSIONS, SASL_HANDSHAKE),
+    Stage.VERSIONS: (API_VERSIONS, SASL_HANDSHAKE),
+    Stage.HANDSHAKE: (SASL_HANDSHAKE,),
     Stage.PROOF: (SASL_AUTHENTICATE,),
     Stage.BARE_PROOF: (),
     Stage.OTHER_MECHANISM: (),
@@ -61,14 +63,15 @@ class Login:
     what becomes of it to `counts`, once.
     """
 
-    __slots__ = ("_counts", "_exchange", "_former", "_is_told", "_mechanism", "_stage", "settings")
+    __slots__ = ("_counts", "_exchange", "_former", "_has_refused", "_is_told", "_mechanism", "_stage", "settings")
 
     def __init__(self, settings: SaslSettings, counts: Authentications, former: Session | None = None) -> None:
         self.settings = settings
         self._counts = counts
         self._former = former
         self._is_told = False
-        self._stage = Stage.HANDSHAKE
+        self._stage = Stage.VERSIONS
+        self._has_refused = False  # a version of ApiVersions
         self._mechanism = ""
         self._exchange: scram.Exchange | oauthbearer.Exchange | None = None  # once it has begun; not of PLAIN
 
@@ -82,11 +85,23 @@ class Login:
         ILLEGAL_SASL_STATE where an answer says so before that: behind the handshake, as in Apache Kafka.
         """
         if api_key in ALLOWED[self._stage]:
+            if api_key == API_VERSIONS:
+                self._stage = Stage.HANDSHAKE
             return
         words = f"API key {api_key} before the client is known: {self._stage.value} is expected"
         is_told = self._stage is Stage.PROOF
         self.fail()
         raise BrokerError(ErrorCode.ILLEGAL_SASL_STATE, words) if is_told else ProtocolViolation(words)
+
+    def refuse_versions(self) -> None:
+        """Let the client ask for ApiVersions again, once: it is told that it has asked in a way that is not served."""
+        if self._stage is Stage.HANDSHAKE and not self._has_refused:
+            self._stage, self._has_refused = Stage.VERSIONS, True
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing is known of the client yet; otherwise it renews a login."""
+        return self._former is None
 
     def choose(self, mechanism: str, version: int) -> None:
         """Take up a mechanism. Raises UNSUPPORTED_SASL_MECHANISM, after which the connection is closed; in a renewal

@@ -19,9 +19,10 @@ under 7 and 8. A default is not one pot for all, it gives each name its own. `sh
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
+from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Prefix
 
 LEVELS = {
@@ -61,6 +62,22 @@ class Share:
 
     user: str | None
     client_id: str | None
+
+
+def is_of_one_share(effective: Effective | None) -> bool:
+    """Whether a quota is on names alone: there is one share of it, whatever clients call themselves."""
+    if effective is None or effective.level == OF_A_CALLBACK:
+        return False
+    parts = (effective.entity.user, effective.entity.client_id)
+    return all(part is None or (isinstance(part, str) and not isinstance(part, Prefix)) for part in parts)
+
+
+def as_kept(entity: Entity) -> Entity:
+    """Return the entity with its client id as the client ids of requests are kept, see `core.names`."""
+    part = entity.client_id
+    if isinstance(part, Prefix) or not isinstance(part, str) or len(part) <= NAME_CHARACTERS_MAX:
+        return entity
+    return replace(entity, client_id=shortened(part))
 
 
 def candidates(user: str, client_id: str) -> tuple[Entity, ...]:

@@ -50,6 +50,12 @@ CLIENTS: Final[tuple[Row, ...]] = (
         "Time for which requests had the loop that count against no quota: of other nodes, and with acks=0.",
     ),
     (
+        "kavka_login_loop_seconds_total",
+        Kind.COUNTER,
+        (),
+        "Time for which requests had the loop that came before a login: it counts for no client and against no quota.",
+    ),
+    (
         "kavka_client_mutations_total",
         Kind.COUNTER,
         CLIENT,
