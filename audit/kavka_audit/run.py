@@ -7,8 +7,10 @@ from typing import Final
 from kavka_audit.engine import DUCKDB, Engine
 from kavka_audit.lake.balancing import Books, Progress, balance
 from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.errors import told
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.keeping import keep_lately, merge
+from kavka_audit.lake.own_files import MADE
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
 from kavka_audit.lake.verdicts import note, stale, verdicts
 from kavka_audit.questions.asking import Settings, Table, questions
@@ -22,6 +24,7 @@ KEEP_DAYS: Final = 400
 PAGE: Final = "report.html"
 LINEAGE: Final = "lineage.jsonl"
 METRICS: Final = "metrics.prom"
+assert {PAGE, LINEAGE, METRICS} < set(MADE), "what a run writes may be taken for a file of others"
 ROWS_READ: Final = 1_000
 """Rows of each table that the page may draw from; the files have all."""
 
@@ -34,6 +37,7 @@ class Outcome:
     tables: dict[str, Table]
     page: str
     besides: frozenset[str] = frozenset()
+    unknown: Sequence[str] = ()  # files in the directory that no run has written
 
     def answer(self, name: str) -> str:
         """Return the answer to a question in one line."""
@@ -57,7 +61,7 @@ def refresh(
 ) -> Outcome:
     """Take in what is new and answer all questions again. Raises LakeError, EngineError, and what `trail` raises."""
     so_far = Ingested()
-    with lake.held(snapshot.cluster_id):
+    with told(lake), lake.held(snapshot.cluster_id):
         for so_far in engine.ingest(lake, trail):
             progress(f"{so_far.records:,} records of the trail read")
         counted = [] if books is None else balance(lake, books, settings.now_ms, progress)
@@ -74,7 +78,8 @@ def refresh(
         texts = besides(tables)
         for name, text in texts.items():
             _write(lake, name, text)
-    return Outcome(so_far, tables, f"{lake.name}/{PAGE}", frozenset(name for name, text in texts.items() if text))
+    besides_made = frozenset(name for name, text in texts.items() if text)
+    return Outcome(so_far, tables, f"{lake.name}/{PAGE}", besides_made, [lake.named(file) for file in lake.unknown])
 
 
 def _write(lake: Lake, name: str, text: str) -> None:

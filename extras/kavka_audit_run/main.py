@@ -82,6 +82,9 @@ def _run(asked: Asked, wanted: Wanted) -> int:
     for name in ORDER:
         title = outcome.tables[name].question.title
         say(f"{title}\n    {outcome.answer(name)}\n    {place}tables/{name}.parquet")
+    if outcome.unknown:
+        count = len(outcome.unknown)
+        say(f"passed over, as no run has written them: {count} files in {place}; the first is {outcome.unknown[0]}")
     for words in untold:
         say(f"not told: {words}")
     if QUOTAS in outcome.besides:

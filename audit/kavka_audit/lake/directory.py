@@ -25,9 +25,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final, Protocol
 
-PART: Final = ".part"
+from kavka_audit.lake.own_files import CLAIM, MADE, PART, TABLES, is_range, is_whole, ranges, unfinished, unknown
+
+__all__ = ["PART", "TABLES", "Keeper", "Lake", "LakeError", "Span", "covering", "damaged", "span_of"]
+
 DIGITS: Final = 20
-TABLES: Final = ("entries", "counts")
 Span = tuple[int, int, int]
 """A partition, the first offset, and the one after the last."""
 
@@ -75,6 +77,8 @@ class Lake:
         self.cuts = directory / "cut.parquet"
         self.snapshot = directory / "snapshot"
         self.tables = directory / "tables"
+        self.unknown: list[Path] = []
+        """Files among those of the trail that no run has written, as they were when the lake was taken."""
         self.lock = -1
         """The lock's descriptor, while the lake is held: a process that has it too holds the lake with this one."""
 
@@ -84,7 +88,7 @@ class Lake:
         try:
             for directory in (self.entries, self.counts, self.snapshot, self.tables):
                 directory.mkdir(parents=True, exist_ok=True)
-            lock = (self.directory / "lock").open("w")
+            lock = (self.directory / "lock").open("a")
         except OSError as problem:
             raise LakeError(f"{self.directory} cannot be written to: {problem.strerror}") from problem
         with lock:
@@ -98,25 +102,42 @@ class Lake:
                 if self.keeper is not None:
                     self.keeper.fetch(self.directory)
                 self._tidy()
+                self.unknown = unknown(self.directory)
+                self._check()
                 yield
 
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""
-        for left in [*self.directory.rglob(f"*{PART}")]:
-            if left.is_dir():
+        for left in unfinished(self.directory):
+            if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left)
             else:
-                left.unlink(missing_ok=True)  # it may have stood in a directory that is deleted
+                left.unlink(missing_ok=True)
         for table in TABLES:
             whole = set(self.files(table))
-            for file in (self.directory / table).glob("*/*.parquet"):
+            for file in [*ranges(self.directory, table)]:
                 if str(file) not in whole:
                     self.remove(file)
 
+    def here(self) -> Iterator[Path]:
+        """Yield the files that a run reads and has not made itself, those whose content is here."""
+        for table in TABLES:
+            for file in map(Path, self.files(table)):
+                if self.keeper is None or self.keeper.size_bytes(self.named(file)) is None:
+                    yield file
+        yield from (file for file in (self.cuts, self.tables / "completeness.parquet") if file.exists())
+
+    def _check(self) -> None:
+        """Raise LakeError where a file is damaged: a copy or a full disk may have cut it short."""
+        for file in self.here():
+            if not is_whole(file):
+                raise damaged(self, file)
+
     def _claim(self, cluster_id: str) -> None:
         """Take the directory for this cluster. Raises LakeError where it is another's."""
-        file = self.directory / "lake.json"
+        file = self.directory / CLAIM
         if not file.exists():
+            self._check_unclaimed()
             self.put(file, json.dumps({"cluster_id": cluster_id}).encode())
             return
         try:
@@ -125,6 +146,15 @@ class Lake:
             raise LakeError(f"{self.name}/{file.name} is not what a run has written; choose another place") from problem
         if found != cluster_id:
             words = f"holds the trail of cluster {found}, and this is {cluster_id}; choose another place"
+            raise LakeError(f"{self.name} {words}")
+
+    def _check_unclaimed(self) -> None:
+        """Raise LakeError where a run would write over files of others. What mirrors a store is a run's own."""
+        others = [self.directory / name for name in MADE] if self.keeper is None else []
+        if (found := next(filter(Path.exists, others), None)) is not None:
+            words = (
+                f"has a {found.name} and no {CLAIM}, so no run has written it; choose another place, or move the file"
+            )
             raise LakeError(f"{self.name} {words}")
 
     def put(self, place: Path, data: bytes) -> None:
@@ -138,7 +168,7 @@ class Lake:
         with part.open("rb") as file:
             os.fsync(file.fileno())
         if self.keeper is not None:
-            self.keeper.keep(part, self._named(place))
+            self.keeper.keep(part, self.named(place))
         part.replace(place)
         directory = os.open(place.parent, os.O_RDONLY)
         try:
@@ -149,28 +179,29 @@ class Lake:
     def adopt(self, staged: str, place: Path, size_bytes: int) -> None:
         """Have what stands beside the lake where it is kept take its place there; here it is a name."""
         assert self.keeper is not None, "a directory alone has nothing beside it"
-        self.keeper.adopt(staged, self._named(place), size_bytes)
+        self.keeper.adopt(staged, self.named(place), size_bytes)
         place.write_bytes(b"")
 
     def fetched(self, files: Iterable[Path | str]) -> list[str]:
         """Return files whose content is here."""
         found = [str(file) for file in files]
         if self.keeper is not None:
-            self.keeper.bring(self.directory, [self._named(Path(file)) for file in found])
+            self.keeper.bring(self.directory, [self.named(Path(file)) for file in found])
         return found
 
     def size_bytes(self, file: Path) -> int:
         """Return the size of a file, whose content may not be here."""
-        kept = None if self.keeper is None else self.keeper.size_bytes(self._named(file))
+        kept = None if self.keeper is None else self.keeper.size_bytes(self.named(file))
         return file.stat().st_size if kept is None else kept
 
     def remove(self, file: Path) -> None:
         """Delete a file, if it is there."""
         if self.keeper is not None:
-            self.keeper.remove(self._named(file))
+            self.keeper.remove(self.named(file))
         file.unlink(missing_ok=True)
 
-    def _named(self, file: Path) -> str:
+    def named(self, file: Path) -> str:
+        """Return the name of a file in the directory."""
         return file.relative_to(self.directory).as_posix()
 
     def place(self, topic_id: str, partition: int, first: int, until: int, table: str = "entries") -> Path:
@@ -184,13 +215,30 @@ class Lake:
         """Return where reading goes on, by partition; 0 where nothing was read."""
         found: dict[int, int] = {}
         for file in (self.directory / table / topic_id).glob("*.parquet"):
+            if not is_range(file.name):
+                continue
             partition, _, until = span_of(file)
             found[partition] = max(found.get(partition, 0), until)
         return found
 
     def files(self, table: str = "entries") -> list[str]:
         """Return the files of a table, without those that were merged into another."""
-        return sorted(str(file) for file in covering((self.directory / table).glob("*/*.parquet")))
+        return sorted(str(file) for file in covering(ranges(self.directory, table)))
+
+
+def damaged(lake: Lake, file: Path) -> LakeError:
+    """Return the error of a file that cannot be read: it names the file and says what to do."""
+    if is_range(file.name):
+        what = "delete it, and those of its partition that begin later: what the trail still has of them is read again"
+    elif file == lake.cuts:
+        what = (
+            "put a copy of it back; if there is none, delete it: entries that were deleted by age then count as missing"
+        )
+    else:
+        what = "delete it: it is made again"
+    if lake.keeper is not None:
+        what = f"delete it: it is fetched again. If that is damaged too, it is so in {lake.name}: there, {what}"
+    return LakeError(f"{file} is damaged; {what}")
 
 
 def span_of(file: Path) -> Span:

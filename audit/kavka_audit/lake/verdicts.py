@@ -8,6 +8,7 @@ that a run that dies before is made again. A merged file has a new name; its day
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -44,12 +45,20 @@ def note(lake: Lake) -> None:
 def _touched(lake: Lake) -> Iterator[int]:
     mark = lake.snapshot / MARK
     is_known = mark.exists() and _place(lake).exists()
-    known = set(json.loads(mark.read_bytes()) if is_known else ())
+    known = _known(mark) if is_known else set[str]()
     if new := [file for file, name in zip(lake.files("counts"), _names(lake), strict=True) if name not in known]:
         with duckdb.connect() as connection:
             rows = connection.read_parquet(new, union_by_name=True).filter("bucket_ms IS NOT NULL")
             for (day_ms,) in rows.project("bucket_ms - bucket_ms % 86400000 AS day_ms").distinct().fetchall():
                 yield day_ms
+
+
+def _known(mark: Path) -> set[str]:
+    """Return what the mark names; nothing where it is damaged, and then all days are judged again."""
+    try:
+        return set(json.loads(mark.read_bytes()))
+    except (ValueError, TypeError):
+        return set()
 
 
 def _open(lake: Lake) -> Iterator[int]:

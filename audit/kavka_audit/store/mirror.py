@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from kavka_audit.lake.directory import PART, TABLES, LakeError, covering, span_of
+from kavka_audit.lake.own_files import CLAIM, ranges
 from kavka_audit.lake.verdicts import MARK
 from kavka_audit.lake.verdicts import TABLE as VERDICTS
 from kavka_audit.store.lease import Lease
@@ -33,7 +34,6 @@ LARGE: Final = "entries"
 """The table of whose files a directory may have the names alone."""
 STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
 """What executors of Spark write beside the lake (`spark.ground`)."""
-CLAIM: Final = "lake.json"
 CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet")
 """What a run reads of the one before beside ranges of the trail; all else it makes again."""
 Progress = Callable[[str], None]
@@ -121,8 +121,8 @@ class Mirror:
 
 def _here(directory: Path) -> list[Path]:
     """Return the files of the directory that are a lake's own."""
-    ranges = [file for table in TABLES for file in (directory / table).glob("*/*.parquet")]
-    return [*ranges, *(directory / name for name in CHANGING)]
+    of_tables = [file for table in TABLES for file in ranges(directory, table)]
+    return [*of_tables, *(directory / name for name in CHANGING)]
 
 
 def _is_here(directory: Path, seen: Seen) -> bool:

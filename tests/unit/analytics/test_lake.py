@@ -193,7 +193,7 @@ def test_a_run_that_dies_leaves_nothing_twice_and_nothing_out(
         if count == 2 and point != "settled":
             if point == "lines":
                 part.unlink()
-                (part.parent / "left.lines.part").write_text("{")
+                (part.parent / f"{part.name}.others.lines.part").write_text("{")
             raise Died
         settle(lake, part, place)
         if count == 2:
