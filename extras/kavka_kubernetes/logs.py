@@ -6,8 +6,10 @@ import sys
 from datetime import UTC, datetime
 
 FIELDS = ("cluster", "words")
-CHATTY = ("kafka", "kopf")
-"""Libraries that tell of each connection and each handler; their warnings are enough."""
+LEVELS = {"kafka": logging.CRITICAL, "kopf": logging.WARNING}
+"""The least level of libraries. kafka-python tells of each connection several times, without the cluster's name; the
+operator tells once which cluster does not answer, and why.
+"""
 
 
 class Lines(logging.Formatter):
@@ -32,5 +34,6 @@ def to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    for name in CHATTY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    for name, level in LEVELS.items():
+        logging.getLogger(name).setLevel(level)

@@ -130,6 +130,7 @@ class Hosted:
             leaving=sight.leaving(),
             places={number: (layout.address, None) for number, layout in self._layouts.items()},
             outside=exposing.begins(cluster, self._layouts.values(), known),
+            begin=exposing.begin(cluster),
             metrics=seeing.metrics_pages(cluster, known, running),
             bootstrap=",".join(self._addresses(running)) if has_way_in else "",
             pools=sight.pools,

@@ -322,6 +322,7 @@ class ClusterLoop:
             empty=empty_volumes(cluster, view.wanted, view.volumes),
             pools=after.pools,
             outside=after.outside,
+            begin=after.begin,
             analytics=after.analytics,
             certificates=after.certificates,
             cordoned=cordoning.marks(cluster.status.nodes, after.wanted, after.leaving, self._did),

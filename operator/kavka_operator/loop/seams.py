@@ -32,7 +32,8 @@ class View:
     """The nodes of a cluster at one moment, wanted and seen.
 
     `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted;
-    `outside` says, by listener, where clients outside begin; `metrics` are the addresses of running nodes' admin ports;
+    `outside` says, by listener, where clients outside begin; `begin` is one address inside for all brokers, where the
+    platform has it; `metrics` are the addresses of running nodes' admin ports;
     `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as it is wanted now. `stamp`
     changes with the state of any node: what was decided before is then out of date. `pools` are the first ids of pools,
     where the platform keeps them itself. `asked` are the nodes whose machine is to be emptied. `security` is what
@@ -46,6 +47,7 @@ class View:
     leaving: Sequence[WantedNode] = ()
     places: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     outside: Mapping[str, str] = field(default_factory=dict)
+    begin: str = ""
     metrics: Mapping[int, str] = field(default_factory=dict)
     bootstrap: str = ""
     pools: Mapping[str, int] | None = None

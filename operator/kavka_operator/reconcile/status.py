@@ -229,6 +229,7 @@ def cluster_status(
     empty: tuple[str, ...] = (),
     pools: Mapping[str, int] | None = None,
     outside: Mapping[str, str] | None = None,
+    begin: str = "",
     analytics: AnalyticsStatus | None = None,
     certificates: SeenCertificates | None = None,
     cordoned: Collection[int] = (),
@@ -236,7 +237,7 @@ def cluster_status(
     """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
 
     `pools` are the first ids of its pools, where the platform keeps them itself; `outside` says where clients outside
-    begin, by listener.
+    begin, by listener; `begin` is one address for all brokers, where the platform has it.
     """
     firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
     before = {line.id: line for line in cluster.status.nodes}
@@ -252,7 +253,7 @@ def cluster_status(
             [*plan.words, available(plan.words, seen, survey), *filling.words(lines), *_renewal_words(certificates)],
             now,
         ),
-        bootstrap_servers=_beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
+        bootstrap_servers=begin or _beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
         listeners=_listener_lines(cluster, outside or {}),
         certificates=_certificates(certificates),
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,

@@ -40,6 +40,16 @@ def given_ports() -> Scene:
     return scene
 
 
+def test_clients_inside_begin_at_the_service_of_all_brokers() -> None:
+    scene = Scene(main())
+    assert scene.look().begin == "main-bootstrap.default.svc:9092"
+    assert exposed("NodePort").look().begin == "", "the first listener leads outside"
+    told = Scene(
+        main(listeners=[{**INSIDE, "advertised": "kafka-{id}.example.com:9092"}, INSIDE | {"name": "B", "port": 9093}])
+    )
+    assert told.look().begin == ""
+
+
 def container(scene: Scene, number: int) -> dict[str, Any]:
     (found,) = scene.api.one("Pod", f"main-nodes-{number}-0")["spec"]["containers"]
     return dict(found)

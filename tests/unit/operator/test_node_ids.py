@@ -137,3 +137,12 @@ def test_as_many_addresses_are_told_as_there_is_room_for() -> None:
     assert 4000 < len(told) <= 4096
     assert told.split(",") == [places[number][0] for number in range(len(told.split(",")))], "whole addresses"
     assert len(status.listeners[0].bootstrap_servers) <= 65536
+
+
+def test_one_address_for_all_brokers_is_told_where_the_platform_has_it() -> None:
+    nodes, places = [WantedNode(0, "new", None, ("broker",))], {0: ("main-nodes-0-0.main-nodes.default.svc:9092", None)}
+    status = cluster_status(
+        cluster(), nodes, {}, None, Plan(), NOW, places=places, begin="main-bootstrap.default.svc:9092"
+    )
+    assert status.bootstrap_servers == "main-bootstrap.default.svc:9092"
+    assert [line.address for line in status.nodes] == ["main-nodes-0-0.main-nodes.default.svc:9092"]

@@ -98,8 +98,7 @@ def begins(cluster: KafkaCluster, layouts: Iterable[Layout], known: Known) -> di
     Of a secured cluster those inside are told too, as its listeners do not all speak the same.
     """
     inside = client_listeners(cluster) if cluster.spec.is_secured else []
-    at = f"{bootstrap_service(cluster.metadata.name)}.{cluster.metadata.namespace}.svc"
-    found = {listener.name: f"{at}:{listener.port}" for listener in inside if listener.service is None}
+    found = {listener.name: inside_address(cluster, listener) for listener in inside if listener.service is None}
     for listener in exposed(cluster):
         document = known.shared.get(("Service", _name(bootstrap_service(cluster.metadata.name), listener)), {})
         balanced = _place(listener, document) if _type(listener) == "LoadBalancer" else None
@@ -107,6 +106,17 @@ def begins(cluster: KafkaCluster, layouts: Iterable[Layout], known: Known) -> di
         if places := [str(balanced)] if balanced is not None else brokers:
             found[listener.name] = ",".join(places)
     return found
+
+
+def inside_address(cluster: KafkaCluster, listener: Listener) -> str:
+    """The address of a listener at the bootstrap Service, which stands for all brokers."""
+    return f"{bootstrap_service(cluster.metadata.name)}.{cluster.metadata.namespace}.svc:{listener.port}"
+
+
+def begin(cluster: KafkaCluster) -> str:
+    """Where clients inside begin; empty where the first listener leads them outside."""
+    first = client_listeners(cluster)[0]
+    return inside_address(cluster, first) if first.service is None and first.advertised is None else ""
 
 
 def hosts(layout: Layout, known: Known) -> frozenset[str]:
