@@ -38,6 +38,7 @@ from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import budgets, moves, quotas, topics, users
 from kavka_operator.reconcile.drift import correction
 from kavka_operator.reconcile.external import FORGET_CLUSTER
+from kavka_operator.reconcile.pause import held_back, is_paused
 from kavka_operator.reconcile.status import Status, quota_status, topic_status, user_status, with_words
 
 ROUNDS_MAX = 4
@@ -85,18 +86,19 @@ def converge(
     cluster_id: str | None = None,
     passwords: Passwords | None = None,
     declared: SeenAccess = NOT_SEEN,
+    paused: bool = False,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
     `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
     joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
-    the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here.
-    `is_external` is true of a cluster that others run, `knows_users` of one that asks clients who they are. Raises
-    BarredError where the cluster is not the one that has `cluster_id`; nothing is done there. `passwords` are where
-    users have theirs, and `declared` what the KafkaCluster tells of access.
+    the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here,
+    and with `paused` no resource may. `is_external` is true of a cluster that others run, `knows_users` of one that
+    asks clients who they are. `passwords` are where users have theirs, `declared` is what the KafkaCluster tells of
+    access. Raises BarredError where the cluster is not the one that has `cluster_id`; nothing is done there.
     """
     everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
-    guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed))
+    guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed), paused)
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     people = People(admin, passwords or Passwords(), now, declared)
     managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
@@ -185,6 +187,7 @@ class _Guard:
     mishaps: Mishaps
     now: datetime
     claimed: frozenset[str] = frozenset()
+    paused: bool = False
     failures: dict[Key, tuple[Word, ...]] = field(default_factory=dict)
     faulty: set[Key] = field(default_factory=set)
 
@@ -246,11 +249,12 @@ def _plan(
     others = _others(resource, claims)
     match resource:
         case Topic():
-            return _plan_topic(resource, seen, others, guard.claimed)
+            plan = _plan_topic(resource, seen, others, guard.claimed)
         case ClientQuota():
-            return _plan_quota(resource, seen, others, guard.now)
+            plan = _plan_quota(resource, seen, others, guard.now)
         case KafkaUser():
-            return _plan_user(resource, seen, claims, guard.now, people)
+            plan = _plan_user(resource, seen, claims, guard.now, people)
+    return held_back(plan) if guard.paused or is_paused(resource) else plan
 
 
 def _others(resource: Managed, claims: Mapping[object, Sequence[Managed]]) -> list[Managed]:
@@ -465,7 +469,8 @@ def _outcome(
 ) -> Outcome:
     outcome, near = Outcome(seen, steps=done), Neighbours(seen.quotas)
     for key, resource in resources.items():
-        if resource.metadata.deletion_timestamp is not None and key not in guard.failures:
+        is_kept = guard.paused or is_paused(resource) or key in guard.failures
+        if resource.metadata.deletion_timestamp is not None and not is_kept:
             outcome.released.append(key)
             continue
         words = guard.failures.get(key, plans[key].words)

@@ -21,6 +21,7 @@ from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.draining import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
 from kavka_operator.reconcile.grants import refusals
+from kavka_operator.reconcile.pause import is_paused
 from kavka_operator.reconcile.users import declared_access
 
 USAGE = "the usage of quotas"
@@ -173,6 +174,7 @@ class Looker:
             cluster_id=question.cluster_id,
             passwords=self.passwords,
             declared=declared_access(question.cluster),
+            paused=is_paused(question.cluster),
         )
         try:
             done, refused = _configure(admin, question.cluster, outcome)
