@@ -193,6 +193,9 @@ def _add_steering(commands: Any) -> None:
     approve.add_argument("cluster", nargs="?", help="The KafkaCluster; not needed where there is one.")
     approve.add_argument("--plan", metavar="HASH", help="Only if it is still this plan.")
     _add_place(approve)
+    restart = _add(commands, "restart", _restart, "Restart all nodes, one after the other by the rules of a roll.")
+    restart.add_argument("cluster", nargs="?", help="The KafkaCluster; not needed where there is one.")
+    _add_place(restart)
     hold = _add(commands, "hold", _hold, "Keep nodes from being restarted, also in the middle of a roll.")
     release = _add(commands, "release", _release, "End a hold, so that a roll goes on.")
     for command, those in ((hold, "all"), (release, "all that are held")):
@@ -404,6 +407,12 @@ def _approve(options: Options) -> int:
     from kavka_operator.cli.steering import approve
 
     return approve(options.cluster, _where(options), options.plan)
+
+
+def _restart(options: Options) -> int:
+    from kavka_operator.cli.steering import restart
+
+    return restart(options.cluster, _where(options))
 
 
 def _hold(options: Options) -> int:

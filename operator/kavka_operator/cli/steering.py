@@ -1,16 +1,18 @@
-"""`kavka approve`, `kavka hold` and `kavka release`: let a roll go on, or keep nodes from being restarted.
+"""`kavka approve`, `hold`, `release` and `restart`: let a roll go on, keep nodes from being restarted, or ask for it.
 
 All of them set annotations of a KafkaCluster and touch nothing else of it, so that neither a person's field manager nor
 a tool that applies it from a repository is disturbed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.stored import part
 from kavka_operator.cli.places import Place, Whereabouts, place_of
 from kavka_operator.cli.stored import Document, not_found
 from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.reconcile.rollout.restart import RESTART
 from kavka_operator.reconcile.rollout.roll import APPROVE, EVERY_NODE, HOLD_NODES, names_in
 
 Change = Callable[[Document], tuple[Mapping[str, str | None], str]]
@@ -30,6 +32,12 @@ def hold(name: str | None, asked: Whereabouts, nodes: str | None) -> int:
 def release(name: str | None, asked: Whereabouts, nodes: str | None) -> int:
     """Hold nodes (ids with commas between), or any, no longer; the exit code."""
     return _steer(name, asked, lambda document: _release(document, _ids(nodes)))
+
+
+def restart(name: str | None, asked: Whereabouts) -> int:
+    """Ask for a restart of all nodes, one after the other by the rules of a roll; the exit code."""
+    moment = datetime.now(UTC).isoformat(timespec="seconds")
+    return _steer(name, asked, lambda _: ({RESTART: moment}, "restarts: see `kavka get kvc` for its roll"))
 
 
 def cluster_document(place: Place, name: str | None, namespace: str) -> Document:

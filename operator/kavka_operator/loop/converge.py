@@ -252,7 +252,7 @@ def _plan(
             plan = _plan_topic(resource, seen, others, guard.claimed)
         case ClientQuota():
             plan = _plan_quota(resource, seen, others, guard.now)
-        case KafkaUser():
+        case _:
             plan = _plan_user(resource, seen, claims, guard.now, people)
     return held_back(plan) if guard.paused or is_paused(resource) else plan
 

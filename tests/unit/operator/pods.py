@@ -220,8 +220,14 @@ class Scene:
         return found
 
 
-def main(replicas: int = 3, uid: str = "u1", status: Mapping[str, Any] | None = None, **spec: Any) -> KafkaCluster:
+def main(
+    replicas: int = 3,
+    uid: str = "u1",
+    status: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> KafkaCluster:
     """A KafkaCluster of three nodes that can run as pods."""
     pools = spec.pop("nodePools", [{"name": "nodes", "replicas": replicas, "storage": SIZED}])
-    found = cluster(metadata={"uid": uid}, nodePools=pools, **spec)
+    found = cluster(metadata={"uid": uid, "annotations": dict(annotations or {})}, nodePools=pools, **spec)
     return found if status is None else found.replaced({"status": found.status.replaced(dict(status))})

@@ -11,6 +11,7 @@ from kavka_operator.cli.places import KubernetesPlace, LocalPlace, Whereabouts, 
 from kavka_operator.cli.words import CommandError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
+from kavka_operator.reconcile.rollout.restart import RESTART
 from kavka_operator.reconcile.rollout.roll import APPROVE, HOLD_NODES
 from tests.unit.operator.person import Person
 from tests.unit.operator.test_kubeconfig import written
@@ -48,6 +49,14 @@ def wait_for_approval(person: Person, plan: str) -> None:
         blocked_since=datetime(2026, 11, 23, tzinfo=UTC),
     )
     store(person).set_status(wanted, wanted.status.replaced({"rollout": waits}))
+
+
+def test_a_restart_is_asked_for_by_an_annotation(person: Person) -> None:
+    code, said = person.types("restart")
+    assert (code, "restarts: see `kavka get kvc`" in said) == (0, True)
+    moment = datetime.fromisoformat(cluster(person).metadata.annotations[RESTART])
+    assert moment.tzinfo is not None
+    assert person.types("restart", "nowhere")[0] == 1
 
 
 def test_a_roll_that_waits_is_approved_by_its_hash(person: Person) -> None:

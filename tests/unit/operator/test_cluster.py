@@ -23,10 +23,11 @@ from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import unsupported
 from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import LocalNode, local_nodes, port_clashes
+from kavka_operator.platform.local.rendering import LocalNode, fingerprint, local_nodes, port_clashes
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.cluster import brokers_config, managed_after
+from kavka_operator.reconcile.rollout.restart import RESTART
 from tests.unit.operator.fakes import NOW, cluster, cordoning
 
 LAYOUT = Layout(Path("/state/default/main"), "default", "main")
@@ -242,6 +243,18 @@ def test_a_controller_alone_is_told_how_brokers_are_reached_where_it_keeps_a_tra
         nodes = [parse_properties(node.properties) for node in rendered(wanted)]
         (alone,) = (settings for settings in nodes if settings["process.roles"] == "controller")
         assert alone.get("inter.broker.listener.name") == ("INSIDE" if is_audited else None)
+
+
+def test_a_restart_that_is_asked_for_is_seen_in_the_settings_and_told_as_the_reason() -> None:
+    def node(**annotations: str) -> LocalNode:
+        wanted = cluster(metadata={"annotations": annotations})
+        return local_nodes(wanted, LAYOUT, Members({0: 0}, (0,)))[0]
+
+    plain, asked = node(), node(**{RESTART: "now\nprocess.roles=none"})
+    assert asked.changed(plain.properties) == (f"the annotation {RESTART}",)
+    assert asked.changed(asked.properties) == ()
+    assert fingerprint(asked) != fingerprint(plain)
+    assert parse_properties(asked.properties) == parse_properties(plain.properties), "no text of it is a setting"
 
 
 def advertising(template: str) -> list[LocalNode]:

@@ -13,6 +13,7 @@ from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes import requested, settings
 from kavka_operator.platform.kubernetes.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
 from kavka_operator.platform.kubernetes.seeing import STORAGE_CLASS
+from kavka_operator.reconcile.rollout.restart import RESTART
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
 
@@ -114,6 +115,24 @@ def test_a_pod_that_is_evicted_comes_back_with_what_it_had() -> None:
     assert after == before
     assert formatting.pop("env") == [{"name": "KAVKA_FORMATTED_BEFORE", "value": "/var/lib/kavka/data"}]
     assert formatting == was
+
+
+def test_a_restart_that_is_asked_for_is_a_roll_of_all_nodes_once() -> None:
+    scene = Scene()
+    scene.start()
+    asked = main(annotations={RESTART: "2026-11-28"})
+    scene.wanted = asked
+    view = scene.look()
+    assert {node.changed for node in view.seen.values()} == {(f"the annotation {RESTART}",)}
+    assert not any(node.is_as_asked for node in view.seen.values()), "so that nobody has to approve it"
+    for number in range(3):
+        scene.do(RestartNode(number, "asked for"))
+        scene.api.say(f"main-nodes-{number}-0", **RUNS)
+    view = scene.look()
+    assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)
+    assert {node.changed for node in view.seen.values()} == {()}
+    scene.wanted = main(annotations={RESTART: "2026-11-29"})
+    assert {node.changed for node in scene.look().seen.values()} == {(f"the annotation {RESTART}",)}
 
 
 def test_other_resources_are_told_by_the_field_that_asks_for_them() -> None:

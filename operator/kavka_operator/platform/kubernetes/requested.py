@@ -18,6 +18,7 @@ from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.names import ASKED, SETTINGS, annotation
 from kavka_operator.platform.kubernetes.settings import Layout, of_pod, of_services
 from kavka_operator.platform.nodes import REPLICAS_MAX
+from kavka_operator.reconcile.rollout.restart import restart_mark
 
 NONE_YET: Collection[str] = frozenset()
 
@@ -46,6 +47,7 @@ def _hashed(layout: Layout, started_with: Collection[str], resources: Mapping[st
         "services": of_services(layout),
         "audit": spec.is_audited,
         "security": _of_security(layout),
+        "restart": restart_mark(layout.cluster),
     }
     told = {name: value for name, value in asks.items() if value}
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -18,6 +18,7 @@ from kavka_operator.platform.kubernetes.amounts import KINDS, plain
 from kavka_operator.platform.kubernetes.names import AUDIT_KEY, host_of
 from kavka_operator.platform.nodes import Node, audit_properties, common_properties
 from kavka_operator.platform.security import among_nodes, client_listeners, protocols, secured_properties
+from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 DATA = "/var/lib/kavka"
 AUDIT_DIRECTORY = "/etc/kavka-audit"
@@ -209,6 +210,7 @@ def _hashed(layout: Layout, resources: Mapping[str, Any]) -> str:
     asks += [among_nodes(layout.cluster).port] if spec.is_secured else []
     asks += [outside] if (outside := of_services(layout)) else []
     asks += [asked_of_pod] if (asked_of_pod := of_pod(layout)) else []  # so that without any the hash stays as it was
+    asks += [{RESTART: mark}] if (mark := restart_mark(layout.cluster)) else []
     return sha256(json.dumps(asks, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -28,6 +28,7 @@ from kavka_operator.platform.kubernetes.settings import (
 from kavka_operator.platform.kubernetes.template import overrides
 from kavka_operator.platform.kubernetes.zones import Machine, racked
 from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,8 @@ class Sight:
         number, image = layout.node.id, layout.cluster.spec.image
         settings = changed(seeing.settings_of(self.known, number), properties(layout))
         yield from settings
+        if restart_mark(layout.cluster) != annotation(seeing.template_of(self.known, number), RESTART):
+            yield f"the annotation {RESTART}"
         is_other = image is not None and image != seeing.image_of(self.known, number)
         if is_other:
             yield "spec.image"

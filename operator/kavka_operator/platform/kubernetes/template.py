@@ -37,6 +37,7 @@ from kavka_operator.platform.kubernetes.settings import (
     fingerprint,
     properties,
 )
+from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 USER = 10001  # as in the Dockerfile
 STOP_SECONDS_MAX = 120
@@ -112,6 +113,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 ASKED: mark_of(layout),
                 BESIDES_RESOURCES: besides_resources(layout),
                 SETTINGS: properties(layout),
+                **({RESTART: mark} if (mark := restart_mark(layout.cluster)) else {}),
             },
         },
         "spec": {

@@ -15,6 +15,7 @@ from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members, listeners_of, ports_of
 from kavka_operator.platform.nodes import Node, audit_properties, common_properties, nodes_of
 from kavka_operator.platform.security import protocols, secured_properties
+from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,24 @@ class LocalNode:
         return tuple(volume.name for volume in self.node.pool.storage.volumes)
 
     def changed(self, properties: str) -> tuple[str, ...]:
-        """The settings in which another text differs."""
+        """The settings in which another text differs, and whether it was written before a restart was asked for."""
         mine, other = parse_properties(self.properties), parse_properties(properties)
-        return tuple(sorted(key for key in mine.keys() | other.keys() if mine.get(key) != other.get(key)))
+        found = sorted(key for key in mine.keys() | other.keys() if mine.get(key) != other.get(key))
+        asked = [] if _restart_line(self.properties) == _restart_line(properties) else [f"the annotation {RESTART}"]
+        return (*found, *asked)
+
+
+RESTART_COMMENT = f"# {RESTART} "
+
+
+def _with_restart(properties: str, cluster: KafkaCluster) -> str:
+    """The text of settings, with a comment that differs with each request to restart."""
+    mark = restart_mark(cluster)
+    return f"{properties}{RESTART_COMMENT}{sha256(mark.encode()).hexdigest()[:16]}\n" if mark else properties
+
+
+def _restart_line(properties: str) -> str:
+    return next((line for line in properties.splitlines() if line.startswith(RESTART_COMMENT)), "")
 
 
 def former_node(layout: Layout, number: int) -> LocalNode | None:
@@ -124,7 +140,9 @@ def _local(
     told = tuple(f"{listener.host}:{listener.port}" for listener in advertised if listener.name not in own)
     assert outer.host is not None, "filled in for every listener of a node"
     address = f"{first.host}:{first.port}"
-    return LocalNode(node, outer.host, ports, address, format_properties(properties), metrics, told)
+    return LocalNode(
+        node, outer.host, ports, address, _with_restart(format_properties(properties), cluster), metrics, told
+    )
 
 
 def _advertised(listener: Listener, node: Node) -> Listener:
