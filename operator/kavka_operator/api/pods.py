@@ -13,6 +13,8 @@ LABELS_MAX = 64
 ITEMS_MAX = 32
 OWN_PREFIX = "kavka.dev/"
 OWN_LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
+STOP_SECONDS = 120
+STOP_SECONDS_MAX = 3600
 FREE = {"x-kubernetes-preserve-unknown-fields": True}
 
 Text = Annotated[str, Bounds(max_length=1024)]
@@ -67,6 +69,24 @@ class Pod(Model):
     image_pull_secrets: Items = field(
         default=(), description="The Secrets with which the image is pulled.", schema=ATOMIC
     )
+    termination_grace_period_seconds: int = field(
+        default=STOP_SECONDS,
+        ge=1,
+        le=STOP_SECONDS_MAX,
+        description="How long a broker may take for its controlled shutdown before Kubernetes kills it.",
+    )
+    security_context: dict[str, Any] = field(
+        default_factory=dict,
+        description="Fields of the pod's securityContext, by Kubernetes' names, in place of the operator's or beside"
+        " them.",
+        schema=FREE,
+    )
+    volumes: Items = field(
+        default=(), description="More volumes of the pods, by Kubernetes' names; none holds logs.", schema=ATOMIC
+    )
+    volume_mounts: Items = field(
+        default=(), description="Where the broker's container has those volumes.", schema=ATOMIC
+    )
 
     def spec(self) -> dict[str, Any]:
         """Its fields for the spec of a pod; nothing where nothing was asked for."""
@@ -79,3 +99,14 @@ class Pod(Model):
             "imagePullSecrets": list(self.image_pull_secrets),
         }
         return {name: value for name, value in found.items() if value}
+
+    def asked(self) -> dict[str, Any]:
+        """All that was asked for of its pods by other fields than labels and annotations; nothing where nothing was."""
+        stop = self.termination_grace_period_seconds
+        more = {
+            "terminationGracePeriodSeconds": stop if stop != STOP_SECONDS else None,
+            "securityContext": self.security_context,
+            "volumes": list(self.volumes),
+            "volumeMounts": list(self.volume_mounts),
+        }
+        return {**self.spec(), **{name: value for name, value in more.items() if value}}

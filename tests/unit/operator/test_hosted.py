@@ -222,7 +222,7 @@ def test_a_new_rendering_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     scene = Scene()
     scene.start()
     monkeypatch.setattr("kavka_operator.platform.kubernetes.settings.DATA", "/data")
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.template.STOP_SECONDS_MAX", 60)
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.template.START_SECONDS_MAX", 60)
     scene.begin(image="kavka/broker:next")
     view = scene.look()
     assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)

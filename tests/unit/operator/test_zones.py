@@ -116,7 +116,7 @@ def test_zones_need_machines_that_can_be_seen() -> None:
     assert "may not see machines" in (scene.look().refusal or "")
 
 
-FIELDS = {
+FIELDS: dict[str, Any] = {
     "labels": {"team": "streams"},
     "annotations": {"example.com/note": "yes"},
     "nodeSelector": {"disk": "fast"},
@@ -125,6 +125,10 @@ FIELDS = {
     "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": KEY, "whenUnsatisfiable": "ScheduleAnyway"}],
     "priorityClassName": "high",
     "imagePullSecrets": [{"name": "pull"}],
+    "terminationGracePeriodSeconds": 600,
+    "securityContext": {"fsGroup": 2000, "supplementalGroups": [3000]},
+    "volumes": [{"name": "plugins", "configMap": {"name": "plugins"}}],
+    "volumeMounts": [{"name": "plugins", "mountPath": "/opt/plugins", "readOnly": True}],
 }
 
 
@@ -137,6 +141,13 @@ def test_a_pod_has_what_its_pool_asks_for() -> None:
     for name in ("nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName", "imagePullSecrets"):
         assert found["spec"][name] == FIELDS[name]
     assert found["spec"]["affinity"].keys() == {"nodeAffinity", "podAntiAffinity"}
+    assert found["spec"]["terminationGracePeriodSeconds"] == 600
+    context = found["spec"]["securityContext"]
+    assert (context["fsGroup"], context["supplementalGroups"], context["runAsNonRoot"]) == (2000, [3000], True)
+    assert found["spec"]["volumes"][-1] == FIELDS["volumes"][0]
+    (broker,), (format_,) = found["spec"]["containers"], found["spec"]["initContainers"]
+    assert broker["volumeMounts"][-1] == FIELDS["volumeMounts"][0]
+    assert "plugins" not in {mount["name"] for mount in format_["volumeMounts"]}
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -226,7 +226,7 @@ def of_pod(layout: Layout) -> dict[str, Any]:
     marks = {
         name: value for name, value in (("labels", pool.pod.labels), ("annotations", pool.pod.annotations)) if value
     }
-    return {**zone, **marks, **pool.pod.spec()}
+    return {**zone, **marks, **pool.pod.asked()}
 
 
 def changed(before: str, now: str) -> tuple[str, ...]:

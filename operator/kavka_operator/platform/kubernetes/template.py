@@ -40,7 +40,6 @@ from kavka_operator.platform.kubernetes.settings import (
 from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 USER = 10001  # as in the Dockerfile
-STOP_SECONDS_MAX = 120
 START_SECONDS_MAX = 1800
 CONFIG_DIRECTORY = "/etc/kavka"
 CONFIG = f"{CONFIG_DIRECTORY}/server.properties"
@@ -119,7 +118,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
         "spec": {
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "terminationGracePeriodSeconds": STOP_SECONDS_MAX,
+            "terminationGracePeriodSeconds": pod.termination_grace_period_seconds,
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": USER,
@@ -127,11 +126,12 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 "fsGroup": USER,
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
+                **pod.security_context,
             },
             **_placed(layout),
             "initContainers": [{"name": FORMAT, **formatting(identity), **_container(layout, image)}],
             "containers": [_broker(layout, image)],
-            "volumes": _volumes(layout),
+            "volumes": [*_volumes(layout), *pod.volumes],
         },
     }
 
@@ -174,11 +174,13 @@ def _broker(layout: Layout, image: str) -> Document:
     ports = [(_port_name(listener.name), listener.port) for listener in layout.served]
     ports += [("controller", controller_port(layout.cluster))] if layout.node.is_controller else []
     ports += [("metrics", metrics.port)] if metrics.enabled else []
+    container = _container(layout, image)
     return {
         "name": BROKER,
         "args": ["run", "--config", CONFIG, *overrides(layout)],
         **({"env": [HOST_IP_ENTRY]} if overrides(layout) else {}),
-        **_container(layout, image),
+        **container,
+        "volumeMounts": [*container["volumeMounts"], *layout.node.pool.pod.volume_mounts],
         "ports": [{"name": name, "containerPort": port} for name, port in ports],
         **_probes(metrics.port if metrics.enabled else None, ports[0][1]),
     }
