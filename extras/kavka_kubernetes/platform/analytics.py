@@ -51,7 +51,8 @@ class AnalyticsOf:
     def keep(self, cluster: KafkaCluster, bootstrap: str) -> AnalyticsStatus | None:
         """Bring the objects to what is wanted; how the runs stand. Raises ApiError where no API server answers.
 
-        `bootstrap` are addresses of the cluster's brokers.
+        `bootstrap` are addresses of the cluster's brokers. Nothing is made before the cluster has answered once: a run
+        in its first seconds could only fail.
         """
         asked, before = cluster.spec.analytics, cluster.status.analytics
         try:
@@ -60,6 +61,8 @@ class AnalyticsOf:
                 return None
             self._is_clean = False
             self._list()
+            if cluster.status.cluster_id is None and "CronJob" not in self._known:
+                return None
             self._provide(cluster, asked, bootstrap)
         except RefusedError as error:
             return wanted.refused(before, str(error))

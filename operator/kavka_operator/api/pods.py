@@ -69,6 +69,23 @@ class Pod(Model):
     image_pull_secrets: Items = field(
         default=(), description="The Secrets with which the image is pulled.", schema=ATOMIC
     )
+
+    def spec(self) -> dict[str, Any]:
+        """Its fields for the spec of a pod; nothing where nothing was asked for."""
+        found = {
+            "nodeSelector": self.node_selector,
+            "tolerations": list(self.tolerations),
+            "affinity": self.affinity,
+            "topologySpreadConstraints": list(self.topology_spread_constraints),
+            "priorityClassName": self.priority_class_name,
+            "imagePullSecrets": list(self.image_pull_secrets),
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+class NodePod(Pod):
+    """Fields of the pods of nodes: those of any pod, and what a broker needs beside."""
+
     termination_grace_period_seconds: int = field(
         default=STOP_SECONDS,
         ge=1,
@@ -87,18 +104,6 @@ class Pod(Model):
     volume_mounts: Items = field(
         default=(), description="Where the broker's container has those volumes.", schema=ATOMIC
     )
-
-    def spec(self) -> dict[str, Any]:
-        """Its fields for the spec of a pod; nothing where nothing was asked for."""
-        found = {
-            "nodeSelector": self.node_selector,
-            "tolerations": list(self.tolerations),
-            "affinity": self.affinity,
-            "topologySpreadConstraints": list(self.topology_spread_constraints),
-            "priorityClassName": self.priority_class_name,
-            "imagePullSecrets": list(self.image_pull_secrets),
-        }
-        return {name: value for name, value in found.items() if value}
 
     def asked(self) -> dict[str, Any]:
         """All that was asked for of its pods by other fields than labels and annotations; nothing where nothing was."""

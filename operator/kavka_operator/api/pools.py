@@ -3,7 +3,7 @@
 from typing import Annotated, Any, ClassVar, Literal
 
 from kavka_operator.api.model import Model, Rule, field
-from kavka_operator.api.pods import Pod
+from kavka_operator.api.pods import NodePod
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.requests import REQUESTS_AND_LIMITS
 from kavka_operator.api.resource import Name
@@ -88,4 +88,4 @@ class NodePool(Model):
     resources: Annotated[dict[str, Any], REQUESTS_AND_LIMITS] = field(
         default_factory=dict, description="Requests and limits of the broker's container. Kubernetes only."
     )
-    pod: Pod = field(default_factory=Pod, description="What the pods have beside that. Kubernetes only.")
+    pod: NodePod = field(default_factory=NodePod, description="What the pods have beside that. Kubernetes only.")

@@ -21,11 +21,12 @@ OWN_STORE = {"prefix": "a/main", "endpoint": "https://s3.example.com", "region":
 NAME = "main-audit"
 MADE_FOR_SPARK = ("Role", "RoleBinding", "ServiceAccount")
 AN_HOUR = 3600.0
+ANSWERED = {"cluster_id": "7mW3dXw0Q4qv2Y3q1Zk9Hg"}
 
 
 def asked(storage: Any = VOLUME, **fields: Any) -> KafkaCluster:
-    """A cluster whose trail is asked each hour."""
-    return main(audit={"analytics": {"schedule": "0 * * * *", "storage": storage, **fields}})
+    """A cluster that has answered once, whose trail is asked each hour."""
+    return main(audit={"analytics": {"schedule": "0 * * * *", "storage": storage, **fields}}, status=ANSWERED)
 
 
 def scene_of(cluster: KafkaCluster) -> Scene:
@@ -137,6 +138,18 @@ def test_duckdb_is_one_pod_without_a_right() -> None:
     claim = scene.api.one("PersistentVolumeClaim", NAME)
     assert "ownerReferences" not in claim["metadata"]
     assert claim["spec"]["resources"]["requests"]["storage"] == "10Gi"
+
+
+def test_no_run_is_due_before_the_cluster_has_answered_once() -> None:
+    scene = Scene(main(audit={"analytics": {"schedule": "0 * * * *", "storage": VOLUME}}))
+    scene.start()
+    assert scene.api.names("CronJob") == []
+    scene.wanted = asked()
+    scene.look()
+    assert scene.api.names("CronJob") == [NAME]
+    scene.wanted = main(audit={"analytics": {"schedule": "5 * * * *", "storage": VOLUME}})
+    scene.look()
+    assert scene.api.one("CronJob", NAME)["spec"]["schedule"] == "5 * * * *", "what is there is kept as it is wanted"
 
 
 def test_a_driver_may_do_with_pods_what_spark_does_and_nothing_else() -> None:
