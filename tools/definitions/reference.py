@@ -10,7 +10,7 @@ from tools.definitions.crd import resource_schema
 
 HEAD = f"""# The resources
 
-Three kinds, all `{API_VERSION}`, category `kavka`. This page is generated from the models
+Four kinds, all `{API_VERSION}`, category `kavka`. This page is generated from the models
 (`make generate`); `crds/` holds the same as CustomResourceDefinitions.
 
 Amounts are whole numbers or Kubernetes quantities: `1500`, `500k`, `10Mi`. Settings under `config` have Kafka's own

@@ -16,7 +16,7 @@ NO = frozenset({"", "false"})
 
 
 def is_paused(resource: Managed | KafkaCluster) -> bool:
-    """Whether somebody asked that nothing is done for a resource, or for all resources of a cluster."""
+    """Whether a resource has the annotation; one on a KafkaCluster is for all resources of it."""
     return resource.metadata.annotations.get(PAUSE, "") not in NO
 
 

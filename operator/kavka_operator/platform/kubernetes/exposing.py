@@ -114,7 +114,7 @@ def inside_address(cluster: KafkaCluster, listener: Listener) -> str:
 
 
 def begin(cluster: KafkaCluster) -> str:
-    """Where clients inside begin; empty where the first listener leads them outside."""
+    """The address with which clients inside begin; empty where the first listener leads them outside."""
     first = client_listeners(cluster)[0]
     return inside_address(cluster, first) if first.service is None and first.advertised is None else ""
 
