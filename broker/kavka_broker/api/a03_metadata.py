@@ -3,9 +3,9 @@
 - No list of topics (null; in version 0 an empty one) asks for all of them.
 - A name that cannot be a topic's is INVALID_TOPIC_EXCEPTION, an unknown one UNKNOWN_TOPIC_OR_PARTITION, an unknown id
   UNKNOWN_TOPIC_ID. Ids can be asked for from version 12, and then a name beside them counts for nothing.
-- A topic that does not exist is created first, where both the broker (`auto.create.topics.enable`) and the request
-  (from version 4) allow it. Apache Kafka answers UNKNOWN_TOPIC_OR_PARTITION meanwhile; here the answer waits the
-  milliseconds that it takes and already has the new topic.
+- A topic that does not exist is created behind the answer, where both the broker (`auto.create.topics.enable`) and
+  the request (from version 4) allow it (`automatic_topics`). The answer says UNKNOWN_TOPIC_OR_PARTITION, and the client
+  asks again, as with Apache Kafka.
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
 - Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: clients of
   librdkafka that are told of no controller ask again only when their own request has timed out.
@@ -17,6 +17,7 @@ Versions: flexible from 9; topic ids from 10; authorized operations of the clust
 
 from collections.abc import Sequence
 
+from kavka_broker.api.automatic_topics import begin_creating
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.metadata_answers import (
@@ -42,7 +43,6 @@ IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
 #: How long a request waits for this broker to be unfenced where every registered broker is fenced.
 NOBODY_MS_MAX = 1_000
-UNDECIDED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 
 
 @api(MetadataRequest, MetadataResponse, versions=(0, 13), each=(Each("topics", "topics", per_turn=100),))
@@ -60,7 +60,7 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
         if topic.name and topic.topic_id == ZERO and can_create(topic.name, request, broker, client)
     ]
     if missing:
-        return await create_and_answer(request, broker, client, wanted, missing)
+        begin_creating(missing, broker, client)
     return answer(request, broker, client, await broker.slices.whole(find_all(wanted, broker, client)))
 
 
@@ -90,23 +90,6 @@ def can_create(name: str, request: MetadataRequest, broker: Broker, client: Clie
         return False
     allowed: bool = broker.config["auto.create.topics.enable"]
     return allowed
-
-
-async def create_and_answer(
-    request: MetadataRequest,
-    broker: Broker,
-    client: Client,
-    wanted: Sequence[MetadataRequestTopic],
-    missing: Sequence[str],
-) -> MetadataResponse:
-    failed = await broker.topics.create(missing)
-    answers = await broker.slices.whole(find_all(wanted, broker, client))
-    for topic in answers:
-        refusal = failed.get(topic.name or "")
-        # Without a decision the topic stays unknown, and every client asks again.
-        if topic.error_code != ErrorCode.NONE and refusal is not None and refusal.code not in UNDECIDED:
-            topic.error_code = refusal.code
-    return answer(request, broker, client, answers)
 
 
 def distinct(wanted: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopic]:

@@ -6,6 +6,7 @@
 - `validate_only` says what would happen, and nothing does.
 - The partitions of each topic, validated ones too, count in the quota controller_mutation_rate. Where it is used up,
   topics are THROTTLING_QUOTA_EXCEEDED from version 6; below they are made, and the client waits.
+- A node's own internal topics count for nobody: no client's quota keeps groups from their coordinator.
 - A controller that loses the lead when it has made some of them asks the next for the others.
 - The answer leaves when the topic is committed and its replicas are open, so `timeout_ms` is never reached.
 - From version 5 the answer has the counts and every config as it will hold.
@@ -36,6 +37,7 @@ from kavka_broker.core.metadata.decide.topics import (
     wanted_partitions,
 )
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -62,7 +64,8 @@ Result = Created | BrokerError | CreatableTopicResult  # the last is another con
 async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -> CreateTopicsResponse:
     wanted, refusals = await sorted_out(request.topics, broker)
     with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
-        results = await decided(wanted, request, broker, client, mutations.record)
+        take = _take_nothing if is_for_node(wanted, client) else mutations.record
+        results = await decided(wanted, request, broker, client, take)
     topics: list[CreatableTopicResult] = []
     async for refused_ones in broker.slices.pieces(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
@@ -71,6 +74,17 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     async for some in broker.slices.pieces(answers, ANSWERS_PER_TURN):
         topics += [answer_of(asked, result, places, client.version) for asked, result in some]
     return CreateTopicsResponse(topics=topics)
+
+
+def is_for_node(wanted: Sequence[CreatableTopic], client: Client) -> bool:
+    """Whether a node of the cluster asks for internal topics, in its own name."""
+    peer = client.peer
+    is_node = peer is None or (client.role == "controller" and not peer.is_enveloped)
+    return is_node and all(topic.name in INTERNAL for topic in wanted)
+
+
+def _take_nothing(partitions: int) -> None:
+    """Count nothing."""
 
 
 async def sorted_out(

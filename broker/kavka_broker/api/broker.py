@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kavka_broker.api.message_threads import MessageThreads
 from kavka_broker.api.preparation import Preparation
 from kavka_broker.api.topic_answers import TopicAnswers
+from kavka_broker.core.told_once import ToldOnce
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.slices import Slices
 
@@ -158,6 +159,10 @@ class Broker:
     is_trail_over: bool = False  # the node stops, and its audit trail takes nothing more
     refused: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("produce", "fetch", "change"), 0))
     under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict)  # changes that are decided and told
+    # Topics that clients have asked for, by connection, each with its client id (`automatic_topics`).
+    wanted_topics: dict[Connected | None, tuple[str, dict[str, None]]] = field(default_factory=dict)
+    creating: dict[asyncio.Task[None], None] = field(default_factory=dict)
+    told_once: ToldOnce = field(default_factory=ToldOnce)  # what the log has told of clients
     token_secrets: TokenSecrets | None = None  # of delegation tokens; None: there are none
     random_bytes: Callable[[int], bytes] = token_bytes
     leading: Leading | None = None
@@ -280,6 +285,7 @@ class Client:
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
     is_exempt: bool = False  # its time counts against no quota
+    is_answered: bool = False  # its request goes on behind the answer: no quota can hold it back any more
     is_last: str = ""  # why the connection is closed after the answer
     is_hurried: bool = False  # the next request had arrived before the long poll began to wait
 

@@ -22,8 +22,9 @@ from kavka_broker.api.large_requests import read_any
 from kavka_broker.api.mutations import hold
 from kavka_broker.api.telling import changed
 from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.framing import read_response_header
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message
 
 if TYPE_CHECKING:
@@ -67,6 +68,20 @@ async def forward(frame: memoryview, body: int, api: "Api", broker: "Broker", cl
     request = await read_any(frame, body, api, broker, client)
     if (refusal := await refused(request, api, broker, client)) is not None:
         return refusal
+
+    async def decide(broker: "Broker") -> "Forwarded | Answer":
+        return await _decided(frame, request, api, broker, client)
+
+    return await changed(request, api, broker, client, decide)
+
+
+async def forward_in_name(request: Message, api: "Api", broker: "Broker", client: "Client") -> "Forwarded | Answer":
+    """Have the active controller decide a request that this node makes in the name of a client, and tell the audit
+    trail what it has changed. Raises BrokerError and ProtocolViolation.
+    """
+    header = RequestHeader(api.key, client.version, client.correlation_id, client.client_id)
+    frame = memoryview(encode_request_header(header) + encode(request, client.version))
+    client.size_bytes = len(frame)
 
     async def decide(broker: "Broker") -> "Forwarded | Answer":
         return await _decided(frame, request, api, broker, client)

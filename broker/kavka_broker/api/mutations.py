@@ -29,7 +29,7 @@ def mutations_of(client: Client, broker: Broker, *, strict_from_version: int) ->
 
 
 def hold(client: Client, broker: Broker, throttle_time_ms: int) -> None:
-    """Throttle a client whose request the controller has counted."""
-    if throttle_time_ms > 0:
+    """Throttle a client whose request the controller has counted, unless it has its answer already."""
+    if throttle_time_ms > 0 and not client.is_answered:
         now_ms = int(broker.clock.monotonic_ms())
         throttle(client, broker, CONTROLLER_MUTATION, throttle_time_ms, now_ms)

@@ -1,7 +1,8 @@
-"""Topics that are made because somebody asked for them: by metadata, or by a coordinator that needs its log.
+"""Topics that nobody creates by hand: the internal ones, which a node makes for itself, and those that clients ask for.
 
-The broker asks the controller as any client would, by CreateTopics. Then it waits until its own image has the topics,
-so that whoever asked is not told of a topic that the next request does not know.
+A node asks the controller for an internal topic by CreateTopics, in its own name. Then it waits until its own image has
+the topic, so that whoever needs it is not told of a topic that the next request does not know. What a client asks for
+by Metadata is created in the name of that client (`api.automatic_topics`); here is only what such a topic looks like.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from kavka_broker.protocol.messages.create_topics_response import CreateTopicsRe
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
 DEFAULT: Final = -1
+COUNTS: Final = ("num.partitions", "default.replication.factor")
 CREATE_MS_MAX: Final = 10_000
 #: How long the news may take from the controller's commit to this broker's image.
 NEWS_MS_MAX: Final = 2_000
@@ -34,7 +36,7 @@ Refusals = dict[str, BrokerError]
 
 
 class TopicMaker:
-    """Creates topics: the coordinators' topics with their own settings, all others with the defaults."""
+    """Creates the topics that a node needs for itself: of the coordinators, and of the audit trail."""
 
     def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: MetadataFeed) -> None:
         self._config = config
@@ -105,7 +107,10 @@ class TopicMaker:
 
 
 def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
-    """The topic as auto-creation makes it: a coordinators' topic with its own settings, others with the defaults."""
+    """The topic as auto-creation makes it: a coordinators' topic with its own settings.
+
+    Any other has the counts that are written in this broker's own file, and where none are, the controller's.
+    """
     match name:
         case _ if name == OFFSETS_TOPIC:
             prefix = "offsets.topic"
@@ -124,7 +129,8 @@ def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
                 "unclean.leader.election.enable": "false",
             }
         case _:
-            return CreatableTopic(name, DEFAULT, DEFAULT)
+            partitions, replicas = (config.whole(key) if key in config.given else DEFAULT for key in COUNTS)
+            return CreatableTopic(name, partitions, replicas)
     return CreatableTopic(
         name,
         config.whole(f"{prefix}.num.partitions"),

@@ -5,6 +5,7 @@ answers are compared.
 import itertools
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,9 +22,12 @@ from kavka_broker.protocol.messages.create_topics_response import CreateTopicsRe
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.protocol.messages.describe_client_quotas_response import DescribeClientQuotasResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from tests.conformance.quotas.speaker import Speaker
 from tests.support.both import Both, running_both
 from tests.support.servers import Server
+from tests.support.waiting import until_outside
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -295,3 +299,28 @@ def test_the_topic_that_uses_the_quota_up_passes_and_those_behind_it_are_refused
     codes, waits_ms = Mutator(both, "several").create("s1", "s2", "s3", version=7)
     assert codes == sorted([ErrorCode.NONE, EXCEEDED, EXCEEDED])
     assert waits_ms > 100_000
+
+
+def metadata_code(server: Server, client_id: str, topic: str) -> ErrorCode:
+    """Ask for a topic, which makes it where the client may have it."""
+    with Speaker(server.address, client_id) as client:
+        answer = client.ask(MetadataRequest([MetadataRequestTopic(name=topic)]), MetadataResponse, 12)
+    assert answer.throttle_time_ms == 0
+    return ErrorCode(answer.topics[0].error_code)
+
+
+def test_topics_that_are_made_by_asking_are_charged_to_who_asks(both: Both) -> None:
+    """So a client without a quota goes on, and one that has used its own up gets nothing more."""
+    Mutator(both, "asking")
+    for server in (both.kavka, both.kafka):
+        for client_id, topic in (("asking", "auto-1"), ("free", "auto-2")):
+            assert metadata_code(server, client_id, topic) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            until_outside(partial(metadata_is_fine, server, client_id, topic))
+        assert metadata_code(server, "asking", "auto-3") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        metadata_code(server, "free", "auto-4")
+        until_outside(partial(metadata_is_fine, server, "free", "auto-4"))
+        assert metadata_code(server, "asking", "auto-3") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def metadata_is_fine(server: Server, client_id: str, topic: str) -> bool:
+    return metadata_code(server, client_id, topic) == ErrorCode.NONE

@@ -42,6 +42,7 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.runtime.authorization import AclFollower
 from tests.support.in_process import InProcess, batch, following, running
+from tests.support.waiting import until
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 ALL, READ, WRITE, CREATE, DELETE, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 6, 8, 9
@@ -140,6 +141,8 @@ def test_topics_are_shown_and_created_as_the_rules_say(tmp_path: Path) -> None:
         assert await shown("hidden", version=0) == {"hidden": 29}
         assert await shown("t", "hidden", version=0) == {"t": 0, "hidden": 29}
         await allow(inside, rule(CREATE, "new"))
+        assert await shown("new") == {"new": 3}
+        await until(lambda: not inside.broker.creating)
         assert await shown("new") == {"new": 0}
 
     play(tmp_path, scenario)

@@ -45,6 +45,7 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from kavka_broker.protocol.messages.offset_delete_response import OffsetDeleteResponse
 from tests.support.in_process import CLUSTER_ID, Client, InProcess, running
+from tests.support.waiting import until
 
 Scenario = Callable[[InProcess, Client], Coroutine[None, None, None]]
 
@@ -156,18 +157,25 @@ def test_metadata_without_a_list_is_about_every_topic(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_creates_missing_topics_if_allowed(tmp_path: Path) -> None:
+def test_metadata_creates_missing_topics_if_allowed_behind_its_answer(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
+        topics = inside.broker.metadata.topics
         (refused,) = (await metadata(client, "t", create=False)).topics
-        assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (made,) = (await metadata(client, "t")).topics
+        assert (refused.error_code, inside.broker.creating) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, {})
+        answer = await metadata(client, "t", "__consumer_offsets", "a b")
+        codes = {topic.name: (topic.error_code, topic.is_internal) for topic in answer.topics}
+        assert codes == {
+            "t": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+            "__consumer_offsets": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True),
+            "a b": (ErrorCode.INVALID_TOPIC_EXCEPTION, False),
+        }
+        await until(lambda: not inside.broker.creating)
+        (made, offsets) = (await metadata(client, "t", "__consumer_offsets")).topics
         assert (made.error_code, len(made.partitions)) == (ErrorCode.NONE, 3)
-        (offsets,) = (await metadata(client, "__consumer_offsets")).topics
         assert offsets.is_internal
         assert offsets.name in INTERNAL
         assert len(offsets.partitions) == 2
-        (bad,) = (await metadata(client, "a b")).topics
-        assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+        assert sorted(topics.names()) == ["__consumer_offsets", "t"]
 
     play(tmp_path, scenario, num_partitions="3")
 
@@ -179,14 +187,6 @@ def test_metadata_creates_no_topic_if_the_broker_forbids_it(tmp_path: Path) -> N
         assert not inside.broker.metadata.topics.names()
 
     play(tmp_path, scenario, auto_create_topics_enable="false")
-
-
-def test_metadata_says_why_a_topic_could_not_be_created(tmp_path: Path) -> None:
-    async def scenario(inside: InProcess, client: Client) -> None:
-        (refused,) = (await metadata(client, "t")).topics
-        assert refused.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-
-    play(tmp_path, scenario, default_replication_factor="3")
 
 
 def test_metadata_is_found_by_the_id_of_a_topic(tmp_path: Path) -> None:

@@ -33,8 +33,6 @@ from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsRe
 from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
-from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from tests.support.in_process import running
 
 TOPIC = 2
@@ -63,7 +61,6 @@ REQUESTS: list[tuple[Message, type[Message], int, str]] = [
         1,
         "entries",
     ),
-    (MetadataRequest([MetadataRequestTopic(name="n")]), MetadataResponse, 12, "topics"),
 ]
 
 

@@ -22,8 +22,7 @@ from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
-from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 
@@ -147,35 +146,14 @@ def test_a_controller_that_loses_the_lead_while_deciding_forwards_the_request(
     play(tmp_path, scenario)
 
 
-def test_the_controller_is_asked_for_topics_and_producer_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.membership.topics.NEWS_MS_MAX", 60_000)
-
+def test_the_controller_is_asked_for_producer_ids(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
-        client = await second.connect()
-        asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
-        (topic,) = (await client.call(asked, MetadataResponse, 9)).topics
-        assert topic.error_code == ErrorCode.NONE
         request = InitProducerIdRequest(None)
         ids = [
             (await (await member.connect()).call(request, InitProducerIdResponse, 4)).producer_id
             for member in (first, second)
         ]
         assert len(set(ids)) == 2
-
-    play(tmp_path, scenario)
-
-
-def test_a_topic_not_created_in_time_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.membership.topics.CREATE_MS_MAX", 100)
-
-    async def scenario(first: InProcess, second: InProcess) -> None:
-        controller = first.broker.controller
-        assert controller is not None
-        controller.is_active = False
-        asked = MetadataRequest([MetadataRequestTopic(name="automatic")])
-        (topic,) = (await (await second.connect()).call(asked, MetadataResponse, 9)).topics
-        controller.is_active = True
-        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     play(tmp_path, scenario)
 
