@@ -14,7 +14,8 @@ Four kinds, all `{API_VERSION}`, category `kavka`. This page is generated from t
 (`make generate`); `crds/` holds the same as CustomResourceDefinitions.
 
 Amounts are whole numbers or Kubernetes quantities: `1500`, `500k`, `10Mi`. Settings under `config` have Kafka's own
-names; numbers may stand without quotes, `"true"` and `"false"` need them.
+names; numbers may stand without quotes, `"true"` and `"false"` need them. On Kubernetes a fraction such as `"0.5"`
+needs them too.
 """
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Annotated, Any, ClassVar, Literal
 
 from kavka_operator.api.complaints import DOTTED_NAME_PATTERN, HOST_NAME_PATTERN, NAME_PATTERN
@@ -21,12 +22,14 @@ def _config_value(value: object) -> str:
     match value:
         case bool():
             raise ValueError(f'{str(value).lower()} is not text; write "{str(value).lower()}" in quotes')
+        case float() if isfinite(value):
+            return str(int(value)) if value.is_integer() else str(value)
         case float():
-            raise ValueError(f'{value} is not text; write "{value}" in quotes')
+            raise ValueError(f"{value} is not a value; write a number")
         case int() | str():
             return str(value)
         case _:
-            raise ValueError("is not a value; write text or a whole number")
+            raise ValueError("is not a value; write text or a number")
 
 
 ConfigValue = Annotated[
@@ -35,7 +38,7 @@ ConfigValue = Annotated[
     Bounds(max_length=CONFIG_VALUE_LENGTH_MAX),
 ]
 KafkaConfig = Annotated[dict[str, ConfigValue], Bounds(max_length=CONFIG_ENTRIES_MAX)]
-"""Settings by Kafka's own names. Numbers may stand without quotes; true and false need them."""
+"""Settings by Kafka's own names. Numbers need no quotes, also as Helm writes them; true and false do."""
 
 Name = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
 HostName = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=HOST_NAME_PATTERN)]

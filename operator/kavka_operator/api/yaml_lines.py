@@ -4,10 +4,11 @@
 the plain values itself and notes the line of every path. A key that stands twice is an error.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from yaml.reader import ReaderError
@@ -17,6 +18,21 @@ Where = tuple[str | int, ...]
 DEPTH_MAX = 64
 ALIASED_NODES_MAX = 100_000
 """Nodes that aliases may repeat in a document: a few hundred bytes of aliases to aliases would make billions."""
+
+
+class _Slow(yaml.SafeLoader):
+    """PyYAML's parser in Python."""
+
+
+class _Fast(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """PyYAML's parser in C, where it is there."""
+
+
+LOADERS: Final[tuple[type[yaml.SafeLoader], type[yaml.SafeLoader]]] = (_Fast, _Slow)
+for _loader in LOADERS:  # 5e9 and 5.0E9 are numbers for kubectl, as for YAML 1.2; PyYAML takes them for text
+    _loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    )
 
 
 class YamlError(Exception):
@@ -59,7 +75,7 @@ def documents(text: str) -> Iterator[Document]:
     PyYAML's C parser, where it is there, is nine times as fast; a text that it refuses is read again by the Python
     parser, for its messages.
     """
-    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    fast = LOADERS[0]
     with suppress(yaml.YAMLError):
         _refuse_depth(fast, text)
         return iter(list(_documents(fast(text))))
@@ -79,7 +95,7 @@ def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
 def _worded(text: str) -> Iterator[Document]:
     """The documents. Raises YamlError, with words for a person."""
     try:
-        yield from _documents(yaml.SafeLoader(text))
+        yield from _documents(LOADERS[-1](text))
     except ReaderError as error:
         line, code = text.count("\n", 0, error.position) + 1, ord(text[error.position])
         raise YamlError(line, f"is not YAML: it holds the control character U+{code:04X}; take it out") from None

@@ -22,7 +22,8 @@ ABOUT = "Kafka clusters, topics, quotas and users from resource files: on this m
 PLUGIN = "kubectl-kavka"
 FORMS = ("table", "wide", "yaml", "json", "name")
 WORDS_HELP = (
-    "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota (kvc, kvt, kvq) and all."
+    "KIND[,KIND] [NAME]... or KIND/NAME...; kinds are kafkacluster, topic, clientquota, kafkauser (kvc, kvt, kvq, kvu)"
+    " and all."
 )
 
 Options = argparse.Namespace

@@ -1,6 +1,7 @@
 """`kavka get` and `kavka describe`: what is stored of a resource, and what was last seen of it."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -14,7 +15,7 @@ from kavka_operator.cli.places import Whereabouts, place_of
 from kavka_operator.cli.selecting import EVERYTHING, parse_selector
 from kavka_operator.cli.stored import Document, choose, documents_of, full_name
 from kavka_operator.cli.watching import changes
-from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.cli.words import CommandError, complain, note, say
 from kavka_operator.platform.local.layout import Layout
 
 
@@ -51,9 +52,9 @@ def get(
         namespace = None if everywhere else asked.namespace or place.namespace
         documents = look()
         if not documents:
-            say("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
+            note("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
         for number, changed in enumerate(changes(look) if watch else [documents]):
-            if changed:
+            if changed or (output in {"json", "yaml"} and not watch):
                 is_single = len(named) == len(changed) == 1 and named[0][1] is not None
                 text = _printed(changed, output, single=is_single, namespaces=namespace is None)
                 say(f"\n{text}" if number else text)
@@ -130,7 +131,8 @@ def _tables(documents: list[Document], *, wide: bool, namespaces: bool = False) 
 
 
 def _yaml(value: Document) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110).rstrip()
+    has_all_letters = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=has_all_letters, width=110).rstrip()
 
 
 def _indented(text: str) -> str:

@@ -36,7 +36,6 @@ def kinds_of(text: str) -> list[str]:
         return list(KINDS)
     kind = find_kind(text)
     if kind is None:
-        raise CommandError(
-            f'there is no kind "{text}"; write kafkacluster (kvc), topic (kvt), clientquota (kvq) or all'
-        )
+        known = ", ".join(f"{known_kind.kind_name.lower()} ({known_kind.short_name})" for known_kind in KINDS.values())
+        raise CommandError(f'there is no kind "{text}"; write {known} or all')
     return [kind.kind_name]

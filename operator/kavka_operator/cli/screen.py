@@ -1,6 +1,7 @@
 """`kavka top`: the screen over a cluster that runs."""
 
 import logging
+import sys
 
 from kavka_operator.cli.targets import Asked, target
 from kavka_operator.cli.words import CommandError, complain
@@ -17,6 +18,8 @@ def top(asked: Asked, every_seconds: float) -> int:
     try:
         if not EVERY_SECONDS_MIN <= every_seconds <= EVERY_SECONDS_MAX:
             raise CommandError(f"--every is from {EVERY_SECONDS_MIN:g} to {EVERY_SECONDS_MAX:g} seconds")
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise CommandError("top draws on a terminal, and this is none; kavka get, describe and explain print lines")
         found = target(asked)
     except CommandError as error:
         return complain(error)

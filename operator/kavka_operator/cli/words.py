@@ -18,6 +18,12 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def note(text: str) -> None:
+    """Print a line that is no part of the result."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
 def complain(error: Exception) -> int:
     """Print an error, a line for each fault; the exit code."""
     if isinstance(error, BadResourcesError):

@@ -42,6 +42,7 @@ def test_the_example_of_the_rfc_is_played_byte_for_byte() -> None:
         (b"n,a=user,n=user,r=abc", "user"),
         (b"n,,n=a=2Cb=3Dc,r=abc", "a,b=c"),
         (b"n,,n=user,r=abc,tokenauth=false", "user"),
+        (b"n,,n=user,r=abc,m=foo", "user"),
     ],
 )
 def test_a_client_that_knows_the_password_is_let_in(mechanism: Mechanism, first: bytes, user: str) -> None:

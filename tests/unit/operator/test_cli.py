@@ -1,5 +1,7 @@
 """The command without a running cluster: what it keeps, what it refuses, and in which words."""
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.cli import main
+from kavka_operator.cli.app import WORDS_HELP
 from tests.unit.operator.person import Person, run
 from tests.unit.operator.test_local_pieces import FILE
 
@@ -173,7 +178,11 @@ def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -
     [
         (("apply",), "name a resource file: kavka apply -f FILE"),
         (("up",), "name a resource file: kavka up -f examples/quickstart.yaml"),
-        (("get", "pods"), 'there is no kind "pods"; write kafkacluster (kvc), topic (kvt), clientquota (kvq) or all'),
+        (
+            ("get", "pods"),
+            'there is no kind "pods"; write kafkacluster (kvc), topic (kvt), clientquota (kvq), kafkauser (kvu) or all',
+        ),
+        (("top",), "top draws on a terminal, and this is none; kavka get, describe and explain print lines"),
         (("delete", "kvt"), "name what to delete: kavka delete KIND NAME, or kavka delete -f FILE"),
         (("down", "main"), 'there is no KafkaCluster "main" in namespace "default"'),
     ],
@@ -215,6 +224,58 @@ def test_up_runs_one_cluster(person: Person) -> None:
     two = person.file(FILE + "---" + FILE.split("---")[0].replace("main", "other"))
     code, said = person.types("up", "-f", two)
     assert (code, "2 KafkaClusters; `kavka up` runs one" in said) == (1, True)
+
+
+def test_what_is_not_there_is_an_empty_list_for_a_program_and_a_note_for_a_person(
+    person: Person, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for output, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        with pytest.raises(SystemExit) as ended:
+            main(["get", "kvt", "-o", output, "--state-dir", str(person.directory / "state")])
+        said = capsys.readouterr()
+        assert (ended.value.code, said.err) == (0, 'no resources in namespace "default"\n')
+        assert read(said.out) == {"apiVersion": "v1", "kind": "List", "items": []}
+
+
+def test_the_help_names_every_kind() -> None:
+    names = ", ".join(kind.kind_name.lower() for kind in KINDS.values())
+    short = ", ".join(kind.short_name for kind in KINDS.values())
+    assert f"kinds are {names} ({short}) and all." in WORDS_HELP
+
+
+KAVKA = "from kavka_operator.cli import main; main()"
+
+
+def test_names_that_a_terminal_has_no_letters_for_are_escaped(person: Person) -> None:
+    person.types("apply", "-f", person.file(FILE.replace("hello", "Zoë")))
+    state = ("--state-dir", str(person.directory / "state"))
+    for words, shown in (
+        (("describe", "kvt", "orders"), '"Zo\\xEB"'),
+        (("get", "kvt", "orders", "-o", "json"), '"Zo\\u00eb"'),
+        (("delete", "kvt", "Zoë"), 'error: there is no Topic "Zo\\xeb"'),
+    ):
+        line = [sys.executable, "-c", KAVKA, *words, *state]
+        env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
+        assert shown in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["kavka_operator.cli.app", "argparse", "yaml"])
+def test_ctrl_c_while_it_imports_ends_it_without_a_traceback(module: str) -> None:
+    code = f"""
+import sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+{KAVKA}
+"""
+    done = subprocess.run([sys.executable, "-c", code, "get"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_help_does_not_wait_for_what_it_does_not_need() -> None:

@@ -120,6 +120,38 @@ def test_numbers_in_settings_need_no_quotes(tmp_path: Path) -> None:
     assert declared.resource.spec.config == {"num.partitions": "3", "log.cleaner.enable": "true"}
 
 
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("6.048e+08", "604800000"),
+        ("6.048E8", "604800000"),
+        ("5.0e9", "5000000000"),
+        ("5e9", "5000000000"),
+        ("604800000.0", "604800000"),
+        ("1.024e+08", "102400000"),
+    ],
+)
+def test_whole_numbers_are_taken_as_helm_writes_them(tmp_path: Path, written: str, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("nodes}]}", f"nodes}}], config: {{log.retention.ms: {written}}}}}"))
+    (declared,) = load([path])
+    assert isinstance(declared.resource, KafkaCluster)
+    assert declared.resource.spec.config == {"log.retention.ms": value}
+
+
+def test_a_fraction_is_its_text_and_what_is_no_number_is_refused(tmp_path: Path) -> None:
+    path, name = tmp_path / "a.yaml", "log.cleaner.min.cleanable.ratio"
+    path.write_text(GOOD.replace("nodes}]}", f"nodes}}], config: {{{name}: 0.50}}}}"))
+    (declared,) = load([path])
+    assert isinstance(declared.resource, KafkaCluster)
+    assert declared.resource.spec.config == {name: "0.5"}
+    for wrong, words in ((".inf", "inf is not a value; write a number"), (".nan", "nan is not a value")):
+        path.write_text(GOOD.replace("nodes}]}", f"nodes}}], config: {{{name}: {wrong}}}}}"))
+        assert words in faults(path)[0]
+    path.write_text(GOOD.replace("nodes}]}", "nodes}], config: {log.retention.ms: 604800000.5}}"))
+    assert '"604800000.5" is not a whole number; write digits only, without a unit' in faults(path)[0]
+
+
 def test_what_exists_can_be_pointed_at_and_cannot_be_changed_at_will(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(GOOD)

@@ -2,8 +2,9 @@
 
 Two tokens come and two are answered. What is kept of a password is a `Credential`: who has read it can let clients in
 that know the password, and tell them that it is the server, but cannot log in by it. Of extensions `tokenauth=true`
-asks for a login by a delegation token, whose id stands in the user's place (KIP-48), and others do nothing; a mandatory
-one (m=) and channel bindings are refused, as ScramSaslServer refuses them.
+asks for a login by a delegation token, whose id stands in the user's place (KIP-48), and others do nothing, as in
+ScramSaslServer: m= is refused before the user's name alone, and behind the nonce it is an extension like others.
+Channel bindings are refused.
 """
 
 import re
