@@ -5,6 +5,8 @@ python -m bench --full                every client and size, about 25 minutes
 python -m bench --section latency     one section (process, produce, consume, latency, flush); may be repeated
 python -m bench --section flush       topics that are synced before each answer; in no other run
 python -m bench --section tls         TLS and logins by SCRAM; in no other run
+python -m bench --section produce --strain held
+                                      Kavka as it works while its disk makes writers wait (docs/adr/0025)
 
 What the machine takes for the least that a broker does comes first. The result is printed, and written as JSON and
 Markdown to bench/results/.
@@ -20,8 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import floors, load, machine, memory, processes, report, sections, secured, synced
-from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka
+from bench import floors, load, machine, memory, processes, report, sections, secured, strained, synced
+from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka, strained_kavka
 from bench.measure import Measure
 from bench.sections import Plan
 from tools.kafka_jars import VERSION
@@ -140,6 +142,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--records", type=int, help="of 100 B with librdkafka; the other loads follow from it")
     parser.add_argument("--operations", type=int, help="of the latency section")
     parser.add_argument("--warm-up-seconds", type=float)
+    parser.add_argument(
+        "--strain", choices=strained.HOWS, help="Kavka takes every large write, or the whole disk, for held back"
+    )
     parser.add_argument("--directory", type=Path, help="where the brokers keep their logs; a temporary one by default")
     parser.add_argument("--nice", type=int, default=0, help="of brokers and clients against other programs (root)")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
@@ -165,7 +170,8 @@ def plan_of(chosen: argparse.Namespace) -> Plan:
 def main() -> None:
     chosen = options()
     plan, started = plan_of(chosen), time.time()
-    products = [PRODUCTS[name] for name in chosen.broker or PRODUCTS]
+    known = PRODUCTS | ({"kavka": strained_kavka(chosen.strain)} if chosen.strain else {})
+    products = [known[name] for name in chosen.broker or known]
     processes.end_all_at_exit()
     compile_kavka()
     directory = Path(tempfile.mkdtemp(prefix="kavka-bench-", dir=chosen.directory))

@@ -84,6 +84,12 @@ def _kafka_run(directory: Path) -> list[str]:
     return _java(directory, "kafka.Kafka", str(directory / "server.properties"))
 
 
+def strained_kavka(how: str) -> Product:
+    """Kavka that takes its disk for strained, see `bench.strained`."""
+    command = [sys.executable, "-m", "bench.strained", how]
+    return Product("kavka", _kavka_format, lambda directory: [*command, *_kavka_run(directory)[3:]])
+
+
 KAVKA = Product("kavka", _kavka_format, _kavka_run)
 KAFKA = Product("kafka", _kafka_format, _kafka_run)
 

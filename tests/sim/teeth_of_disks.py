@@ -9,7 +9,7 @@ from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import log_manager, segment
-from kavka_broker.storage.disk import is_passing
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories

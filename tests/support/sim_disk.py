@@ -86,6 +86,10 @@ class SimFile:
         inode.modified_ms = self._disk.now_ms
         self._disk.changes += 1
 
+    @property
+    def room_bytes(self) -> int:
+        return self._inode.room
+
     def make_room(self, size: int) -> None:
         inode = self._check()
         inode.room = max(inode.room, size)

@@ -33,7 +33,7 @@ from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_d
 from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.leader_hint import endpoint_of, leader_of
-from kavka_broker.api.preparation import wants_room
+from kavka_broker.api.preparation import NoRoom, check_room
 from kavka_broker.api.refusing import is_mender
 from kavka_broker.api.refusing import refusal as trail_is_full
 from kavka_broker.api.registry import api
@@ -89,12 +89,13 @@ class Pending:
 
 
 class Later(NamedTuple):
-    """A batch that is yet to be prepared, and the place of its answer."""
+    """A batch that is yet to be prepared, or waits for room alone, and the place of its answer."""
 
     answers: list[PartitionProduceResponse]
     place: int
     topic: str
     data: PartitionProduceData
+    is_for_room: bool
 
 
 @api(ProduceRequest, ProduceResponse, versions=(3, 13), advertised=(0, 13), pipelined=True)
@@ -223,15 +224,18 @@ async def append_later(
 async def append_one_later(
     later: Later, request: ProduceRequest, broker: Broker, client: Client, pending: Pending, admit: Admit | None
 ) -> None:
-    answers, place, topic, data = later
-    answer = None
+    answers, place, topic, data, is_for_room = later
+    answer = prepared = None
     while answer is None:
         try:
             log = broker.replicas.leader(topic, data.index).log
-            prepared = await broker.preparation.prepare(data.records, log, broker.clock.now_ms())
+            if is_for_room:
+                await broker.preparation.make_room(log, len(data.records))
+            else:
+                prepared = await broker.preparation.prepare(data.records, log, broker.clock.now_ms())
             answer = append(topic, data, request, broker, client, pending, admit, prepared)
         except NotOnLoop:
-            continue  # the configuration has changed meanwhile: prepare again
+            is_for_room = False  # it is slow, or the configuration has changed meanwhile: prepare it, or again
         except BrokerError as error:
             answer = refusal(topic, data.index, error, broker, client, pending)
     answers[place] = answer
@@ -405,12 +409,13 @@ def append_all(
     answers: list[PartitionProduceResponse] = []
     for data in topic.partition_data:
         try:
+            check_room(broker.replicas, name, data)
             answers.append(append(name, data, request, broker, client, pending, admit))
-        except NotOnLoop:
+        except NotOnLoop as reason:
             if not pending.is_kept:  # the receive buffer is overwritten
                 data.records = memoryview(bytearray(data.records))
                 client.copied_bytes += len(data.records)
-            pending.later.append(Later(answers, len(answers), name, data))
+            pending.later.append(Later(answers, len(answers), name, data, isinstance(reason, NoRoom)))
             answers.append(PartitionProduceResponse(data.index))
     return answers
 
@@ -432,9 +437,8 @@ def append(
         partition = broker.replicas.leader(topic, data.index)
         if admit is not None:
             admit(partition, data)
-        if prepared is None and wants_room(partition.log, len(data.records)):
-            raise NotOnLoop
         appended = partition.append(data.records, acks, prepared=prepared)
+        broker.preparation.extend_room(partition.log, len(data.records))
     except BrokerError as error:
         return refusal(topic, data.index, error, broker, client, pending)
     if broker.use is not None and not appended.duplicate and topic != AUDIT_TOPIC:  # each event would bring the next

@@ -7,7 +7,7 @@ What a user of the seam may rely on:
 
 - An append is all or nothing as long as the process lives: after an error the file is as long as before. A crash may
   leave any part of what was not synced, which is what recovery is for.
-- A view that `read` returned stays readable for as long as it is held, whatever happens to the file meanwhile.
+- A view that `read` returned stays readable for as long as it is held, whatever happens to the file.
 - `write_file` replaces a small file as a whole: readers see the old bytes or the new ones. With `durable` that holds
   across a loss of power too: temporary file, fsync, rename, fsync of the directory.
 
@@ -38,7 +38,8 @@ from typing import Final, Protocol
 from kavka_broker.storage.kept_pages import keep_behind
 from kavka_broker.storage.lock_file import Lock, LockFile
 from kavka_broker.storage.maps import MAPS, bring_in
-from kavka_broker.storage.room import ROOM_BYTES_MIN, Room, Strain
+from kavka_broker.storage.room import MAKES_ROOM, ROOM_BYTES_MIN, Room
+from kavka_broker.storage.strain import Strain
 
 Buffer = bytes | bytearray | memoryview
 
@@ -49,20 +50,6 @@ READ_BYTES: Final = 64 * 1024
 # Ends of names of files that are not finished, or not wanted any more: a start removes them.
 UNFINISHED_SUFFIXES: Final = (".tmp", ".cleaned", ".deleted")
 _EMPTY: Final = memoryview(b"")
-
-
-# The disk is well, but has no room, or the processes' share of something is used up just now.
-_PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-
-
-def is_passing(problem: OSError) -> bool:
-    """Whether the same call may succeed later, because nothing is wrong with the disk."""
-    return problem.errno in _PASSING
-
-
-def is_out_of_files(problem: OSError) -> bool:
-    """Whether there was no descriptor to open a file with, so that the file was not touched."""
-    return problem.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class File(Protocol):
@@ -78,6 +65,11 @@ class File(Protocol):
 
     def append(self, piece: Buffer) -> None:
         """Write all of `piece` at the end. Raises OSError, and then leaves the file as it was."""
+        ...
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be appended without waiting for the disk."""
         ...
 
     def make_room(self, size: int) -> None:
@@ -217,10 +209,12 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
-        began = self._strain.clock()
+        if len(piece) < ROOM_BYTES_MIN:
+            self._append(piece)
+            return
+        began = self._strain.begin()
         self._append(piece)
-        if len(piece) >= ROOM_BYTES_MIN:
-            self._strain.note(began)
+        self._strain.note(began)
 
     def _append(self, piece: Buffer) -> None:
         size = len(piece)
@@ -248,6 +242,10 @@ class RealFile:
             os.ftruncate(fd, self.size)
         except OSError:
             return
+
+    @property
+    def room_bytes(self) -> int:
+        return self._room.left(self.size)
 
     def make_room(self, size: int) -> None:
         with self._borrowed() as fd:
@@ -277,10 +275,7 @@ class RealFile:
         return self._view[position:end]
 
     def _copy(self, position: int, size: int) -> memoryview:
-        fd = self._fd
-        if fd < 0:
-            fd = self._descriptor()
-        data = os.pread(fd, size, position)
+        data = os.pread(self._descriptor(), size, position)
         if len(data) != size:
             raise self._unreadable(f"{len(data)} of {size} bytes at {position}")
         return memoryview(data)
@@ -318,6 +313,7 @@ class RealFile:
                 self._earlier[index] = earlier, keep_behind(held, self._descriptor(), size, end)
         assert self._map is None, f"{self.path}: a map reaches over the cut at {size}"
         os.ftruncate(self._descriptor(), size)
+        self._room.is_cut(size)
         self.size = size
 
     def _let_go(self) -> None:
@@ -411,7 +407,7 @@ class RealDisk:
 
     @property
     def is_strained(self) -> bool:
-        return self._strain.is_felt
+        return MAKES_ROOM and self._strain.is_felt
 
     def open(self, path: str) -> RealFile:
         return RealFile(path, strain=self._strain)

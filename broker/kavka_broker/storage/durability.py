@@ -20,7 +20,8 @@ from errno import ENOSPC
 from typing import NamedTuple
 
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.storage.disk import Disk, is_out_of_files
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import is_out_of_files
 from kavka_broker.storage.epoch_file import EpochFile
 from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.names import PARTITION_METADATA

@@ -19,7 +19,8 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import partition_metadata
-from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_removal import has_records, remove_log

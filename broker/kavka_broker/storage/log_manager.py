@@ -20,7 +20,8 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import recovery
-from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories

@@ -16,7 +16,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.records.batch import EXTENT_BYTES
 from kavka_broker.slices import Work
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
-from kavka_broker.storage.disk import is_passing
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.epoch_file import EpochFile
 from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.segment import Segment

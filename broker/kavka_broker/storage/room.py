@@ -14,16 +14,17 @@ import ctypes
 import mmap
 import os
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from kavka_broker.storage.strain import Strain
+
 ROOM_BYTES_MIN: Final = 64 * 1024
 """The smallest append for which room is made: others make a few pages dirty."""
-HELD_SECONDS_MIN: Final = 0.005
-"""The kernel holds a writer back for 10 ms and more at a time, and a copy of a megabyte takes a fraction of one."""
-STRAINED_SECONDS: Final = 10.0
+ROOM_BYTES_AHEAD_MAX: Final = 16 * 1024 * 1024
+"""As much room is made in advance for the appends that follow: once for many, and not by each."""
+PIECE_BYTES: Final = 2 * 1024 * 1024
+"""Who waits for room goes on after the piece that holds it."""
 _MADV_POPULATE_WRITE: Final = 23
 _c: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -73,37 +74,15 @@ MAKES_ROOM: Final = _can_make()
 _MAKING: Final = threading.Condition()  # told when a thread has made room, of any file
 
 
-class Strain:
-    """Whether the kernel holds back who makes pages of a disk dirty: so it is for a while after it has done so.
-
-    While it does not, a thread's work for a large append would cost more than the append.
-    """
-
-    __slots__ = ("_until", "clock")
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
-        self._until = 0.0
-
-    @property
-    def is_felt(self) -> bool:
-        return MAKES_ROOM and self.clock() < self._until
-
-    def note(self, began: float) -> None:
-        """Take in that a large write has ended just now, or room for one was made."""
-        now = self.clock()
-        if now - began >= HELD_SECONDS_MIN:
-            self._until = now + STRAINED_SECONDS
-
-
 class Room:
     """The room behind the end of one file, which threads make and the loop takes."""
 
-    __slots__ = ("_end", "_is_over", "_makers", "_strain")
+    __slots__ = ("_end", "_is_over", "_makers", "_ready_end", "_strain")
 
     def __init__(self, strain: Strain) -> None:
         self._strain = strain
         self._end = 0  # how far the file may reach on the disk
+        self._ready_end = 0  # up to where its pages were made dirty
         self._is_over = not MAKES_ROOM
         self._makers = 0
 
@@ -111,22 +90,37 @@ class Room:
     def is_being_made(self) -> bool:
         return self._makers > 0
 
+    def left(self, end: int) -> int:
+        """The bytes that an append at this end may take without being held back."""
+        return max(0, self._ready_end - end)
+
     def make(self, fd: int, end: int, size: int) -> None:
-        """Make room for so many bytes behind the end of the file, where that can be done."""
+        """Have there be room for so many bytes behind the end of the file, where that can be done."""
+        target = end + size
         with _MAKING:
-            if self._is_over:
+            while self._makers and self._ready_end < target:
+                _MAKING.wait()  # another thread makes it already, or what is in front of it
+            if self._is_over or self._ready_end >= target:
                 return
             self._makers += 1
-            self._end = max(self._end, end + size)
-        began = self._strain.clock()
+            self._end = max(self._end, target)
+            start = max(end, self._ready_end)
         try:
             with suppress(OSError, ValueError):  # the append tells what is wrong, or that nothing is
-                bring_in(fd, end, size)
+                for position in range(start, target, PIECE_BYTES):
+                    self._make_piece(fd, position, min(PIECE_BYTES, target - position))
         finally:
-            self._strain.note(began)
             with _MAKING:
                 self._makers -= 1
                 _MAKING.notify_all()
+
+    def _make_piece(self, fd: int, position: int, size: int) -> None:
+        began = self._strain.begin()
+        bring_in(fd, position, size)
+        self._strain.note(began)
+        with _MAKING:
+            self._ready_end = position + size
+            _MAKING.notify_all()
 
     def end(self) -> None:
         """Make none any more. Waits for threads that do."""
@@ -139,6 +133,10 @@ class Room:
         """Whether the file may be longer on the disk than so."""
         return self._end > size
 
+    def is_cut(self, size: int) -> None:
+        """Note that no room is left behind this size."""
+        self._ready_end = min(self._ready_end, size)
+
     def is_gone(self) -> None:
-        """Note that the file was cut."""
-        self._end = 0
+        """Note that the file was cut to its end."""
+        self._end = self._ready_end = 0

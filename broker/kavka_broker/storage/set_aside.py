@@ -22,7 +22,8 @@ from typing import Final
 
 from kavka_broker.logs import get
 from kavka_broker.storage import partition_metadata
-from kavka_broker.storage.disk import Disk, is_passing
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_removal import remove_files, remove_log, unknown_files
 from kavka_broker.storage.names import (

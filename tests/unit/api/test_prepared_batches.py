@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api import preparation
+from kavka_broker.api.preparation import BATCHES_AHEAD
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -98,17 +99,19 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
     assert of_loop not in threads.idents
 
 
-def test_a_thread_makes_room_for_large_batches_while_the_disk_is_strained(
+def test_room_is_made_ahead_of_large_batches_while_the_disk_is_strained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = Threads(monkeypatch)
     monkeypatch.setattr(RealDisk, "is_strained", True)
-    made = list[int]()
+    made, may_make, of_loop = list[int](), threading.Event(), threading.get_ident()
     make_room = RealFile.make_room
 
     def noting(file: RealFile, size: int) -> None:
+        assert threading.get_ident() != of_loop
+        assert may_make.wait(TIMEOUT_SECONDS)
         make_room(file, size)
-        made.append(os.stat(file.path).st_size - file.size)
+        made.append(size)
 
     monkeypatch.setattr(RealFile, "make_room", noting)
 
@@ -117,18 +120,26 @@ def test_a_thread_makes_room_for_large_batches_while_the_disk_is_strained(
             await inside.create("plain")
             client, other = await inside.connect(), await inside.connect()
             await other.call(request(("plain", batch(value=b"opens the file"))), ProduceResponse, VERSION)
-            client.send(request(("plain", batch())), VERSION)
-            await threads.until_begun(1)
+            for _ in range(3):
+                client.send(request(("plain", batch())), VERSION)
             told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
             assert answers(told) == {"plain": (ErrorCode.NONE, 1)}, "who waits for no room waits for nobody"
-            threads.may_work.set()
-            assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, 2)}
-            stored = inside.broker.replicas.leader("plain", 0).log.read(2, 1 << 20).parts[0]
-            assert read_records(stored)[0].value == VALUE
-        assert threads.begun == 1
+            may_make.set()
+            for offset in (2, 3, 4):
+                assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
+            log = inside.broker.replicas.leader("plain", 0).log
+            assert read_records(log.read(2, 1 << 20).parts[0])[0].value == VALUE
+            file = log.segments.active.file
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: len(made) > 1)
+            assert file.room_bytes > 0 or not MAKES_ROOM
+        assert os.stat(file.path).st_size == file.size, "what is left is given back"
 
     asyncio.run(scenario())
-    assert made == [len(batch())] if MAKES_ROOM else made == [0]
+    assert made[0] == len(batch())
+    assert BATCHES_AHEAD * len(batch()) in made
+    assert threads.begun == 0, "for the sake of room no batch is prepared"
+    assert len(made) <= 4 or not MAKES_ROOM
 
 
 def test_bad_records_inside_a_batch_are_reported(tmp_path: Path) -> None:

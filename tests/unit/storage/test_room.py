@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.storage import room
 from kavka_broker.storage.disk import RealDisk, RealFile
-from kavka_broker.storage.room import HELD_SECONDS_MIN, MAKES_ROOM, STRAINED_SECONDS, Strain
+from kavka_broker.storage.room import MAKES_ROOM
 
 pytestmark = pytest.mark.skipif(not MAKES_ROOM, reason="this kernel makes no room by request")
 SIZE = 300_000
@@ -117,14 +117,45 @@ def test_a_file_that_is_not_open_or_whose_disk_refuses_goes_without(
     assert on_disk(file) == b"first!!"
 
 
-def test_strain_is_felt_for_a_while_after_somebody_was_held_back() -> None:
-    now = [100.0]
-    strain = Strain(lambda: now[0])
+def test_room_is_made_in_pieces_and_only_once(file: RealFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[tuple[int, int]]()
+    bring_in = room.bring_in
 
-    def felt_after(seconds: float) -> bool:
-        strain.note(now[0] - seconds)
-        return strain.is_felt
+    def noting(fd: int, position: int, size: int) -> None:
+        bring_in(fd, position, size)
+        made.append((position, size))
 
-    assert [felt_after(seconds) for seconds in (HELD_SECONDS_MIN / 2, 2 * HELD_SECONDS_MIN, 0.0)] == [False, True, True]
-    now[0] += STRAINED_SECONDS
-    assert not felt_after(0.0)
+    monkeypatch.setattr(room, "bring_in", noting)
+    monkeypatch.setattr(room, "PIECE_BYTES", 100_000)
+    file.make_room(SIZE - 50_000)
+    file.make_room(1000)
+    assert (made, file.room_bytes) == ([(5, 100_000), (100_005, 100_000), (200_005, 50_000)], 250_000)
+    file.append(b"x" * 100_000)
+    assert file.room_bytes == 150_000
+    file.make_room(SIZE)
+    assert made[3:] == [(250_005, 100_000), (350_005, 50_000)], "what there is of it is not made again"
+    file.truncate(10)
+    assert file.room_bytes == 0
+
+
+def test_who_waits_for_room_goes_on_after_the_piece_that_holds_it(
+    file: RealFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, pieces = threading.Event(), list[int]()
+    bring_in = room.bring_in
+
+    def slow(fd: int, position: int, size: int) -> None:
+        if pieces:
+            go_on.wait(60)
+        bring_in(fd, position, size)
+        pieces.append(position)
+
+    monkeypatch.setattr(room, "bring_in", slow)
+    monkeypatch.setattr(room, "PIECE_BYTES", 100_000)
+    with ThreadPoolExecutor(2) as pool:
+        extended = pool.submit(file.make_room, SIZE)
+        pool.submit(file.make_room, 100_000).result(60)
+        assert (pieces, extended.done()) == ([5], False)
+        go_on.set()
+        extended.result(60)
+    assert file.room_bytes == SIZE

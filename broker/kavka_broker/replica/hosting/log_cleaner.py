@@ -26,7 +26,7 @@ from kavka_broker.slices import UNITS_PER_PIECE
 from kavka_broker.slices import Pace as Turns
 from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
-from kavka_broker.storage.disk import is_passing
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName

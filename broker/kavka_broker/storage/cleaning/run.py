@@ -32,7 +32,8 @@ from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.batch_walk import ANY_OFFSET, LONG_WINDOW_BYTES, Damage, headers, what_is_wrong
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
 from kavka_broker.storage.cleaning.replacing import discard_unfinished
-from kavka_broker.storage.disk import File, is_passing
+from kavka_broker.storage.disk import File
+from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.names import CLEANED
 from kavka_broker.storage.producer_walk import entry_of, note_batch
