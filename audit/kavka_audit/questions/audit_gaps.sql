@@ -2,7 +2,8 @@
 -- missing: entries of a chain that are not there. unended: a chain that stops without its end although its broker began
 -- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
 -- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
--- counts that are not there. What was deleted from the lake, as it was old, is no gap.
+-- counts that are not there. unnamed: use of topics that a broker told together, as there were more than it tells apart;
+-- entries is the number of batches and answers. What was deleted from the lake, as it was old, is no gap.
 WITH latest AS (
     SELECT
         node, source, max(last_ms) AS last_ms,
@@ -40,4 +41,6 @@ FROM counts WHERE tier = 'missed' GROUP BY partition
 UNION ALL
 SELECT 'dead', concat('counts, partition ', CAST(partition AS VARCHAR(12))), count(*)
 FROM counts WHERE tier = 'dead' GROUP BY partition
+UNION ALL
+SELECT 'unnamed', concat(operation, ' (others)'), sum(times) FROM uses WHERE resource = '(others)' GROUP BY operation
 ORDER BY gap, place

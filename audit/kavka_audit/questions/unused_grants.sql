@@ -1,6 +1,7 @@
 -- Which grants does nobody use?
 -- Rules that allow READ, WRITE or ALL of topics and that no use in the trail needed. Rules on other resources, and
--- operations that the trail does not tell, are not judged.
+-- operations that the trail does not tell, are not judged. What a broker tells of clients or topics together, as there
+-- were more than it tells apart, may have been by any client of that topic, or of any topic: such rules are not named.
 WITH used AS (
     SELECT DISTINCT principal, address, operation, resource FROM uses
 )
@@ -11,12 +12,13 @@ WHERE grants.permission = 'ALLOW'
     AND grants.operation IN ('READ', 'WRITE', 'ALL')
     AND NOT EXISTS (
         SELECT 1 FROM used
-        WHERE (grants.principal = 'User:*' OR grants.principal = used.principal)
-            AND (grants.host = '*' OR grants.host = used.address OR grants.host LIKE '%/%')
+        WHERE (grants.principal = 'User:*' OR used.principal IN (grants.principal, 'User:(others)'))
+            AND (grants.host = '*' OR grants.host = used.address OR grants.host LIKE '%/%'
+                OR used.principal = 'User:(others)')
             AND (grants.operation = 'ALL' OR grants.operation = used.operation)
-            AND CASE grants.pattern_type
+            AND (used.resource = '(others)' OR CASE grants.pattern_type
                 WHEN 'LITERAL' THEN grants.resource IN ('*', used.resource)
                 ELSE left(used.resource, length(grants.resource)) = grants.resource
-            END
+            END)
     )
 ORDER BY grants.principal, grants.resource, grants.operation, grants.host, grants.pattern_type

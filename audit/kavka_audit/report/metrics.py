@@ -26,7 +26,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_analytics_late_records": "Records that clients told of after their bucket had closed, over a day.",
     "kavka_analytics_omitted_series": "Topics and tiers that have no series, as there are too many.",
 }
-GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold")
+GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold", "unnamed")
 OF_TOPIC: Final = {
     "kavka_analytics_completeness_ratio": "completeness",
     "kavka_analytics_missing_records": "missing",

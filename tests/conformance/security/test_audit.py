@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from kavka_broker.core.audit.chain import Entry, Kind
-from kavka_broker.core.audit.cloud_events import entry_of
+from kavka_broker.core.audit.chain import Chain, Entry, Kind
+from kavka_broker.core.audit.cloud_events import entry_of, headers_of
 from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.verification import Fault, verify
-from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka, settings
+from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, PASSWORDS, of_librdkafka, settings
 from tests.conformance.security.test_users_and_rules import AUTHORIZER, produced
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server, free_port, start_kavka
@@ -130,6 +132,63 @@ def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
     damage = verify(entries[:place] + entries[place + 1 :], [KEY]).damage
     assert damage is not None
     assert (damage.fault, damage.sequence) == (Fault.DROPPED, place)
+
+
+def verified(server: Server, key_file: Path) -> tuple[int, dict[str, str]]:
+    """The exit code of a verification, and the words of each chain."""
+    code, said = run("audit", "verify", "--bootstrap", server.bootstrap, "--key-file", str(key_file))
+    return code, dict(line.split(": ", 1) for line in said.splitlines())  # type: ignore[misc]
+
+
+def forge(conf: dict[str, Any]) -> KafkaError | None:
+    """Write an entry that nobody has signed, as a node would; the error, None where it is there."""
+    found: list[KafkaError | None] = []
+    producer = Producer({**conf, "client.id": "__admin_client"})
+    entry = Chain("9-9").event(b"{}", 0)
+    producer.produce(
+        TOPIC, entry.value, b"9-9", 0, headers=[*headers_of(entry)], on_delivery=lambda error, _: found.append(error)
+    )
+    assert producer.flush(ANSWER_SECONDS_MAX) == 0
+    return found[0]
+
+
+def test_a_killed_broker_is_proved_by_its_next_start_and_a_forger_is_found(tmp_path: Path, sasl_port: int) -> None:
+    """Signed by a private key, and verified by the public one."""
+    private, public = tmp_path / "audit.pem", tmp_path / "public.pem"
+    key = Ed25519PrivateKey.generate()
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    ports = settings(free_port(), sasl_port, free_port())
+    audit = {"kavka.audit.key.file": str(private), "num.partitions": "1"}
+    server = start_kavka(tmp_path / "broker", {**ports, **AUTHORIZER, **audit})
+    try:
+        create_topic(server, "orders")
+        assert produced(sasl_port, "orders", "bob") is not None
+        until_outside(lambda: bool(refusals(server)))
+        server.kill()
+        server.start()
+        until_outside(lambda: trail(server)[-1].source != trail(server)[0].source)
+        first, second = dict.fromkeys(entry.source for entry in trail(server))
+        code, words = verified(server, public)
+        assert code == 0, words
+        assert words.keys() == {first, second}
+        assert words[first].startswith("sound: ")
+        assert words[first].endswith("not ended")
+        assert "not proved" not in words[first], "the next start vouches for all of it"
+
+        rule = ("--add", "--allow-principal", "User:bob", "--operation", "Write", "--topic", "*")
+        kafka_tool("acls", "--bootstrap-server", server.bootstrap, *rule)
+        until_outside(lambda: produced(sasl_port, "orders", "bob") is None)
+        refused = forge(of_librdkafka(sasl_port, "bob", PASSWORDS["bob"]))
+        assert refused is not None
+        assert refused.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+        assert forge({"bootstrap.servers": server.bootstrap}) is None, "a super user may"
+        code, words = verified(server, public)
+        assert code == 1
+        assert words["9-9"].startswith("UNSIGNED: it has no signed head; 1 entries")
+        assert words[first].startswith("sound: ")
+    finally:
+        server.kill()
 
 
 def test_a_failed_login_is_told_without_a_name(server: Server, sasl_port: int) -> None:

@@ -130,6 +130,44 @@ def test_rules_that_nobody_needed_are_unused(tmp_path: Path) -> None:
     assert {tuple(row.values()) for row in found} == {tuple(rule[key] for key in found[0]) for rule in unused}
 
 
+OLD_USE = use("a", "WRITE", "old", end_ms=LONG_AGO)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (use("(others)", "WRITE", "precious", address=""), ["old"]),
+        (use("(others)", "WRITE", "(others)", address=""), []),
+        (use("(others)", "WRITE", "(others)", address="", end_ms=LONG_AGO), ["precious", "old"]),
+    ],
+    ids=["its topic is named", "it may be any topic", "long ago"],
+)
+def test_use_that_is_told_together_leaves_no_topic_for_deletion(tmp_path: Path, other: At, named: list[str]) -> None:
+    """A broker with more than a thousand pairs of client and topic had its topics in use named as deletable."""
+    trail = trail_of(OLD_USE, other)
+    found = answers(tmp_path, trail, {"topics": [topic("precious", size=9), topic("old")], "brokers": BROKERS})
+    assert column(found["deletable_topics"], "topic") == named
+    unnamed = [row for row in found["audit_gaps"].dicts() if row["gap"] == "unnamed"]
+    is_unnamed = other.happening.topic == "(others)"  # type: ignore[union-attr]
+    assert unnamed == ([{"gap": "unnamed", "place": "WRITE (others)", "entries": 1}] if is_unnamed else [])
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (use("(others)", "READ", "t", address=""), [("User:b", "WRITE", "t"), ("User:b", "READ", "u")]),
+        (use("(others)", "READ", "(others)", address=""), [("User:b", "WRITE", "t")]),
+    ],
+    ids=["its topic is named", "it may be any topic"],
+)
+def test_use_that_is_told_together_may_have_needed_any_rule(
+    tmp_path: Path, other: At, named: list[tuple[str, str, str]]
+) -> None:
+    rules = [grant("User:b", "READ", "t", host="10.0.0.1"), grant("User:b", "WRITE", "t"), grant("User:b", "READ", "u")]
+    found = answers(tmp_path, trail_of(OLD_USE, other), {"grants": rules})["unused_grants"]
+    assert [(row["principal"], row["operation"], row["resource"]) for row in found.dicts()] == named
+
+
 def test_a_first_use_is_new_only_where_the_trail_goes_back_further(tmp_path: Path) -> None:
     recent = use("b", "READ", "orders")
     found = answers(tmp_path / "old", trail_of(use("a", "READ", "orders", end_ms=LONG_AGO), recent))["first_access"]

@@ -15,6 +15,7 @@ from kavka_broker.core.audit.use import (
     OTHERS,
     PAIRS_MAX,
     READ,
+    TOPICS_MAX,
     WRITE,
     Throttling,
     Use,
@@ -67,8 +68,33 @@ def test_no_byte_is_lost_to_the_bound(batches: list[tuple[int, int]], *, is_full
     assert sum(use.size_bytes for use in uses) == filled + 2 * wanted
     assert sum(use.records or 0 for use in uses) == filled + wanted
     assert sum(found.throttle_time_ms for found, _ in taken if isinstance(found, Throttling)) == wanted
-    assert len(uses) <= PAIRS_MAX + 2
-    assert all(use.topic == OTHERS for use in uses if is_full and use.principal != "User:a")
+    assert len(uses) <= PAIRS_MAX + TOPICS_MAX + 2
+    named = {(use.operation, use.topic) for use in uses if use.principal != "User:a"}
+    assert named == {(operation, str(number)) for number, _ in batches for operation in (READ, WRITE)}
+
+
+def test_a_topic_in_use_is_named_though_there_is_no_room_for_its_client() -> None:
+    """It was told under the topic `(others)`, and then named as one that can be deleted."""
+    window = UseWindow(0)
+    for number in range(PAIRS_MAX):
+        window.wrote(f"client-{number}", "::1", "c", "orders", 1, 1)
+    for client in ("payroll", "other", "payroll"):
+        window.wrote(client, "::1", "c", "precious", 100, 2)
+    window.wrote("client-7", "::1", "c", "orders", 1, 1)
+    taken = window.take(1)
+    assert taken[PAIRS_MAX:] == [(Use("User:(others)", "", "", WRITE, "precious", 300, 6), 3)]
+    assert taken[7] == (Use("User:client-7", "::1", "c", WRITE, "orders", 2, 2), 2)
+
+
+def test_topics_beyond_the_bound_are_told_as_others() -> None:
+    window = UseWindow(0)
+    for number in range(PAIRS_MAX + TOPICS_MAX + 5):
+        window.read("a", "::1", "c", f"topic-{number}", 10)
+    window.read("b", "::1", "c", f"topic-{PAIRS_MAX}", 10)
+    taken = window.take(1)
+    assert len(taken) == PAIRS_MAX + TOPICS_MAX + 1
+    assert taken[PAIRS_MAX] == (Use("User:(others)", "", "", READ, f"topic-{PAIRS_MAX}", 20, None), 2)
+    assert taken[-1] == (Use("User:(others)", "", "", READ, OTHERS, 50, None), 5)
 
 
 def test_long_names_are_cut() -> None:

@@ -1,8 +1,9 @@
 """The use that clients make of topics, and the delays that quotas give them, summed up over an interval.
 
 A client sends thousands of requests a second, so none is an event: one an interval tells what it did with a topic, and
-one what a quota did to it. Nothing is lost: what is beyond the bound is counted together under OTHERS, and while the
-audit topic takes no records the window becomes longer.
+one what a quota did to it. Nothing is lost: what is beyond the bound is counted together under OTHERS, by its topic as
+long as there is room for that, as a topic that nobody names could be taken for unused. While the audit topic takes no
+records the window becomes longer.
 """
 
 from typing import Final, NamedTuple
@@ -11,6 +12,8 @@ MINUTE_MS: Final = 60_000
 """The interval unless another is configured."""
 PAIRS_MAX: Final = 1_000
 """Pairs of client and topic, and of client and quota, that are told apart; taken in some 5 ms."""
+TOPICS_MAX: Final = 1_000
+"""Topics, written to or read from, whose further clients are told together; beyond, further topics are too."""
 NAME_CHARACTERS_MAX: Final = 256
 """What is kept of a client's name."""
 OTHERS: Final = "(others)"
@@ -82,17 +85,26 @@ class UseWindow:
         self._add((user, address, client_id, READ, topic), size_bytes, 0)
 
     def _add(self, key: Key, size_bytes: int, records: int) -> None:
-        sums = self._used.get(key) or _room(self._used, key)
+        sums = self._used.get(key) or self._room_of(key)
         sums.times += 1
         sums.first += size_bytes
         sums.second += records
+
+    def _room_of(self, key: Key) -> Sums:
+        """The sums of a client and a topic; where there is no room, of the topic; and at last of all others."""
+        operation, topic = key[3:]
+        if len(self._used) >= PAIRS_MAX:
+            key = (OTHERS, "", "", operation, topic)
+        if len(self._used) >= PAIRS_MAX + TOPICS_MAX and key not in self._used:
+            key = (OTHERS, "", "", operation, OTHERS)
+        return self._used.setdefault(key, Sums())
 
     def throttled(
         self, user: str, address: str, client_id: str, quota: tuple[str, str, float], throttle_time_ms: int
     ) -> None:
         """Count a delay by a quota, which is its type, its entity and its limit."""
         quota_type, entity, limit = quota
-        sums = _room(self._throttled, (user, address, client_id, quota_type, entity), "")
+        sums = _room(self._throttled, (user, address, client_id, quota_type, entity))
         sums.times += 1
         sums.first += throttle_time_ms
         sums.second = max(sums.second, throttle_time_ms)
@@ -116,12 +128,12 @@ class UseWindow:
         return taken
 
 
-def _room(sums: dict[Key, Sums], key: Key, subject: str = OTHERS) -> Sums:
-    """The sums of a key, or those of the others where there is no room."""
+def _room(sums: dict[Key, Sums], key: Key) -> Sums:
+    """The sums of a client and a quota, or those of the others where there is no room."""
     found = sums.get(key)
     if found is None:
         if len(sums) >= PAIRS_MAX:
-            key = (OTHERS, "", "", key[3], subject)
+            key = (OTHERS, "", "", key[3], "")
         found = sums.setdefault(key, Sums())
     return found
 
