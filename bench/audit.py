@@ -147,7 +147,13 @@ def write_chain(together: Barrier, bootstrap: str, number: int, events: int, end
             hour += 1
         while True:
             try:
-                producer.produce(TOPIC, entry.value, partition=number % partitions, headers=[*headers_of(entry)])
+                producer.produce(
+                    TOPIC,
+                    entry.value,
+                    entry.source.encode(),
+                    partition=number % partitions,
+                    headers=[*headers_of(entry)],
+                )
                 break
             except BufferError:
                 producer.poll(0.1)

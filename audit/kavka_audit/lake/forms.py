@@ -1,9 +1,9 @@
 """Usual events of whole batches, as columns: what `usual` finds in one record, found in all of a batch at once.
 
-An expression here matches a record as it stands in a batch: its length, its place in the batch, no key, a value in one
-of the usual forms, and the headers of a broker. So nothing is taken apart that an expression has found already. What
-the groups hold goes into a file of columns between tabs, one file for each form, and DuckDB makes rows of it. A text
-that may be missing stands there in quotation marks, so that one that is empty is told from none.
+An expression here matches a record as it stands in a batch: its length, its place in the batch, the key of a broker or
+none, a value in one of the usual forms, and the headers of a broker. So nothing is taken apart that an expression has
+found already. What the groups hold goes into a file of columns between tabs, one file for each form, and DuckDB makes
+rows of it. A text that may be missing stands there in quotation marks, so that one that is empty is told from none.
 
 It is as strict as `usual`: each length is checked against what it is the length of, and a record that does not match,
 or that ends before it began, is left to be taken apart. Records stand one behind the other in a batch, so that the
@@ -26,9 +26,13 @@ PLACES_MAX: Final = 1 << 16
 SHORT: Final = r"[\x80-\xff]?[\x00-\x7f]"
 PLACE: Final = r"[\x80-\xff]{0,2}[\x00-\x7f]"
 LONG: Final = r"[\x80-\xff]{0,9}[\x00-\x7f]"
-NO_ATTRIBUTES, NO_KEY = r"\x00", r"\x01"
-LENGTHS: Final = 3
-"""The first groups of an expression: the length of a record, its place, and the length of its value."""
+NO_ATTRIBUTES, NO_KEY = r"\x00", b"\x01"
+KEY: Final = r"([\x01-\x7f])((?:[0-9]{1,9}-[0-9]{1,20})?)"
+"""The length of a key, and the key: the source of a broker's chain."""
+LENGTHS: Final = 5
+"""The first groups of an expression: the length of a record, its place, the length of its key, the key, and the length
+of its value.
+"""
 VALUE_END: Final = "value_end"
 """A group of no length, where the value ends."""
 PLAIN: Final = ACTIVITY + CHANGE + COMMON
@@ -65,7 +69,7 @@ class Form:
     """A form of events. `derived` are columns that are not a group of their name, as SQL over the groups."""
 
     def __init__(self, value: str, derived: Mapping[str, str]) -> None:
-        place = f"({SHORT}){NO_ATTRIBUTES}{LONG}({PLACE}){NO_KEY}({SHORT})"
+        place = f"({SHORT}){NO_ATTRIBUTES}{LONG}({PLACE}){KEY}({SHORT})"
         record = f"{place}{pattern(value)}(?P<{VALUE_END}>){HEADERS.pattern}"
         self.record = re.compile(record.encode("latin-1"))
         self.names = sorted(self.record.groupindex, key=lambda name: self.record.groupindex[name])
@@ -86,7 +90,8 @@ class Form:
             if (
                 fields[0] != known(over - found.end(1))
                 or fields[1] != known(index)
-                or fields[2] != known(found.end(value_end) - found.end(LENGTHS))
+                or fields[2] != (known(len(fields[3])) if fields[3] else NO_KEY)
+                or fields[4] != known(found.end(value_end) - found.end(LENGTHS))
                 or not _is_in_time(fields[start], fields[end], fields[written])
             ):
                 break

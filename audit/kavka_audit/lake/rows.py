@@ -73,15 +73,16 @@ class Batch(Protocol):
 
 def row_of(record: Found) -> Row:
     """Return the row of a record; a column that is left out is NULL."""
-    place: Row = {"partition": record.partition, "offset": record.offset}
+    row: Row = {"partition": record.partition, "offset": record.offset}
     try:
+        entry = entry_of(record.headers, record.value)
+        row |= _of_entry(entry)  # which has its place in a chain, also where its event cannot be read
         if len(record.value or b"") > VALUE_BYTES_MAX:
             raise ValueError(f"its value has {len(record.value or b'')} bytes; {VALUE_BYTES_MAX} are read")
-        entry = entry_of(record.headers, record.value)
-        return place | _of_entry(entry) | (_of_event(entry) if entry.kind is Kind.EVENT else {})
+        return row | (_of_event(entry) if entry.kind is Kind.EVENT else {})
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
         words = f"{problem!s} is missing" if isinstance(problem, KeyError) else str(problem)
-        return place | {"kind": "dead", "problem": _whole(words[:500])}
+        return row | {"kind": "dead", "problem": _whole(words[:500])}
 
 
 def missed(partition: int, first: int, until: int) -> Row:

@@ -1,4 +1,8 @@
 -- When was how much moved?
--- Bytes written and read, refusals and delays, by buckets of ten minutes.
-SELECT bucket_ms, written_bytes, read_bytes, written_records, denied, throttle_time_ms FROM buckets
-ORDER BY bucket_ms
+-- Bytes written and read, refusals and delays, by buckets of ten minutes, the newest first. written_bytes_total and
+-- read_bytes_total are of all buckets together.
+SELECT
+    bucket_ms, written_bytes, read_bytes, written_records, denied, throttle_time_ms,
+    sum(written_bytes) OVER () AS written_bytes_total, sum(read_bytes) OVER () AS read_bytes_total
+FROM buckets
+ORDER BY bucket_ms DESC

@@ -116,9 +116,8 @@ def _talkers(first: Row, table: Table) -> str:
 
 
 def _traffic(first: Row, table: Table) -> str:
-    rows = table.dicts()
-    written, read = (sum(row[name] for row in rows) for name in ("written_bytes", "read_bytes"))
-    return f"{sized(written)} written and {sized(read)} read in {_many(table.count, 'bucket')} of ten minutes."
+    written, read = sized(first["written_bytes_total"]), sized(first["read_bytes_total"])
+    return f"{written} written and {read} read in {_many(table.count, 'bucket')} of ten minutes."
 
 
 def _counted(entries: int) -> str:

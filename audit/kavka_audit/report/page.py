@@ -56,7 +56,7 @@ def _section(table: Table) -> str:
     evidence = f'<a href="tables/{question.name}.parquet">tables/{question.name}.parquet</a>'
     told = f"{min(table.count, ROWS_MAX):,} of {table.count:,} rows; all of them: {evidence}"
     drawn = PLOTS[question.name](table.dicts()) if question.name in PLOTS and table.rows else ""
-    rows = table.rows[-ROWS_MAX:] if question.name == "traffic" else table.rows[:ROWS_MAX]
+    rows = table.rows[:ROWS_MAX]
     body = _table(table.columns, rows) if rows else ""
     explanation = escape(question.explanation.replace("`", ""))
     return (
@@ -66,6 +66,9 @@ def _section(table: Table) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return rows as a table. Sums of all rows, which the answer says, are left out."""
+    shown = [place for place, column in enumerate(columns) if not column.endswith("_total")]
+    columns, rows = [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
     kinds = [_kind(column, [row[place] for row in rows]) for place, column in enumerate(columns)]
     head = "".join(f'<th class="{kind}">{_heading(column)}' for column, kind in zip(columns, kinds, strict=True))
     body = "".join("<tr>" + "".join(_cell(*found) for found in zip(columns, row, kinds, strict=True)) for row in rows)

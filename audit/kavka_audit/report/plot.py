@@ -21,8 +21,10 @@ SERIES: Final = (("written_bytes", "written"), ("read_bytes", "read"))
 
 
 def plot(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the plot, or nothing without traffic. Of a long time the last `BARS_MAX` buckets are shown."""
-    shown = [row for row in rows if row["bucket_ms"] > rows[-1]["bucket_ms"] - BARS_MAX * BUCKET_MS]
+    """Return the plot, or nothing without traffic. Of a long time the newest `BARS_MAX` buckets are shown. `rows` begin
+    with the newest.
+    """
+    shown = [row for row in reversed(rows) if row["bucket_ms"] > rows[0]["bucket_ms"] - BARS_MAX * BUCKET_MS]
     highest = max((row[name] for row in shown for name, _ in SERIES), default=0)
     if not highest:
         return ""

@@ -137,7 +137,7 @@ def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
 def verified(server: Server, key_file: Path) -> tuple[int, dict[str, str]]:
     """The exit code of a verification, and the words of each chain."""
     code, said = run("audit", "verify", "--bootstrap", server.bootstrap, "--key-file", str(key_file))
-    return code, dict(line.split(": ", 1) for line in said.splitlines())  # type: ignore[misc]
+    return code, dict(line.split(": ", 1) for line in said.splitlines())
 
 
 def forge(conf: dict[str, Any]) -> KafkaError | None:

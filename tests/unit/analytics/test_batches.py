@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,9 +40,21 @@ SPACED: list[Happening] = [
 ]
 
 
-def batch_of(records: Sequence[Record], compression: Compression = Compression.LZ4) -> PackedBatch:
+def key_of(record: Record) -> bytes | None:
+    """The key that a broker gives a record: the source of its chain."""
+    source = dict(record.headers).get("ce_source")
+    return None if source is None else source.removeprefix(b"kavka:")
+
+
+def batch_of(
+    records: Sequence[Record],
+    compression: Compression = Compression.LZ4,
+    key_of: Callable[[Record], bytes | None] = key_of,
+) -> PackedBatch:
     """The records as a batch that a consumer fetches."""
-    sent = [Sent(-1, 5 + place, None, record.value, [*record.headers]) for place, record in enumerate(records)]
+    sent = [
+        Sent(-1, 5 + place, key_of(record), record.value, [*record.headers]) for place, record in enumerate(records)
+    ]
     data = build_batch(sent, base_offset=BASE, compression=compression)
     (batch,) = _PackedRecords(0, TopicPartition("t", PARTITION), MemoryRecords(bytes(data))).take()
     assert isinstance(batch, PackedBatch)
@@ -91,9 +103,16 @@ def test_rows_are_those_of_records_taken_apart(directory: Path, compression: Com
     assert (found.records, found.dead, found.following) == (len(records), 0, BASE + len(records))
 
 
-def test_most_events_are_found_in_whole_batches() -> None:
-    """All but those that are throttled."""
-    batch = batch_of(records_of(HAPPENINGS))
+@pytest.mark.parametrize("key", [None, b"", b"1", b"1-", b"x-1", b"1-1" * 30, b"123456789-12345678901234567890"])
+def test_records_with_any_key_have_the_rows_that_parsing_gives(directory: Path, key: bytes | None) -> None:
+    batch = batch_of(records_of(HAPPENINGS), key_of=lambda _: key)
+    assert taken(directory, [batch]).rows == expected(batch.records())
+
+
+@pytest.mark.parametrize("key_of", [key_of, lambda _: None], ids=["the key of a broker", "no key"])
+def test_most_events_are_found_in_whole_batches(key_of: Callable[[Record], bytes | None]) -> None:
+    """All but those that are throttled. None of a broker's was, as its records have keys."""
+    batch = batch_of(records_of(HAPPENINGS), key_of=key_of)
     packed, at, index, left = batch.packed(), 0, 0, []
     while index < batch.count:
         begun = index

@@ -275,6 +275,15 @@ def test_every_gap_is_found_and_no_other(tmp_path: Path) -> None:
     }
 
 
+def test_an_entry_whose_event_cannot_be_read_is_dead_and_not_missing_too(tmp_path: Path) -> None:
+    trail = Kept()
+    _, entries = chain_of(1, [use("a", "READ", "t")] * 3)
+    for entry in entries:
+        trail.add(0, headers_of(entry), b"{}" if entry.sequence == 2 else entry.value)
+    found = answers(tmp_path, trail)["audit_gaps"].dicts()
+    assert [tuple(row.values()) for row in found] == [("dead", "partition 0", 1)]
+
+
 def test_records_that_were_deleted_before_are_a_gap(tmp_path: Path) -> None:
     trail = trail_of(use("a", "READ", "t"), use("a", "READ", "t"))
     trail.begins[0] = 2

@@ -1,24 +1,28 @@
 """The answers in a line each and the page with the evidence: figures with units, and no client's word as HTML."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from kavka_audit.questions.asking import questions
+from kavka_audit.questions.asking import Settings, ask, questions
 from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
 from kavka_audit.report.heat import heat
 from kavka_audit.report.page import page
+from kavka_audit.report.plot import BARS_MAX, plot
 from kavka_audit.report.weight import weight
-from kavka_audit.report.words import cell, sized
+from kavka_audit.report.words import cell, moment, sized
+from kavka_audit.run import ROWS_READ
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
-from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, taken_in
 
+TEN_MINUTES_MS = 600_000
 HOSTILE = "<script>alert('1')</script>"
 TAGS = {
     "html",
@@ -108,6 +112,28 @@ def test_answers_name_what_was_found(tmp_path: Path) -> None:
     assert lines["traffic"].endswith("1.0 MiB read in 2 buckets of ten minutes.")
     assert lines["label_chargeback"].startswith("By owner: shop ")
     assert all(lines[name] != NOTHING[name] for name in lines if "completeness" not in name)
+
+
+def test_the_traffic_is_that_of_all_time_and_the_plot_that_of_the_newest(tmp_path: Path) -> None:
+    """After a week the sums and the plot were those of the first thousand buckets, and stayed so."""
+    count = ROWS_READ + 200
+    buckets = [use("a", "WRITE", "t", 1 << 20, end_ms=NOW_MS - place * TEN_MINUTES_MS) for place in range(count)]
+    lake, _ = taken_in(tmp_path, trail_of(*reversed(buckets)))
+    table = ask(lake, Settings(NOW_MS), ROWS_READ)["traffic"]
+    assert (len(table.rows), table.count) == (ROWS_READ, count)
+    assert answer(table) == "1.2 GiB written and 0 B read in 1,200 buckets of ten minutes."
+    newest = NOW_MS - MINUTE_MS
+    drawn = plot(table.dicts())
+    labels = re.findall(r"<text [^>]*>([^<]*)</text>", drawn)
+    last = newest - newest % TEN_MINUTES_MS
+    assert labels == [moment(last - (BARS_MAX - 1) * TEN_MINUTES_MS), moment(last)]
+
+
+def test_nothing_is_well_where_nothing_was_measured(tmp_path: Path) -> None:
+    found = answers(tmp_path, busy(), TABLES)
+    assert [weight(found[name]) for name in ("completeness", "topic_completeness")] == ["none", "none"]
+    shown = page("c", NOW_MS, found, [])
+    assert shown.count('<em class="none">no data</em>') == 2
 
 
 def test_what_is_wrong_comes_first_and_is_marked(tmp_path: Path) -> None:
