@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import read_records
 from tests.conformance.security.test_audit import KEY, TOPIC
 from tests.conformance.security.test_audit_run import table
 from tests.conformance.security.test_scram import MODULE
@@ -56,7 +58,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     directory = tmp_path_factory.mktemp("audited")
     keys, ports = certificates(directory / "keys"), {name: free_port() for name in PROTOCOLS}
     hosts = {name: "localhost" if "SSL" in kind else "127.0.0.1" for name, kind in PROTOCOLS.items()}
-    (directory / "audit.key").write_bytes(KEY)
+    (directory / "audit.key").write_bytes(KEY.secret + b"\n")
     settings = {
         "listeners": ",".join(f"{name}://{hosts[name]}:{port}" for name, port in ports.items()),
         "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in PROTOCOLS.items()),
@@ -103,8 +105,10 @@ def produce(server: Server, records: int) -> None:
 
 def told(server: Server) -> int:
     """The written records that the trail tells of so far: those of a second have an entry of their own."""
-    logs = b"".join(log.read_bytes() for log in server.data.glob(f"{TOPIC}-*/*.log"))
-    return sum(map(int, re.findall(rb'"records":(\d+)', logs)))
+    logs = [log.read_bytes() for log in server.data.glob(f"{TOPIC}-*/*.log")]
+    batches = (batch for found in logs for _, batch in split_batches(found))
+    values = b"".join(record.value or b"" for batch in batches for record in read_records(batch))
+    return sum(map(int, re.findall(rb'"records":(\d+)', values)))
 
 
 def spoil(server: Server, records: int) -> None:

@@ -24,7 +24,7 @@ STANDARD = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 def audited(directory: Path) -> dict[str, str]:
     key = directory / "audit.key"
-    key.write_bytes(KEY)
+    key.write_bytes(KEY.secret)
     return {"kavka.audit.key.file": str(key), "kavka.audit.interval.ms": "1000", "num.partitions": "1"}
 
 

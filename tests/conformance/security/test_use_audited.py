@@ -23,7 +23,7 @@ LIMIT = 200_000
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     key = tmp_path / "audit.key"
-    key.write_bytes(KEY)
+    key.write_bytes(KEY.secret)
     found = start_kavka(tmp_path / "broker", {"kavka.audit.key.file": str(key), "num.partitions": "1"})
     yield found
     found.kill()
