@@ -24,6 +24,13 @@ class BarredError(AdminError):
         self.reason = reason
 
 
+class ThrottledError(AdminError):
+    """A limit on changes holds the operator for a while; nothing is wrong, and time alone helps."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retriable=True)
+
+
 class Admin(Protocol):
     """A cluster's admin protocol. Every method may raise AdminError."""
 

@@ -7,7 +7,6 @@ plain messages, sent the same way, and errors are turned into words in one place
 """
 
 import contextlib
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -59,6 +58,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.eligible import with_eligible
 from kavka_operator.kafka.errors import in_words, raise_for
+from kavka_operator.kafka.mutations import Mutations, sent
 from kavka_operator.kafka.surveying import (
     IN_SYNC_MIN,
     METADATA_TOPIC,
@@ -72,16 +72,12 @@ from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_req
 from kavka_operator.reconcile.moves import LISTS
 
 VOTER_TIMEOUT_MS = 10_000
-NOT_SENT_SECONDS_MAX = 2.0
-POLL_SECONDS = 0.05
-
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 EVERY_BROKER = ""
 TOPIC_OVERRIDE_SOURCE, BROKERS_OVERRIDE_SOURCE = 1, 3
 PREFERRED = 0
 SET, DELETE = 0, 1
 EARLIEST, LATEST = -2, -1
-NOT_SENT = (kafka.errors.NodeNotReadyError, kafka.errors.KafkaConnectionError)
 NOT_ELECTED = {
     kafka.errors.ElectionNotNeededError.errno,
     kafka.errors.PreferredLeaderNotAvailableError.errno,
@@ -97,9 +93,11 @@ class KafkaClient:
     def __init__(self, bootstrap_servers: str, security: Security = OPEN) -> None:
         self._client = connected(bootstrap_servers, security)
         self._user = security.username
+        self._mutations = Mutations(lambda: connected(bootstrap_servers, security))
 
     def close(self) -> None:
         self._client.close()
+        self._mutations.close()
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
         with in_words("look at the cluster"):
@@ -232,19 +230,7 @@ class KafkaClient:
         return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
 
     def _send(self, request: Any, node: int | None = None) -> Any:
-        """The answer of a node, or of any node. A request that could not be sent is retried for up to 2 s."""
-
-        async def exchange() -> Any:
-            return await self._client._manager.send(request, node_id=node)
-
-        deadline = time.monotonic() + NOT_SENT_SECONDS_MAX
-        while True:
-            try:
-                return self._client._manager.run(exchange)
-            except NOT_SENT:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(POLL_SECONDS)
+        return sent(self._client, request, node)
 
     def _send_to_first(self, request: Any) -> Any:
         """The answer of the first broker that can give one: a broker that is cut off from the controllers cannot."""
@@ -327,13 +313,13 @@ class KafkaClient:
         request = CreateTopicsRequest(
             topics=list(map(_creatable, actions)), timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only
         )
-        answers = {answer.name: answer for answer in self._send(request).topics}
+        answers = {answer.name: answer for answer in self._mutations.send(request).topics}
         return [answers[action.name] for action in actions]
 
     def _grow(self, action: AddPartitions, *, validate_only: bool = False) -> None:
         topic = CreatePartitionsRequest.CreatePartitionsTopic(name=action.name, count=action.total, assignments=None)
         request = CreatePartitionsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only)
-        (result,) = self._send(request).results
+        (result,) = self._mutations.send(request).results
         raise_for(result.error_code, result.error_message)
 
     def _alter(
@@ -403,7 +389,7 @@ class KafkaClient:
 
     def _delete(self, action: DeleteTopic) -> None:
         topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=uuid_of(action.topic_id))
-        (result,) = self._send(DeleteTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)).responses
+        (result,) = self._mutations.send(DeleteTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)).responses
         raise_for(result.error_code, result.error_message)
 
     def _alter_quota(self, action: AlterQuota, *, validate_only: bool = False) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Generator
 
 import kafka.errors
 
-from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.admin import AdminError, ThrottledError
 
 
 def raise_for(code: int, message: str | None) -> None:
@@ -20,6 +20,8 @@ def in_words(doing: str) -> Generator[None]:
     """Word errors of the client by what was being done. Raises AdminError."""
     try:
         yield
+    except kafka.errors.ThrottlingQuotaExceededError as error:
+        raise ThrottledError(f"could not {doing}: {error}") from error
     except (kafka.errors.KafkaError, OSError) as error:
         words = str(error) or type(error).__name__
         retriable = bool(getattr(error, "retriable", True))

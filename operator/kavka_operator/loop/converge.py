@@ -30,7 +30,7 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenTopic, SeenUsage
-from kavka_operator.kafka.admin import Admin, AdminError, BarredError
+from kavka_operator.kafka.admin import Admin, AdminError, BarredError, ThrottledError
 from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.passwords import Passwords
 from kavka_operator.loop.people import NO_ADMIN_ACTIONS, NOT_SEEN, People
@@ -206,7 +206,8 @@ class _Guard:
             yield
         except AdminError as error:
             self.failures[key] = (reconciling if error.retriable else stalled)(
-                "Failing" if error.retriable else "Rejected", str(error)
+                "Throttled" if isinstance(error, ThrottledError) else "Failing" if error.retriable else "Rejected",
+                str(error),
             )
         except Exception as error:  # noqa: BLE001 - a fault of ours, which is shown and told
             self.failures[key] = self.mishaps.note(key, error, self.now, _version_of(resource))
