@@ -17,8 +17,16 @@ from kavka_audit.lake.directory import PART, Lake
 
 MEMORY: Final = "1GB"
 """What DuckDB may keep in memory; beyond it, it writes to the directory `.spill` of the lake."""
-GATHERED: Final = ("others", "uses", "buckets", "chains", "kinds", "held_uses")
-"""What is gathered from the rows. The first asks of the rows alone, and any other of the rows and the first."""
+GATHERED: Final = ("twice", "others", "uses", "buckets", "chains", "kinds", "held_uses")
+"""What is gathered from the rows. The first asks of `entries` alone, the second of `events`, any other of both of these
+and of the second.
+"""
+EVENTS: Final = """
+SELECT entries.* FROM entries
+LEFT JOIN twice ON twice.partition = entries.partition AND twice.at_offset = entries.offset
+WHERE entries.kind = 'event' AND twice.at_offset IS NULL
+"""
+"""The table `events`: each event once, however often its entry was written."""
 Files = Sequence[str]
 
 
@@ -106,7 +114,6 @@ def ask(
 def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, entries: list[str]) -> None:
     """Make what the questions read. A column that a file does not have reads as NULL."""
     _view(connection, "entries", ENTRIES, entries)
-    connection.execute("CREATE VIEW events AS SELECT * FROM entries WHERE kind = 'event'")
     _view(connection, "counts", COUNTS, lake.files("counts"))
     _view(connection, "cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])
     for name, columns in SNAPSHOT.items():
@@ -122,6 +129,8 @@ def _gather(connection: duckdb.DuckDBPyConnection, gathered: Mapping[str, Files]
     for name, sql in gathering().items():
         if gathered is None:
             connection.execute(f"CREATE TABLE {name} AS {sql}")
+            if name == GATHERED[0]:
+                connection.execute(f"CREATE VIEW events AS {EVENTS}")
         else:
             connection.read_parquet([*gathered[name]]).create_view(name)
 

@@ -18,7 +18,7 @@ import duckdb
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
-from kavka_audit.questions.asking import Question, Settings, Table, ask, gathering, questions
+from kavka_audit.questions.asking import EVENTS, Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.faults import told
 from kavka_audit.spark.ground import Ground, Here, afar, is_here
@@ -70,8 +70,11 @@ class SparkEngine:
     def gather(self, lake: Lake) -> dict[str, list[str]]:
         """Write what the questions ask of beside the lake, and make it to be seen; returns the files of each table."""
         ground = self._ground(lake)
-        first, *others = gathering()
+        first, second, *others = gathering()
         found = {first: self._gathered(lake, ground, first)}
+        with told("reading the lake by Spark"):
+            self.spark.sql(EVENTS).createOrReplaceTempView("events")
+        found[second] = self._gathered(lake, ground, second)
         with ThreadPoolExecutor(GATHERED_TOGETHER) as threads:
             files = threads.map(lambda name: self._gathered(lake, ground, name), others)
             return found | dict(zip(others, files, strict=True))
@@ -90,7 +93,6 @@ class SparkEngine:
         ground = self._ground(lake)
         with told("reading the lake by Spark"):
             self._view(ground, "entries", ENTRIES, lake.files())
-            self.spark.table("entries").where("kind = 'event'").createOrReplaceTempView("events")
             self._view(ground, "counts", COUNTS, lake.files("counts"))
             self._view(ground, "cuts", CUTS, [lake.cuts] if lake.cuts.exists() else [])
             for name, columns in SNAPSHOT.items():

@@ -275,6 +275,23 @@ def test_every_gap_is_found_and_no_other(tmp_path: Path) -> None:
     }
 
 
+def test_an_entry_that_stands_twice_counts_once(tmp_path: Path) -> None:
+    """A batch may be written twice; all sums, the bill too, had its use twice."""
+    trail = Kept()
+    _, entries = chain_of(1, [use("a", "WRITE", "t", 1_000), use("b", "READ", "t", 1_000), use("a", "WRITE", "t", 1)])
+    refused = chain_of(2, [At(Denied("User:c", "::1", "READ", "topic", "t"))])[1]
+    trail.write(0, [*entries, *entries[1:3]])
+    trail.write(1, [*refused, *refused, *refused])
+    found = answers(tmp_path, trail, settings=Settings(NOW_MS, bill_cents=2_001))
+    talkers = {(row["principal"], row["bytes"], row["batches"]) for row in found["top_talkers"].dicts()}
+    assert talkers == {("User:a", 1_001, 2), ("User:b", 1_000, 1)}
+    assert {row["principal"]: row["cents"] for row in found["chargeback"].dicts()} == {"User:a": 1_001, "User:b": 1_000}
+    (traffic,) = found["traffic"].dicts()
+    assert (traffic["written_bytes"], traffic["read_bytes"], traffic["denied"]) == (1_001, 1_000, 1)
+    assert column(found["denied_operations"], "times") == [1]
+    assert found["audit_gaps"].count == 0
+
+
 def test_an_entry_whose_event_cannot_be_read_is_dead_and_not_missing_too(tmp_path: Path) -> None:
     trail = Kept()
     _, entries = chain_of(1, [use("a", "READ", "t")] * 3)
