@@ -35,8 +35,9 @@ EXIT_STOPPED_AT_ONCE = 130
 
 # Requests make no reference cycles, so a collection finds nothing: never look at what start made. Nor does a start,
 # which would look at all of its logs again and again. What a large request makes is alive while it is served: a
-# collection looks at 5,000 such objects, or at the 30,000 of six collections, and hardly ever at all of them.
-GC_THRESHOLDS = (5_000, 5, 10_000)
+# collection looks at 2,500 such objects, or at the 7,500 of three collections, and hardly ever at all of them. Each
+# object is looked at as often as with larger steps, but the loop is held for less at a time.
+GC_THRESHOLDS = (2_500, 2, 60_000)
 
 # How long a thread may go on in Python while the loop waits. Python's own 5 ms would be added to a request again and
 # again beside a thread that prepares, reads or cleans. At 0.2 ms that thread does 2 % less than at 1 ms.

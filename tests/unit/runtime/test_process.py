@@ -87,9 +87,9 @@ def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monk
 
 
 def test_a_collection_looks_at_few_objects_and_at_all_hardly_ever() -> None:
-    """To look at what large requests keep alive held the loop for 131 ms, at 2.5 million objects at most."""
+    """To look at what large requests keep alive held the loop for 131 ms, and at 30,000 objects for 5 to 14 ms."""
     young, old, all_of_them = process.GC_THRESHOLDS
-    assert young * (old + 1) <= 30_000
+    assert young * (old + 1) <= 7_500
     assert young * old * all_of_them >= 250_000_000
 
 
