@@ -120,8 +120,12 @@ def answer_group(
         topics = yield from all_topics(offsets, broker, version, pace)
         return OffsetFetchResponseGroup(group.group_id, topics)
     answer = OffsetFetchResponseGroup(group.group_id)
+    unknown: list[OffsetFetchResponseTopics] = []
     for topic in group.topics:
-        answer.topics.append((yield from answer_topic(topic, offsets, broker, version, pace)))
+        is_unknown = version >= TOPIC_ID_VERSION and broker.metadata.topics.by_id(topic.topic_id) is None
+        found = yield from answer_topic(topic, offsets, broker, version, pace)
+        (unknown if is_unknown else answer.topics).append(found)
+    answer.topics += unknown  # behind the others, as in Apache Kafka
     return answer
 
 

@@ -5,12 +5,14 @@
 - Transactions are coordinated by Apache Kafka's brokers of the same cluster: the leader of the id's partition of
   `__transaction_state`. Where that is this broker, or where no broker of the cluster coordinates transactions, there is
   nobody: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with a message, the one code that both the Java client and librdkafka
-  take as final; after any other librdkafka asks again forever. As long as only the topic is missing:
+  take as final; after any other librdkafka asks again forever. Since most clients show the code's name alone, the log
+  says `transactions.unserved`. As long as only the topic is missing:
   COORDINATOR_NOT_AVAILABLE, since clients then ask another broker, and Apache Kafka's make it.
 - Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """
 
+from kavka_broker.api.a22_init_producer_id import tell_unserved
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import api
@@ -83,6 +85,8 @@ def find(key: str, key_type: int, broker: Broker, client: Client, refused: Broke
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
         return locate(key, OFFSETS_TOPIC, index, broker, client)
     except BrokerError as error:
+        if error.code is NOBODY_COORDINATES:
+            tell_unserved(key, broker, client)
         return Coordinator(key, NOBODY, "", NOBODY, error.code, error.message)
 
 

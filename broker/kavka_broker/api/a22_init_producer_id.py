@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 
 from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.registry import api
+from kavka_broker.core.told_once import shortened
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -29,7 +30,7 @@ def init_producer_id(
     if request.transactional_id == "":
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
     if request.transactional_id is not None:
-        log.warning("transactions.unserved", transactional_id=request.transactional_id, client_id=client.client_id)
+        tell_unserved(request.transactional_id, broker, client)
         return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, producer_epoch=NONE)
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NONE)
@@ -37,6 +38,19 @@ def init_producer_id(
     if producer_id is None:
         return from_new_block(broker)
     return InitProducerIdResponse(producer_id=producer_id)
+
+
+def tell_unserved(transactional_id: str, broker: Broker, client: Client) -> None:
+    """Log that a client asks for transactions, once an hour for each id."""
+    if broker.told_once.is_new(
+        broker.clock.monotonic_ms(), "transactions.unserved", transactional_id, client.client_id
+    ):
+        log.warning(
+            "transactions.unserved",
+            transactional_id=shortened(transactional_id),
+            client_id=shortened(client.client_id),
+            client=client.address,
+        )
 
 
 async def from_new_block(broker: Broker) -> InitProducerIdResponse:

@@ -38,7 +38,6 @@ NODES_FROM_VERSION = 2
 )
 def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Client) -> DescribeQuorumResponse:
     answer = DescribeQuorumResponse(
-        error_message=None,
         topics=[
             TopicData(
                 topic.topic_name,
@@ -66,16 +65,21 @@ def forget_directories(answer: DescribeQuorumResponse) -> None:
 
 def partition(topic: str, index: int, broker: Broker) -> PartitionData:
     if (topic, index) != (METADATA_TOPIC, 0):
-        return PartitionData(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+        return PartitionData(
+            index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{METADATA_TOPIC}-0 is the one log of controllers"
+        )
     quorum = broker.quorum
     if not quorum.is_leader:
         return PartitionData(
-            index, ErrorCode.NOT_LEADER_OR_FOLLOWER, None, leader_id=quorum.leader_id, leader_epoch=quorum.epoch
+            index,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"node {quorum.node_id} does not lead the controllers",
+            leader_id=quorum.leader_id,
+            leader_epoch=quorum.epoch,
         )
     voters, observers = quorum.node.replicas(quorum.now_ms)
     return PartitionData(
         partition_index=index,
-        error_message=None,
         leader_id=quorum.node_id,
         leader_epoch=quorum.epoch,
         high_watermark=quorum.node.told_high_watermark,

@@ -1,6 +1,7 @@
 """DescribeProducers (61): what a partition knows of its producers, so that a hanging transaction can be found.
 
-- Only the leader answers. `kafka-transactions find-hanging` and `describe-producers` ask.
+- Each replica answers from its own log, as in Apache Kafka: `kafka-transactions find-hanging` asks a broker for all
+  that it has a replica of, `describe-producers` the leader or the broker that it is told.
 - The last sequence is -1 and the start of the transaction is -1 where there is none.
 Versions: flexible.
 """
@@ -46,7 +47,7 @@ def describe_all(request: DescribeProducersRequest, broker: Broker) -> Work[Desc
 
 def describe(topic: str, index: int, broker: Broker, pace: Pace) -> Work[PartitionResponse]:
     try:
-        partition = broker.replicas.leader(topic, index)
+        partition = broker.replicas.get(topic, index) or broker.replicas.leader(topic, index)
     except BrokerError as error:
         return PartitionResponse(index, error.code, error.message)
     answer = PartitionResponse(index)

@@ -19,6 +19,7 @@ from kavka_broker.api.broker import Broker, Client
 from kavka_broker.api.forwarding import Forwarded, forward_in_name
 from kavka_broker.api.registry import APIS
 from kavka_broker.api.steps import paid
+from kavka_broker.core.told_once import shortened
 from kavka_broker.logs import get
 from kavka_broker.membership.topics import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
 from kavka_broker.protocol.codec import decode
@@ -90,7 +91,7 @@ async def _create(names: Sequence[str], broker: Broker, client: Client) -> None:
                 error=code.name,
                 reason=topic.error_message,
                 principal=client.principal,
-                client_id=client.client_id,
+                client_id=shortened(client.client_id),
             )
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 TOLD_MAX: Final = 200
-"""In an hour."""
+"""Of one event, in an hour."""
 TEXT_MAX: Final = 250
 """Characters of a key that count, which is a topic's name at most."""
 FORGET_MS: Final = 3_600_000
@@ -14,16 +14,21 @@ class ToldOnce:
 
     def __init__(self, told_max: int = TOLD_MAX) -> None:
         self._told_max = told_max
-        self._told: set[tuple[str, ...]] = set()
+        self._told: dict[str, set[tuple[str, ...]]] = {}  # by event
         self._since_ms = 0.0
 
-    def is_new(self, now_ms: float, *key: str) -> bool:
+    def is_new(self, now_ms: float, event: str, *key: str) -> bool:
         """Whether to tell this now; it counts as told from then on."""
         if now_ms - self._since_ms >= FORGET_MS:
             self._told.clear()
             self._since_ms = now_ms
-        short = tuple(part[:TEXT_MAX] for part in key)
-        if short in self._told or len(self._told) >= self._told_max:
+        short, told = tuple(map(shortened, key)), self._told.setdefault(event, set())
+        if short in told or len(told) >= self._told_max:
             return False
-        self._told.add(short)
+        told.add(short)
         return True
+
+
+def shortened(name: str) -> str:
+    """Return as much of a stranger's name as a log tells."""
+    return name[:TEXT_MAX]

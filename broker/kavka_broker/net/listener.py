@@ -178,6 +178,11 @@ class Listener:
         self.refused_count += 1
         log.warning("connection.closed", listener=self.name, client=connection.peer.address, reason=reason)
 
+    def _end_idle(self, connection: Connection, reason: str) -> None:
+        """Close a connection that nobody uses, which is ordinary: it is neither refused nor worth a warning."""
+        log.debug("connection.closed", listener=self.name, client=connection.peer.address, reason=reason)
+        connection.abort()
+
     def _schedule_sweep(self) -> None:
         self._sweep = self.timers.after(min(SWEEP_MS_MAX, max(1, self.limits.idle_ms_max // 2)), self._look_for_idle)
 
@@ -187,6 +192,6 @@ class Listener:
         for connection in list(self.connections):
             idle_ms = connection.idle_ms(now)
             if idle_ms > self.limits.idle_ms_max:
-                connection.close(f"idle for {idle_ms / 1000:.0f} s (connections.max.idle.ms)")
+                self._end_idle(connection, f"idle for {idle_ms / 1000:.0f} s (connections.max.idle.ms)")
         if self.connections:
             self._schedule_sweep()

@@ -413,6 +413,7 @@ def test_the_cluster_and_its_quorum_are_described(tmp_path: Path) -> None:
         request = DescribeQuorumRequest([TopicData("__cluster_metadata", [PartitionData(0)])])
         quorum = await client.call(request, DescribeQuorumResponse, 2)
         (partition,) = quorum.topics[0].partitions
+        assert (quorum.error_message, partition.error_message) == ("", ""), "as in Apache Kafka"
         assert (partition.leader_id, partition.leader_epoch) == (1, 1)
         assert partition.high_watermark == inside.broker.metadata.offset + 1
         assert [node.node_id for node in quorum.nodes] == [1]

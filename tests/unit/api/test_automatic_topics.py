@@ -206,4 +206,5 @@ def test_the_log_tells_so_many_names_in_an_hour_and_none_in_full_length() -> Non
     assert not told.is_new(0, "event", "n" * (TEXT_MAX + 2))
     assert told.is_new(0, "event", "b")
     assert not told.is_new(1, "event", "c"), "full"
+    assert told.is_new(1, "another", "c")
     assert told.is_new(FORGET_MS, "event", "b")

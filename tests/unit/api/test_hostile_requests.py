@@ -134,6 +134,19 @@ def test_acks_0_that_fails_is_one_line_of_log(tmp_path: Path, caplog: pytest.Log
     assert told == ["connection.closed"]
 
 
+def test_an_idle_connection_ends_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """That is ordinary: it counts as no refusal, of which an alert would tell."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, {"connections.max.idle.ms": "200"}) as inside:
+            assert await (await inside.connect()).is_closed()
+            assert [listener.refused_count for listener in inside.server._addresses.of_brokers] == [0]
+
+    with caplog.at_level(logging.WARNING, "kavka"):
+        asyncio.run(scenario())
+    assert "connection.closed" not in [record.getMessage() for record in caplog.records]
+
+
 def test_an_epoch_below_all_others_is_unknown(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")

@@ -2,8 +2,13 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
+from kavka_broker.core.decision import Decision
+from kavka_broker.core.told_once import TEXT_MAX
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
@@ -12,6 +17,9 @@ from kavka_broker.protocol.messages.find_coordinator_request import FindCoordina
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerFeature
 from kavka_broker.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
@@ -25,6 +33,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.log import Origin
 from tests.support.in_process import Client, InProcess
+from tests.support.waiting import until
 from tests.unit.api.transactions import NOW_MS, play, write
 
 PRODUCER = 7
@@ -143,6 +152,39 @@ def test_producers_are_described(tmp_path: Path) -> None:
         assert (await described("gone")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     play(tmp_path, scenario)
+
+
+def test_a_follower_describes_what_its_own_log_knows(tmp_path: Path) -> None:
+    """`kafka-transactions find-hanging` asks a broker for all that it has a replica of."""
+
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        write(partition, PRODUCER, epoch=3)
+        topic = inside.broker.metadata.topics.get("t")
+        assert topic is not None
+        others = PartitionChangeRecord(0, topic.topic_id, leader=-1, isr=[1])
+        await inside.broker.active.submit(lambda *_: Decision([others], None))
+        await until(lambda: not partition.is_leader)
+        request = DescribeProducersRequest([TopicRequest("t", [0])])
+        (described,) = (await client.call(request, DescribeProducersResponse, 0)).topics[0].partitions
+        assert described.error_code == ErrorCode.NONE
+        assert [known.producer_id for known in described.active_producers] == [PRODUCER]
+
+    play(tmp_path, scenario)
+
+
+def test_who_wants_transactions_stands_in_the_log_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
+        for key in ("tx", "tx", "other"):
+            for client.client_id in ("a", "a" * 1_000):
+                request = FindCoordinatorRequest(key_type=1, coordinator_keys=[key])
+                await client.call(request, FindCoordinatorResponse, 4)
+                await client.call(InitProducerIdRequest(key, 1), InitProducerIdResponse, 4)
+
+    with caplog.at_level("WARNING", "kavka"):
+        play(tmp_path, scenario)
+    lines: list[Any] = [line for line in caplog.records if line.getMessage() == "transactions.unserved"]
+    told = [(line.fields["transactional_id"], len(line.fields["client_id"])) for line in lines]
+    assert told == [("tx", 1), ("tx", TEXT_MAX), ("other", 1), ("other", TEXT_MAX)]
 
 
 def test_the_coordinator_of_a_transactional_id(tmp_path: Path) -> None:

@@ -109,6 +109,9 @@ def test_an_internal_config_is_shown_where_it_is_set() -> None:
     internal = next(name for name, one in KEYS.items() if one.internal and one.type is ConfigType.INT)
     assert internal not in {one.name for one in describe_broker(layers())}
     assert broker(internal, layers({internal: "7"})).value == "7"
+    of_topic = {one.name: one.value for one in describe_topic({"internal.segment.bytes": "2000"}, layers())}
+    assert of_topic["internal.segment.bytes"] == "2000"
+    assert "internal.segment.bytes" not in {one.name for one in describe_topic({}, layers())}
 
 
 def test_what_a_node_must_be_told_has_no_default() -> None:

@@ -80,6 +80,26 @@ def test_fetch_offsets_of_many_groups(tmp_path: Path, version: int) -> None:
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("version", [9, 10])
+def test_unknown_ids_stand_behind_known_topics(tmp_path: Path, version: int) -> None:
+    """As in Apache Kafka; names stay in the order of the request."""
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        topic_id = await inside.create("t")
+        await find(client, "g")
+        asked = [
+            OffsetFetchRequestTopics(name, id_, partition_indexes=[0])
+            for name, id_ in (("u", b"u" * 16), ("t", topic_id))
+        ]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=asked)])
+        (group,) = (await client.call(request, OffsetFetchResponse, version)).groups
+        found = [(topic.name or topic.topic_id, topic.partitions[0].error_code) for topic in group.topics]
+        by_id = [(topic_id, ErrorCode.NONE), (b"u" * 16, ErrorCode.UNKNOWN_TOPIC_ID)]
+        assert found == (by_id if version >= 10 else [("u", ErrorCode.NONE), ("t", ErrorCode.NONE)])
+
+    play(tmp_path, scenario)
+
+
 def test_offsets_are_refused_without_a_coordinator(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         request = OffsetFetchRequest("g", [OffsetFetchRequestTopic("t", [0])])

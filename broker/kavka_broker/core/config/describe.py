@@ -94,10 +94,10 @@ class Layers:
 
 
 def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Described]:
-    """Describe every config of a topic."""
+    """Describe every config of a topic; an internal one where the topic sets it."""
     values = with_overrides(layers.effective.log_config, overrides)
     for name, definition in TOPIC_KEYS.items():
-        if definition.internal:
+        if definition.internal and name not in overrides:
             continue
         value = render(getattr(values, name.replace(".", "_")))
         synonyms = layers.said(definition.synonym) if definition.synonym is not None else ()

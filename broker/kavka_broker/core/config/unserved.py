@@ -40,6 +40,21 @@ SECURED: Final = (
 )
 #: By which mechanism a node logs in at others; not keys of single listeners.
 LOGINS_OF_NODES: Final = ("sasl.mechanism.controller.protocol", "sasl.mechanism.inter.broker.protocol")
+#: How a node's own tickets and tokens are renewed, by mechanisms that no node logs in with here: they protect nothing.
+_RENEWAL: Final = (
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.min.time.before.relogin",
+    "sasl.kerberos.ticket.renew.jitter",
+    "sasl.kerberos.ticket.renew.window.factor",
+    "sasl.login.connect.timeout.ms",
+    "sasl.login.read.timeout.ms",
+    "sasl.login.refresh.buffer.seconds",
+    "sasl.login.refresh.min.period.seconds",
+    "sasl.login.refresh.window.factor",
+    "sasl.login.refresh.window.jitter",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.login.retry.backoff.ms",
+)
 _UNUSED: Final = f"no authorizer runs, every client may do everything; set {CLASS_KEY}, or remove it"
 _PLAIN: Final = "this version does not do that of TLS or SASL; remove it"
 _JAAS: Final = (
@@ -61,13 +76,14 @@ PROMISES: Final[Mapping[str, str]] = {
     **{
         name: _PLAIN
         for name, definition in SECURITY_KEYS.items()
-        if name.startswith(("sasl.", "ssl.")) and not definition.served
+        if name.startswith(("sasl.", "ssl.")) and not definition.served and name not in _RENEWAL
     },
     "sasl.jaas.config": _JAAS,
 }
 #: Values with which an authorizer's keys ask for nothing; these keys are its own, and in no table.
 _IDLE: Final = {OPEN_KEY: "true", SUPER_USERS_KEY: ""}
 assert KEYS.keys() | _IDLE.keys() >= PROMISES.keys(), "a promise is made by no key"
+assert KEYS.keys() >= set(_RENEWAL), "no key renews a login"
 assert PROMISES.keys() >= _IDLE.keys(), "an authorizer's key promises nothing"
 
 
