@@ -10,6 +10,7 @@ or the contents of records.
 """
 
 import logging
+from typing import Final
 
 LOGGER_NAME = "kavka"
 
@@ -41,6 +42,33 @@ class EventLog:
     def _log(self, level: int, event: str, fields: dict[str, object], error: BaseException | None = None) -> None:
         if self._logger.isEnabledFor(level):
             self._logger.log(level, event, extra={"fields": fields}, exc_info=error)
+
+
+#: Levels by Kafka's names, and the numbers that they have here.
+LEVELS: Final = {
+    "OFF": logging.CRITICAL + 10,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 5,
+}
+
+
+def levels() -> dict[str, str]:
+    """Return the level of every logger of this process, by Kafka's name for it; the first is above the others."""
+    named = sorted(name for name in logging.root.manager.loggerDict if name.startswith(f"{LOGGER_NAME}."))
+    return {name: _level_of(logging.getLogger(name).getEffectiveLevel()) for name in (LOGGER_NAME, *named)}
+
+
+def _level_of(number: int) -> str:
+    return min(LEVELS, key=lambda level: abs(LEVELS[level] - number))
+
+
+def set_level(name: str, level: str | None) -> None:
+    """Set the level of a logger, or with None have it follow the one above it."""
+    logging.getLogger(name).setLevel(logging.NOTSET if level is None else LEVELS[level])
 
 
 def get(area: str) -> EventLog:

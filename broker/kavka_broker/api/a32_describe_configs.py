@@ -2,7 +2,7 @@
 
 - A topic: every config. A broker by its id: every config, only from that broker itself. The empty broker: what was
   altered for all brokers. A group, a subscription to client metrics: every config, whether there is one or not.
-  Loggers: none, they cannot be altered.
+  Loggers of a broker: only from that broker itself (`broker_loggers`).
 - Named keys filter; none named means all. Unknown keys are left out.
 - The value of a secret is null. Synonyms and documentation come when they are asked for.
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, another broker's id or an unknown type of resource INVALID_REQUEST.
@@ -12,6 +12,7 @@ Versions: documentation and type from 3; flexible from 4.
 from collections.abc import Iterable
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.broker_loggers import describe_loggers
 from kavka_broker.api.division import Each
 from kavka_broker.api.metadata_answers import layers
 from kavka_broker.api.registry import BOTH, api
@@ -79,7 +80,7 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
             return describe_broker(layers(broker))
         case ResourceType.BROKER_LOGGER:
             check_own(resource.name, broker)
-            return ()
+            return describe_loggers()
         case ResourceType.GROUP | ResourceType.CLIENT_METRICS:
             if not resource.name:
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "name the resource: it has no common default")

@@ -5,6 +5,7 @@
 - A value that cannot stand is INVALID_CONFIG; a config that is read only at start, or that belongs to one broker and
   was sent for all, INVALID_REQUEST.
 - The empty broker name alters the default of all brokers. A broker's id alters that broker alone.
+- Levels of loggers are decided by the node that is asked (`broker_loggers`), where nothing else is asked with them.
 - `validate_only` says what would happen, and nothing does.
 Versions: flexible from 1.
 """
@@ -12,6 +13,7 @@ Versions: flexible from 1.
 from collections import Counter
 
 from kavka_broker.api.broker import Broker, Client
+from kavka_broker.api.broker_loggers import alter_loggers, is_about_loggers
 from kavka_broker.api.division import Each
 from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.cordoned import KEY, check_cordoned
@@ -77,12 +79,15 @@ def misfit(config: AlterableConfig, broker: Broker) -> BrokerError | None:
     on=BOTH,
     forwarded=True,
     refuses=refused,
+    is_local=is_about_loggers,
     each=(Each("resources", "responses", per_turn=50),),
 )
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, broker: Broker, client: Client
 ) -> IncrementalAlterConfigsResponse:
     del client
+    if is_about_loggers(request):
+        return IncrementalAlterConfigsResponse(responses=altered_loggers(request, broker))
     asked = [
         (
             Resource(resource.resource_type, resource.resource_name),
@@ -108,6 +113,20 @@ async def incremental_alter_configs(
         return IncrementalAlterConfigsResponse(responses=await broker.active.submit(decide))
     except BrokerError as error:
         return IncrementalAlterConfigsResponse(responses=[response(resource, error) for resource, _ in asked])
+
+
+def altered_loggers(request: IncrementalAlterConfigsRequest, broker: Broker) -> list[AlterConfigsResourceResponse]:
+    counts = Counter(resource.resource_name for resource in request.resources)
+    answers = []
+    for asked in request.resources:
+        resource, reason = Resource(asked.resource_type, asked.resource_name), None
+        try:
+            check_count(counts[resource.name])
+            alter_loggers(resource.name, asked.configs, broker, validate_only=request.validate_only)
+        except BrokerError as error:
+            reason = error
+        answers.append(response(resource, reason))
+    return answers
 
 
 def check_count(count: int) -> None:

@@ -98,6 +98,8 @@ async def refused(request: Message, api: "Api", broker: "Broker", client: "Clien
 async def _decided(
     frame: memoryview, request: Message, api: "Api", broker: "Broker", client: "Client"
 ) -> "Forwarded | Answer":
+    if api.is_local is not None and api.is_local(request):
+        return await handle(request, api, broker, client)
     if broker.leads:
         answer = await decide_here(request, api, broker, client)
         if answer is not None:

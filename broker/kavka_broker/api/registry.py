@@ -80,6 +80,7 @@ class Api:
     each: tuple[Each, ...] = ()
     bytes_max: int = LARGE_BYTES_MAX
     refuses: Refuses | None = None
+    is_local: Callable[[Any], bool] | None = None
 
     @property
     def is_counting(self) -> bool:
@@ -111,6 +112,7 @@ def api(
     each: tuple[Each, ...] = (),
     bytes_max: int = LARGE_BYTES_MAX,
     refuses: Refuses | None = None,
+    is_local: Callable[[Any], bool] | None = None,
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
@@ -123,7 +125,7 @@ def api(
     `each`: where the elements of a request are, so that a request with many is handled in parts; where versions have
     different places, the first with elements counts. `bytes_max`: the largest request without records; a forwarded
     request may have at most `FORWARDED_BYTES_MAX`. `refuses`: what a broker says of a forwarded request by what it
-    alone knows, as how its client is connected.
+    alone knows, as how its client is connected. `is_local`: which forwarded requests the node that is asked decides.
     """
 
     def register(handle: H) -> H:
@@ -149,6 +151,7 @@ def api(
             each,
             min(bytes_max, FORWARDED_BYTES_MAX) if forwarded else bytes_max,
             refuses,
+            is_local,
         )
         return handle
 
