@@ -21,7 +21,7 @@ from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.certificates.bundles import of_listeners
 from kavka_operator.platform.certificates.keeping import Kept, Place, Round, keep
 from kavka_operator.platform.external import SecretError
-from kavka_operator.platform.kubernetes import exposing, manifests
+from kavka_operator.platform.kubernetes import exposing, listening, manifests
 from kavka_operator.platform.kubernetes.names import certificates_secret, name_of, node_labels, node_name, place_secret
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout
@@ -83,9 +83,8 @@ class Certified:
         if self._kept is not None and self._kept[0] == asked and self.clock() < self._kept[1] + KEPT_SECONDS_MAX:
             return
         brokers = [layouts[number] for number in running if number in layouts and layouts[number].node.is_broker]
-        kept = self._kept_now(
-            cluster, Secrets(self, cluster, layouts, known), names, [layout.bootstrap for layout in brokers]
-        )
+        addresses = [listening.bootstrap(known, layout) for layout in brokers]
+        kept = self._kept_now(cluster, Secrets(self, cluster, layouts, known), names, addresses)
         self._kept = asked, self.clock(), kept
 
     def _kept_now(self, cluster: KafkaCluster, shelf: "Secrets", names: Names, brokers: list[str]) -> Kept:

@@ -30,7 +30,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.loop.seams import PlatformUnavailableError, View
-from kavka_operator.platform.kubernetes import exposing, manifests, seeing, zones
+from kavka_operator.platform.kubernetes import exposing, listening, manifests, seeing, zones
 from kavka_operator.platform.kubernetes.faults import faults, unwanted
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER,
@@ -128,10 +128,10 @@ class Hosted:
             seen=seen,
             volumes=sight.volumes(),
             leaving=sight.leaving(),
-            places={number: (layout.address, None) for number, layout in self._layouts.items()},
+            places={number: (listening.address(known, layout), None) for number, layout in self._layouts.items()},
             outside=exposing.begins(cluster, self._layouts.values(), known),
             begin=exposing.begin(cluster),
-            metrics=seeing.metrics_pages(cluster, known, running),
+            metrics=listening.metrics_pages(known, running),
             bootstrap=",".join(self._addresses(running)) if has_way_in else "",
             pools=sight.pools,
             refusal="; ".join(problems) or None,
@@ -148,7 +148,7 @@ class Hosted:
     def _addresses(self, numbers: Iterable[int]) -> list[str]:
         """Addresses of the brokers among these nodes."""
         found = (self._layouts[number] for number in sorted(numbers) if number in self._layouts)
-        return [layout.bootstrap for layout in found if layout.node.is_broker]
+        return [listening.bootstrap(self._known, layout) for layout in found if layout.node.is_broker]
 
     def _sight(self, cluster: KafkaCluster) -> Sight:
         """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""

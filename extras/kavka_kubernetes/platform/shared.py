@@ -12,6 +12,7 @@ from kavka_kubernetes.platform.secrets import AuditKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes import exposing, manifests
+from kavka_operator.platform.kubernetes.listening import former
 from kavka_operator.platform.kubernetes.names import Document, audit_key_name
 from kavka_operator.platform.kubernetes.seeing import Known
 from kavka_operator.platform.kubernetes.settings import Layout
@@ -35,7 +36,7 @@ class Shared:
         """
         services = list(exposing.services(cluster, [layout.node for layout in layouts.values()]))
         has_written = False
-        for manifest in [*manifests.shared(cluster), *services]:
+        for manifest in [*manifests.shared(cluster, former(known, layouts)), *services]:
             kind, name = manifest["kind"], manifest["metadata"]["name"]
             seen = known.shared.get((kind, name))
             if seen is not None and manifests.is_ours(seen, cluster) and manifests.covers(seen, manifest):

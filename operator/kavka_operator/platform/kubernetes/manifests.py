@@ -11,6 +11,7 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, Volume
 from kavka_operator.api.quantity import spell
+from kavka_operator.platform.kubernetes.listening import Former
 from kavka_operator.platform.kubernetes.names import (
     AUDIT_KEY,
     CLUSTER,
@@ -38,9 +39,11 @@ from kavka_operator.platform.kubernetes.names import (
     uid_of,
 )
 from kavka_operator.platform.kubernetes.settings import Layout, controller_port
+from kavka_operator.platform.kubernetes.template import port_name
 from kavka_operator.platform.nodes import Node
 from kavka_operator.platform.security import among_nodes, client_listeners
 
+EVERY_NODE_IS_LEVEL = Former()
 HISTORY = 1
 """Former templates that a StatefulSet keeps: nobody goes back by them."""
 
@@ -122,14 +125,20 @@ def formed(initial: str) -> dict[str, str]:
     return {INITIAL_CONTROLLERS: initial}
 
 
-def shared(cluster: KafkaCluster) -> list[Document]:
-    """Documents that a cluster has once: host names of its nodes, a bootstrap address, a guard of its controllers."""
-    name, served = cluster.metadata.name, _ports_of_brokers(cluster)
+def shared(cluster: KafkaCluster, former: Former = EVERY_NODE_IS_LEVEL) -> list[Document]:
+    """Documents that a cluster has once: host names of its nodes, a bootstrap address, a guard of its controllers.
+
+    They let in what is wanted, and what the nodes have that are not level yet (`former`).
+    """
+    name, served = cluster.metadata.name, _ports_of_brokers(cluster, former)
+    among_controllers = _port("controller", controller_port(cluster))
+    taken = {port["port"] for port in [*served, among_controllers]}
+    before = [_port(f"former-{port}", port) for port in former.controllers if port not in taken]
     host_names = {
         "clusterIP": "None",
         "publishNotReadyAddresses": True,
         "selector": {CLUSTER: name},
-        "ports": [*served, _port("controller", controller_port(cluster))],
+        "ports": [*served, among_controllers, *before],
     }
     bootstrap = {
         "type": "ClusterIP",
@@ -139,17 +148,37 @@ def shared(cluster: KafkaCluster) -> list[Document]:
     return [
         service(cluster, nodes_service(name), host_names),
         service(cluster, bootstrap_service(name), bootstrap),
-        network_policy(cluster),
+        network_policy(cluster, former),
     ]
 
 
-def _ports_of_brokers(cluster: KafkaCluster) -> list[Document]:
-    """The ports at which brokers are begun with: the first, and of a secured cluster each, as they differ in kind."""
+def _ports_of_brokers(cluster: KafkaCluster, former: Former) -> list[Document]:
+    """The ports at which brokers are begun with: the first, and of a secured cluster each, as they differ in kind.
+
+    While some brokers have another port for a listener, the former port is served too, and both lead to the listener by
+    its name: to whichever port a pod has for it.
+    """
     first, *others = client_listeners(cluster)
-    if not cluster.spec.is_secured:
-        return [_port("kafka", first.port)]
-    more = [_port(f"kafka-{listener.port}", listener.port) for listener in others]
-    return [_port("kafka", first.port), *more, _port("nodes", among_nodes(cluster).port)]
+    wanted = [("kafka", first)]
+    if cluster.spec.is_secured:
+        wanted += [*((f"kafka-{listener.port}", listener) for listener in others), ("nodes", among_nodes(cluster))]
+    now = {listener.port for _, listener in wanted}
+    listeners: dict[int, set[str]] = {}
+    for name, port in former.clients:
+        listeners.setdefault(port, set()).add(name)
+    begun_at = former.clients if cluster.spec.is_secured else former.first
+    moved = sorted({port for _, port in begun_at if port not in now})
+
+    def target(port: int, names: set[str]) -> str | int:
+        return port_name(*names) if moved and len(names) == 1 else port
+
+    return [
+        *(
+            _port(key, found.port, target(found.port, {found.name, *listeners.get(found.port, ())}))
+            for key, found in wanted
+        ),
+        *(_port(f"former-{port}", port, target(port, listeners[port])) for port in moved),
+    ]
 
 
 def secret(cluster: KafkaCluster, name: str, texts: Mapping[str, str], labels: Mapping[str, str]) -> Document:
@@ -159,7 +188,7 @@ def secret(cluster: KafkaCluster, name: str, texts: Mapping[str, str], labels: M
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": data}
 
 
-def network_policy(cluster: KafkaCluster) -> Document:
+def network_policy(cluster: KafkaCluster, former: Former = EVERY_NODE_IS_LEVEL) -> Document:
     """Clients and scrapers may come from anywhere; to the controllers' port only nodes of the cluster.
 
     The port of nodes in a secured cluster is open too: the operator comes by it, from wherever it is, and a certificate
@@ -168,6 +197,9 @@ def network_policy(cluster: KafkaCluster) -> Document:
     ports = [listener.port for listener in client_listeners(cluster)]
     ports += [among_nodes(cluster).port] if cluster.spec.is_secured else []
     ports += [cluster.spec.metrics.port] if cluster.spec.metrics.enabled else []
+    ports += [port for port in former.open if port not in ports]
+    own = [controller_port(cluster)]
+    own += [port for port in former.controllers if port not in own]
     name = cluster.metadata.name
     inside = [{"podSelector": {"matchLabels": {CLUSTER: name}}}]
     return {
@@ -179,7 +211,7 @@ def network_policy(cluster: KafkaCluster) -> Document:
             "policyTypes": ["Ingress"],
             "ingress": [
                 {"ports": [_open(port) for port in ports]},
-                {"from": inside, "ports": [_open(controller_port(cluster))]},
+                {"from": inside, "ports": [_open(port) for port in own]},
             ],
         },
     }
@@ -233,8 +265,8 @@ def service(cluster: KafkaCluster, name: str, spec: Document) -> Document:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def _port(name: str, port: int) -> Document:
-    return {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
+def _port(name: str, port: int, target: str | int | None = None) -> Document:
+    return {"name": name, "port": port, "targetPort": port if target is None else target, "protocol": "TCP"}
 
 
 def _open(port: int) -> Document:

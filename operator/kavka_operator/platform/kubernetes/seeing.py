@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kavka_broker.core.config.properties import parse_properties
-from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import parse
 from kavka_operator.api.stored import part
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
@@ -347,14 +346,6 @@ def address_of(pod: Mapping[str, Any]) -> str:
     """The address of a pod, as a URL has it; empty before it has one."""
     ip = str(part(pod, "status").get("podIP") or "")
     return f"[{ip}]" if ":" in ip else ip
-
-
-def metrics_pages(cluster: KafkaCluster, known: Known, running: Sequence[int]) -> dict[int, str]:
-    """The addresses of the metrics pages of running nodes, by the addresses of pods: those need no name."""
-    if not cluster.spec.metrics.enabled:
-        return {}
-    pods = {number: address_of(known.pods[number]) for number in running}
-    return {number: f"{ip}:{cluster.spec.metrics.port}" for number, ip in pods.items() if ip}
 
 
 def machine_of(pod: Mapping[str, Any]) -> str:

@@ -55,6 +55,7 @@ class Layout:
     """A node among all nodes of its cluster.
 
     `metadata` is the volume that holds the metadata log; `outside` the addresses that its Services got, by listener.
+    `controllers_at` are the addresses of controllers that are not where the resource wants them yet.
     """
 
     cluster: KafkaCluster
@@ -62,6 +63,7 @@ class Layout:
     node: Node
     metadata: str
     outside: Mapping[str, Outside] = field(default_factory=dict)
+    controllers_at: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -173,7 +175,7 @@ def properties(layout: Layout) -> str:
             "listeners": ",".join(f"{name}://:{port}" for name, port in listeners),
             ADVERTISED: ",".join(url for url in advertised(layout) if HOST_IP not in url),
             "controller.quorum.bootstrap.servers": ",".join(
-                f"{host}:{controller_port(cluster)}" for host in controllers
+                [*(f"{host}:{controller_port(cluster)}" for host in controllers), *layout.controllers_at]
             ),
             "log.dirs": ",".join(directory(volume) for volume in layout.volumes),
             "metadata.log.dir": directory(layout.metadata),

@@ -14,6 +14,7 @@ from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, Wa
 from kavka_operator.platform.kubernetes import resizing, seeing
 from kavka_operator.platform.kubernetes.amounts import plain
 from kavka_operator.platform.kubernetes.exposing import outside
+from kavka_operator.platform.kubernetes.listening import controllers_elsewhere
 from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, annotation
 from kavka_operator.platform.kubernetes.requested import is_as_asked
 from kavka_operator.platform.kubernetes.seeing import Known
@@ -58,6 +59,9 @@ class Sight:
             )
             for node in nodes
         }
+        elsewhere = controllers_elsewhere(known, layouts)
+        if elsewhere:
+            layouts = {number: replace(layout, controllers_at=elsewhere) for number, layout in layouts.items()}
         return cls(known, layouts, first_ids(cluster.spec.node_pools, firsts))
 
     def seen(self) -> dict[int, SeenNode]:

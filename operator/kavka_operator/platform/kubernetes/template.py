@@ -171,7 +171,7 @@ def _container(layout: Layout, image: str) -> Document:
 
 def _broker(layout: Layout, image: str) -> Document:
     metrics = layout.cluster.spec.metrics
-    ports = [(_port_name(listener.name), listener.port) for listener in layout.served]
+    ports = [(port_name(listener.name), listener.port) for listener in layout.served]
     ports += [("controller", controller_port(layout.cluster))] if layout.node.is_controller else []
     ports += [("metrics", metrics.port)] if metrics.enabled else []
     container = _container(layout, image)
@@ -208,7 +208,7 @@ def _probes(metrics: int | None, port: int) -> Document:
     }
 
 
-def _port_name(listener: str) -> str:
+def port_name(listener: str) -> str:
     """The name of a listener as the name of a port: 15 characters, without underscores."""
     return f"l-{listener.lower().replace('_', '-')}"[:15].rstrip("-")
 
