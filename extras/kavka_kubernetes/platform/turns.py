@@ -15,7 +15,6 @@ from kavka_operator.domain.plan import NodeAction, RestartNode
 from kavka_operator.domain.words import some
 from kavka_operator.loop.seams import Platform, View
 
-ALIVE = {"Running", "Starting"}
 LOOKS_UNTOLD = 2
 
 
@@ -72,7 +71,7 @@ class InTurn:
         elif self._is_told or not _is_stale(view):
             self._is_told = False
             self.turns.give_back(self.cluster)
-        self._alive = frozenset(number for number, node in view.seen.items() if node.state in ALIVE)
+        self._alive = frozenset(number for number, node in view.seen.items() if node.is_alive)
         if not (words := self.turns.first(self.cluster)):
             return view
         return replace(view, seen={number: replace(node, queued=words) for number, node in view.seen.items()})

@@ -268,7 +268,8 @@ class SeenNode:
     has deleted them. One that `is_as_asked` was started with all that the resource asks for: what is wanted otherwise
     follows from the operator's version. One that is to be changed `is_in_place` takes all that is wanted otherwise
     without a restart; `resizing` says what a change of that kind waits for. `disks` are those of its log directories,
-    as the broker tells them; `queued` names the clusters whose rolls its restart waits for.
+    as the broker tells them; `queued` names the clusters whose rolls its restart waits for. One that `has_begun` has
+    run something since it was made: any other, as a pod without a machine, has nothing to lose by a restart.
     """
 
     id: int
@@ -285,6 +286,12 @@ class SeenNode:
     resizing: str = ""
     disks: tuple[SeenDisk, ...] = ()
     queued: str = ""
+    has_begun: bool = True
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a process that a restart would end."""
+        return self.state in {"Running", "Starting"} and self.has_begun
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,6 +278,21 @@ def test_nodes_that_do_not_run_are_restarted_at_once() -> None:
     assert [action.node for action in found.actions if isinstance(action, RestartNode)] == [2]
 
 
+def test_a_cluster_that_could_not_start_is_mended_by_the_next_settings() -> None:
+    """Nobody answers, as no pod has ever run; so there is nobody to ask, and nothing to lose."""
+    waiting = {number: SeenNode(number, "Starting", "old", has_begun=False) for number in range(3)}
+    found = roll(rolling(), NODES, waiting, None, None, NOW)
+    assert found is not None
+    assert [action.node for action in found.actions if isinstance(action, RestartNode)] == [0, 1, 2]
+    begun = {number: SeenNode(number, "Starting", "old") for number in range(3)}
+    found = roll(rolling(), NODES, begun, None, None, NOW)
+    assert found is not None
+    assert (found.actions, words(found)[-17:]) == ((), "no broker answers"), "brokers that recover their logs go on"
+    held = roll(rolling(hold=True), NODES, waiting, None, None, NOW)
+    assert held is not None
+    assert held.actions == ()
+
+
 def test_a_person_can_hold_and_approve_it() -> None:
     old = nodes("old", "old", "old")
     held = step(old, wanted=rolling(hold=True))

@@ -198,7 +198,12 @@ def _seen(number: int, known: Known, changed: tuple[str, ...] | None) -> SeenNod
     status = _broker_status(known.pods.get(number, {}))
     lost = _lost_directories(known, number) if state == "Stopped" else ()
     restarts, going = int(status.get("restartCount", 0)), going_volumes(known, number)
-    return SeenNode(number, state, mark, restarts, message, changed or (), lost=lost, going=going)
+    return SeenNode(
+        *(number, state, mark, restarts, message, changed or ()),
+        lost=lost,
+        going=going,
+        has_begun=_has_begun(known.pods.get(number, {})),
+    )
 
 
 def _state(known: Known, number: int, *, is_wanted: bool) -> tuple[NodeState, str]:
@@ -302,6 +307,14 @@ def _containers(pod: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     status = part(pod, "status")
     yield from status.get("initContainerStatuses") or ()
     yield from status.get("containerStatuses") or ()
+
+
+def _has_begun(pod: Mapping[str, Any]) -> bool:
+    """Whether a container of a pod runs, or has run: not before it has a machine, its volumes and its image."""
+    return any(
+        found.get("started") or found.get("restartCount") or {"running", "terminated"} & {*part(found, "state")}
+        for found in _containers(pod)
+    )
 
 
 def serves(pod: Mapping[str, Any]) -> bool:

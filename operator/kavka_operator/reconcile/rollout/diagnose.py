@@ -70,9 +70,8 @@ def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, sur
     if to_restart(node, seen):
         serves = seen.state == "Running" and _has_joined(node, cluster)
         standing = Standing.STALE if serves else Standing.UNREADY
-        is_alive = seen.state in {"Running", "Starting"}
         words, going, queued = have_changed(seen.changed), seen.going, seen.queued
-        return Diagnosis(node, standing, words, is_alive, seen.is_as_asked, going, queued)
+        return Diagnosis(node, standing, words, seen.is_alive, seen.is_as_asked, going, queued)
     if seen.state == "Failed":
         return Diagnosis(node, Standing.LOST, seen.message or "does not run", going=seen.going)
     return Diagnosis(node, Standing.RETURNING if missing else Standing.CURRENT, missing, going=seen.going)
