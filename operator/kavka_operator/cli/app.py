@@ -242,7 +242,8 @@ def _is_plugin() -> bool:
 
 
 def _add_target(command: argparse.ArgumentParser, *, has_pages: bool = True) -> None:
-    command.add_argument("--cluster", help="The cluster; not needed while only one runs.")
+    command.add_argument("name", nargs="?", metavar="CLUSTER", help="The KafkaCluster; not needed where there is one.")
+    command.add_argument("--cluster", help="The same, by an option.")
     _add_place(command)
     words = "Any other Kafka, by the addresses of its brokers."
     command.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
@@ -256,7 +257,7 @@ def _add_target(command: argparse.ArgumentParser, *, has_pages: bool = True) -> 
 def _asked(options: Options) -> "Asked":
     from kavka_operator.cli.targets import Asked
 
-    return Asked(options.bootstrap, options.metrics, options.cluster, _where(options))
+    return Asked(options.bootstrap, options.metrics, options.cluster or options.name, _where(options))
 
 
 def _add_top(commands: Any) -> None:

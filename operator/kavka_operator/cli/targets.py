@@ -1,6 +1,7 @@
 """Which cluster a command asks: one that `kavka up` runs, one of a Kubernetes, or any other by bootstrap addresses."""
 
 import base64
+import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,8 @@ def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
     """A cluster whose resource an API server keeps. Raises CommandError."""
     cluster = cluster_of(cluster_document(place, name, namespace))
     bootstrap, security = reached(place, cluster)
+    if cluster.spec.external is None:
+        check_is_inside(cluster.name, bootstrap)
     resources = resources_of(place, cluster)
     return Target(
         cluster.name,
@@ -92,6 +95,26 @@ def _kept(place: KubernetesPlace, namespace: str, name: str | None) -> Target:
         users=_users(resources),
         resources=tuple(resources),
     )
+
+
+def check_is_inside(name: str, bootstrap: str) -> None:
+    """Raise CommandError where this machine knows no host of a cluster of pods: it is outside of their network."""
+    hosts = [address.rpartition(":")[0].strip("[]") for address in bootstrap.split(",")]
+    if not any(map(_is_known, hosts)):
+        raise CommandError(
+            f'the brokers of "{name}" have names that only pods know ({hosts[0]}); run the command in a pod with the'
+            " operator's image, as by `kubectl run kavka --rm -it --restart=Never --image=IMAGE --command --"
+            f" kavka ... --bootstrap {bootstrap}`, or add a listener with a service and name its address with"
+            " --bootstrap"
+        )
+
+
+def _is_known(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
 
 
 def cluster_of(document: Document) -> KafkaCluster:
