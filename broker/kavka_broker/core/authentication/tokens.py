@@ -56,8 +56,8 @@ class TokenJudge:
 
     settings: TokenSettings
     keys: tuple[SigningKey, ...] = ()
-    keys_read_ms: float = 0.0  # when they were read, by the monotonic clock; when reading began where they never were
     on_unknown: Callable[[], None] = field(default=lambda: None)
+    keys_read_ms: float = 0.0  # when they were read, by the monotonic clock; when reading began where they never were
 
     def judge(self, token: str, now_ms: int) -> Named:
         """Whom a token names now. Raises TokenError."""
