@@ -71,17 +71,20 @@ class Availability:
         state = self._simulation.invariants.partition_state(place)
         if state is None:
             return False
-        connected = {*state.isr} & {*self._connected}
+        connected = {*self._simulation.heirs.entitled(place)} & {*self._connected}
         return bool(len(connected) >= self._simulation.shape.min_isr)
 
     async def watch(self) -> None:
         while True:
             self.look()
+            self._simulation.heirs.look_for_leaders()
             await asyncio.sleep(LOOK_SECONDS)
 
 
 def is_well(node: Node) -> bool:
-    return node.is_serving and not node.is_disk_faulty and not node.is_damaged and node.disk_delay == DISK_DELAY_MS
+    """Whether it takes records: its machine is well, and it does not refuse what it could not tell its audit trail."""
+    is_whole = node.is_serving and not node.is_disk_faulty and not node.is_damaged
+    return is_whole and node.disk_delay == DISK_DELAY_MS and not node.broker.is_refusing
 
 
 def well_connected(simulation: Simulation) -> tuple[int, ...]:

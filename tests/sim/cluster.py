@@ -22,9 +22,12 @@ from tests.sim import durability
 from tests.sim.availability import Availability, besiege
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
+from tests.sim.closing import last_move, last_reign
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.events import Events
 from tests.sim.handing_over import HANDOVERS_A_TURN, slices_of
+from tests.sim.handovers import Handovers
+from tests.sim.heirs import Heirs
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariant, Invariants
 from tests.sim.joining import joins_complete
@@ -122,8 +125,10 @@ class Simulation:
         self.faults: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
         self.invariants = Invariants(self)
+        self.heirs = Heirs(self)
         self.registrations = Registrations(self)
         self.turns = FairTurns(self)
+        self.handovers = Handovers(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
@@ -135,6 +140,8 @@ class Simulation:
         self.anomalies: list[str] = []  # of the workloads
         self._readings = 0
         self._given: dict[tuple[int, int], str] = {}  # ids of producers
+        self.occasion_chances: dict[str, Random] = {}
+        self.sent_once = 0  # records that an occasion has sent
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
         self.events.listeners["isr.proposed"] = [partial(joins_complete, self.invariants)]
@@ -180,6 +187,7 @@ class Simulation:
         node.disk.is_strained = shape.is_strained
         node.on_start.append(self._watch)
         node.on_power_loss.append(self.invariants.lost_power)
+        node.on_end.append(self.heirs.ended)
         node.on_end.append(partial(durability.checkpoint_is_synced, self.invariants))
         return node
 
@@ -213,40 +221,30 @@ class Simulation:
         return self.may_lose_records(node)
 
     def may_lose_records(self, node: Node) -> bool:
-        """Whether any record of this node may be lost now.
+        """Whether any record of this node may be lost now: every partition has an heir beside it, see `heirs`.
 
-        That is so while, of every partition, another replica has every committed record, and the controller knows
-        it: a member of the ISR or the ELR that is well, and that the controller does not take for lossy. Not once
-        the bound may be one: the ISR may be this node alone then, and others that have all are not eligible.
+        Not once the bound may be one: the ISR may be this node alone then, and others that have all are not eligible.
         """
         is_bound_enough = self.shape.min_isr > 1 and (self.is_synced or not self._is_bound_lowered)
-        if not is_bound_enough or self.invariants.lossy() or self.invariants.image is None:
-            return False
-        well = [other.node_id for other in self.nodes if other is not node and is_well(other)]
-        return self.invariants.is_complete_without(node.node_id, well)
+        return is_bound_enough and self.invariants.image is not None and self.heirs.has_heirs_beside(node)
 
     def may_end(self, node: Node) -> bool:
         """Whether this node may end uncleanly now.
 
-        Not while the controller still counts on one that has lost power: it would take both for lossy, and could not
-        tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean stops at a time). Nor
-        before such a one is in sync again, unless somebody else is well. Nor where a bit of it has turned over: its
-        recovery cuts the log there. Where all is synced a loss of power takes nothing, but damage does.
+        Not while the controller still counts on one that has lost power and nobody else is an heir: it would take both
+        for lossy, and could not tell which of them has everything (KIP-966 is safe with min.insync.replicas - 1 unclean
+        stops at a time). Nor where a bit of it has turned over: its recovery cuts the log there. Where all is synced a
+        loss of power takes nothing, but damage does.
         """
-        if node.is_damaged:
-            return False
-        well = [other.node_id for other in self.nodes if other is not node and is_well(other)]
-        lossy = [node_id for node_id in self.invariants.lossy(is_synced=self.is_synced) if node_id != node.node_id]
-        return not lossy and self.invariants.has_heirs(well, is_synced=self.is_synced)
+        return not node.is_damaged and self.heirs.may_end(node, is_synced=self.is_synced)
 
     def may_all_end(self) -> bool:
         """As `may_end`, of all at once."""
-        return self._have_all_everything() and all(map(self.may_end, self.nodes))
+        return self._have_all_everything() and not any(node.is_damaged for node in self.nodes)
 
     def _have_all_everything(self) -> bool:
         """Whether no partition waits for a replica that has lost something."""
-        is_synced, known = self.is_synced, self.invariants
-        return not known.lossy(is_synced=is_synced) and known.has_heirs([], is_synced=is_synced)
+        return self.heirs.have_all_everything(is_synced=self.is_synced)
 
     def _may_remove_voter(self) -> bool:
         """Whether a vote may be taken away now: one that has forgotten does not vote, and may be needed then."""
@@ -451,6 +449,8 @@ class Simulation:
         await self._until(lambda: not any(workload.missing() for workload in self.workloads))
         for workload in self.workloads:
             self.anomalies += await workload.judge()
+        await last_move(self)
+        await last_reign(self)
         await self._until(lambda: not self.invariants.missing_at_the_end())
         self.invariants.compare_images()
 
@@ -467,11 +467,6 @@ class Simulation:
         states += [f"{running.client.name} is not done" for running in self._waiting_for if not running.task.done()]
         states += [what for workload in self.workloads for what in workload.missing()]
         return ", ".join([*states, *self.invariants.missing_at_the_end()])
-
-
-def is_well(node: Node) -> bool:
-    """Whether other nodes can count on the data of this one."""
-    return node.is_serving and not node.is_disk_faulty and not node.is_damaged
 
 
 @dataclass(frozen=True, slots=True)

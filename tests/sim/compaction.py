@@ -10,17 +10,20 @@ Records go by right, so the logs are not compared batch by batch as those of oth
 | replicas-part | two replicas have other newest records of a key |
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
 from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, Source, read_records
 from tests.sim.clients import Admin, Client
 from tests.sim.history import History, Place, Send
 from tests.sim.invariants import INVARIANTS, Invariant, Invariants, Seen
-from tests.sim.producers import EPOCH_MS, Producer
+from tests.sim.last_batches import LAST_BATCHES_STAY
+from tests.sim.producers import EPOCH_MS, Batch, OutOfOrder, Producer, Refused
 from tests.sim.readers import Reader
 from tests.sim.weak import WeakProducer
 from tests.sim.workloads import Workload
@@ -70,6 +73,19 @@ class KeyedProducer(Producer):
         return keyed(value, EPOCH_MS + self.loop.milliseconds())
 
 
+class PassingProducer(KeyedProducer):
+    """Writes one batch under each id that it gets: what it has written last may be replaced while brokers know it."""
+
+    async def _produce(self, place: Place) -> None:
+        while not self.is_stopping:
+            identity = await self._identify()
+            try:
+                await self._deliver(place, identity, deque([Batch(self._new_values(place), 0, Compression.NONE)]))
+            except (OutOfOrder, Refused) as refused:
+                self.history.note(f"refused: {self.name}: {refused!r}")
+            await self.rest(0.05, 0.6)
+
+
 class Overwriter(WeakProducer):
     """Writes with acks=1, so that a leader that is alone takes more and more of it, the keys that were written last:
     what replaced them is lost when that leader has to follow again, and they may not have gone by then.
@@ -111,7 +127,8 @@ class Compaction(Workload):
         self.history = History()
         holding = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
         why = "What a leader that is alone has taken may be lost, and with it what has replaced an older record."
-        self.simulation.rules[TOPIC] = [*holding, Invariant("CleansWhatIsCommitted", self._cleaned, why, False)]
+        cleaned = Invariant("CleansWhatIsCommitted", self._cleaned, why, False)
+        self.simulation.rules[TOPIC] = [*holding, cleaned, LAST_BATCHES_STAY]
         self._committed = 0
         self._retention_ms = self.random.choice(RETENTIONS_MS)
         configs = {
@@ -128,7 +145,8 @@ class Compaction(Workload):
         overwriter = self.as_client(Overwriter, "overwriter")
         overwriter.others = self._producers
         self._reader = self.as_client(KeyedReader, "reader of keys", [PLACE])
-        return [*self._producers, overwriter, self._reader]
+        passing = self.as_client(PassingProducer, "passing", [PLACE])
+        return [*self._producers, overwriter, self._reader, passing]
 
     def _cleaned(self, invariants: Invariants, seen: Seen) -> Iterator[str]:
         if seen.is_leader:

@@ -1,7 +1,8 @@
 """What is on the disk, and what a process takes for it.
 
-What `flush.messages=1` promises: a record counts as committed once it is on the disks, and not before. What a
-checkpoint says is synced, is. And what is worked out at a start from files beside the records agrees with the records.
+What `flush.messages=1` promises: a record counts as committed once it is on the disks, and not before. That takes the
+names of its files, too. What a checkpoint says is synced, is. And what is worked out at a start from files beside the
+records agrees with the records.
 """
 
 from collections.abc import Iterator
@@ -41,9 +42,12 @@ def checkpoint_is_synced(invariants: Any, node: Any) -> None:
             inode = files[name]
             if inode.is_lied_about or inode.lost:
                 continue
+            what = f"{place_text(place)} on {node.host} is written down as synced up to {point}"
+            if not node.disk.has_durable_name(f"{directory}/{name}", of_this_file=False):
+                invariants.simulation.fail(f"CheckpointIsSynced: {what}; the name of {name} is not")
+                return
             for at, header, batch in whole_batches(bytes(inode.data)):
                 if header.next_offset <= point and at + len(batch) > len(inode.durable):
-                    what = f"{place_text(place)} on {node.host} is written down as synced up to {point}"
                     invariants.simulation.fail(
                         f"CheckpointIsSynced: {what}; the disk has it up to {header.base_offset}"
                     )

@@ -10,139 +10,40 @@ from random import Random
 from struct import pack
 from typing import Any, Final
 
-from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
-from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kavka_broker.protocol.messages.delete_groups_response import DeleteGroupsResponse
-from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.heartbeat_request import HeartbeatRequest
 from kavka_broker.protocol.messages.heartbeat_response import HeartbeatResponse
 from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse
-from kavka_broker.protocol.messages.offset_commit_request import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from kavka_broker.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kavka_broker.protocol.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
 from kavka_broker.protocol.messages.offset_delete_response import OffsetDeleteResponse
-from kavka_broker.protocol.messages.offset_fetch_request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
-from tests.sim.clients import ANSWER_MS, Client
-from tests.sim.commits import NOTHING, Attempt, GroupRecord, Term
+from tests.sim.clients import Client
+from tests.sim.commits import NOTHING, GroupRecord, Term
+from tests.sim.grouped import COMMIT_MS, GROUP, REFUSALS, Again, Grouped
 from tests.sim.history import WORST_MAX, Place, place_text
+from tests.sim.keeping import Keeper
 from tests.sim.outliving import outlived
 from tests.sim.readers import Reader
 from tests.sim.workloads import Workload
 
-GROUP: Final = "g"
 GROUP_METADATA: Final = "__consumer_offsets"  # of one partition
 LONER_GROUP: Final = "alone"
 TIMEOUTS_MS: Final = ((1_500, 2_500), (6_000, 8_000))  # of sessions and of rebalances
-COMMIT_MS = 8_000
 HEARTBEATS_A_SESSION: Final = 3
-GROUP_KEY: Final = 0
-
-#: The coordinator may be elsewhere.
-ELSEWHERE = frozenset({
-    ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.REQUEST_TIMED_OUT,
-})  # fmt: skip
-
-#: A commit that is answered so was not written.
-REFUSALS = frozenset({
-    ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
-    ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.GROUP_ID_NOT_FOUND,
-})  # fmt: skip
-
-
-class Again(Exception):
-    """What was asked for cannot be had now."""
 
 
 class Replaced(Exception):
     """Another process has the place of this static member."""
-
-
-class Grouped(Client):
-    """A client that speaks to the coordinator of its group."""
-
-    group_id = GROUP
-    coordinator: tuple[str, int] | None = None
-    doing = "nothing yet"
-
-    async def find(self) -> tuple[str, int]:
-        while self.coordinator is None:
-            self.doing = "looks for the coordinator"
-            answer = await self.ask_any(FindCoordinatorRequest("", GROUP_KEY, [self.group_id]), FindCoordinatorResponse)
-            found = answer.coordinators[0] if isinstance(answer, FindCoordinatorResponse) else None
-            if found is not None and not found.error_code:
-                self.coordinator = found.host, found.port
-            else:
-                await self.pause()
-        return self.coordinator
-
-    async def call(self, request: Message, response: type[Message], timeout_ms: int = ANSWER_MS) -> Any:
-        """Send a request to the coordinator. Raises Again where no node answers."""
-        address = await self.find()
-        self.doing = f"waits for {response.__name__}"
-        try:
-            return await self.peer(address).ask(request, response, timeout_ms=timeout_ms)
-        except Unreachable:
-            self.coordinator = None
-            raise Again("nobody answers") from None
-
-    async def try_call(self, request: Message, response: type[Message]) -> Any:
-        """Send a request to the coordinator; None where no node answers."""
-        try:
-            return await self.call(request, response)
-        except Again:
-            return None
-
-    def refused(self, code: int) -> None:
-        """Take note of an error code. Raises Again."""
-        if code in ELSEWHERE:
-            self.coordinator = None
-        raise Again(ErrorCode(code).name)
-
-    async def committed(self, place: Place) -> int:
-        """What is committed, as the coordinator says; NOTHING where nothing is. Raises Again."""
-        wanted = OffsetFetchRequestTopics(place[0], self.topic_ids[place[0]], [place[1]])
-        group = OffsetFetchRequestGroup(self.group_id, None, -1, [wanted])
-        answer = (await self.call(OffsetFetchRequest("", [], [group]), OffsetFetchResponse)).groups[0]
-        if answer.error_code:
-            self.refused(answer.error_code)
-        told = answer.topics[0].partitions[0]
-        if told.error_code:
-            self.refused(told.error_code)
-        return int(told.committed_offset)
-
-    async def send_commit(
-        self, place: Place, attempt: Attempt, generation: int, member_id: str, instance: str | None
-    ) -> int:
-        """The error code of a commit; what was refused for sure is marked so. Raises Again."""
-        partition = OffsetCommitRequestPartition(place[1], attempt.offset)
-        topic = OffsetCommitRequestTopic(place[0], self.topic_ids[place[0]], [partition])
-        request = OffsetCommitRequest(self.group_id, generation, member_id, instance, -1, [topic])
-        answer = await self.call(request, OffsetCommitResponse, COMMIT_MS)
-        code = int(answer.topics[0].partitions[0].error_code)
-        attempt.is_refused = code in REFUSALS
-        return code
 
 
 class Member(Reader, Grouped):
@@ -417,7 +318,9 @@ class Groups(Workload):
             self._prepare(member, f"instance{number}" if number < static else None)
         loner = self.as_client(Loner, "loner")
         loner.record, loner.places = self.alone, tuple(self.simulation.places)
-        return [*self.members, loner]
+        self._keeper = self.as_client(Keeper, "keeper of offsets")
+        self._keeper.simulation = self.simulation
+        return [*self.members, loner, self._keeper]
 
     def _prepare(self, member: Member, instance: str | None) -> None:
         member.session_ms, member.rebalance_ms = self.timeouts_ms
@@ -464,13 +367,19 @@ class Groups(Workload):
             commits=record.commits,
             commits_refused=record.fenced,
             partitions_taken_over=record.taken_over,
+            topics_replaced=self._keeper.replaced,
             offsets_deleted=sum(
                 attempt.offset < 0 and attempt.ended is not None
                 for place in self.simulation.places
                 for attempt in self.alone.register(place).attempts
             ),
         )
-        return [*self.record.problems[:WORST_MAX], *self.alone.problems[:WORST_MAX], *self.history.anomalies()]
+        return [
+            *self.record.problems[:WORST_MAX],
+            *self.alone.problems[:WORST_MAX],
+            *self._keeper.record.problems,
+            *self.history.anomalies(),
+        ]
 
     async def afterwards(self) -> list[str]:
         return await outlived(self, self.as_client(Grouped, "observer of groups"))

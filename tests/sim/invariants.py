@@ -238,13 +238,14 @@ class Invariants:
     def lost_power(self, node: Any) -> None:
         self._lost[node.node_id] = None
         self._lossy[node.node_id] = self._incarnation(node.node_id)
+        self.simulation.heirs.lost(node)
 
     def was_damaged(self, node: Any) -> None:
         """It may have lost as much as with its power: a recovery cuts what it cannot trust."""
         self._damaged[node.node_id] = None
         self.lost_power(node)
 
-    def _doubtful(self, *, is_synced: bool) -> Mapping[int, None]:
+    def doubtful(self, *, is_synced: bool) -> Mapping[int, None]:
         """Nodes that may lack records; where all is synced, a loss of power takes none."""
         return self._damaged if is_synced else self._lost
 
@@ -276,31 +277,7 @@ class Invariants:
 
     def lossy(self, *, is_synced: bool = False) -> list[int]:
         """Nodes that have lost something, of which the controller has not heard yet."""
-        return [node_id for node_id in self._doubtful(is_synced=is_synced) if self.is_lossy(node_id)]
-
-    def is_complete_without(self, node_id: int, well: Sequence[int]) -> bool:
-        """Whether all candidates but this one are well, and there is one for each partition."""
-        for topic in self._topics_that_last():
-            for state in topic.partitions.values():
-                others = {*state.isr, *state.elr} - {node_id}
-                if not others or not others <= set(well) or any(self._is_unclean(other) for other in others):
-                    return False
-        return True
-
-    def _topics_that_last(self) -> Iterator[Any]:
-        """Of the newest image: all but those of which records may go."""
-        return (topic for topic in self.image.topics if topic.name not in self.may_lose) if self.image else iter(())
-
-    def has_heirs(self, well: Sequence[int], *, is_synced: bool = False) -> bool:
-        """Whether each partition that waits for a replica that lost something has a candidate among these."""
-        for topic in self._topics_that_last():
-            for state in topic.partitions.values():
-                if all(node in state.isr for node in state.replicas if node in self._doubtful(is_synced=is_synced)):
-                    continue
-                candidates = {*state.isr, *state.elr}
-                if not any(heir in candidates and not self._is_unclean(heir) for heir in well):
-                    return False
-        return True
+        return [node_id for node_id in self.doubtful(is_synced=is_synced) if self.is_lossy(node_id)]
 
     def _is_unclean(self, node_id: int) -> bool:
         """Whether it runs, and the controller knows an earlier life of it only."""
@@ -397,6 +374,7 @@ class Invariants:
         if image.offset > self._image_offset:  # which is kept apart: an image changes in its place
             self.image, self._image_offset = image, image.offset
             self.simulation.registrations.look(image, quorum.epoch)
+            self.simulation.heirs.look(image)
             for place in list(self.truths):
                 for problem in self.candidates_lacking(place):
                     self.simulation.fail(f"LeaderCandidateCompleteness: {place_text(place)}: {problem}")

@@ -26,15 +26,13 @@ from typing import Any
 from zlib import crc32
 
 from tests.sim.accepting import Door
+from tests.sim.holds import ANSWERS, API_KEY_AT, Hold, Piece
 from tests.sim.loop import NOBODY, PROCESS, Process, SimLoop
 
 CONNECT_SECONDS_MAX = 127.0
 FIRST_FREE_PORT = 40_000
 END, RESET = "end", "reset"
-ANSWERS = -1  # instead of requests
-API_KEY_AT = slice(4, 6)
 
-Piece = bytes | str
 Link = tuple[str, str]
 
 
@@ -90,14 +88,14 @@ class Network:
             pipe.is_held = False
         self._wake()
 
-    def hold(self, host: str, api_key: int, peer: str = "") -> "Hold":
+    def hold(self, host: str, api_key: int, peer: str = "", *, but_to_port: int = 0) -> Hold:
         """Of each connection of this host that asks such a request nothing arrives from there on; with `peer` only of
-        those to it.
+        those to it, and of none to that port.
         """
-        self.holds[host] = Hold(api_key, peer)
+        self.holds[host] = Hold(api_key, peer, but_to_port)
         return self.holds[host]
 
-    def hold_answers(self, host: str, peer: str) -> "Hold":
+    def hold_answers(self, host: str, peer: str) -> Hold:
         """What this host answers `peer` does not arrive, from now on."""
         self.holds[host] = Hold(ANSWERS, peer)
         return self.holds[host]
@@ -106,7 +104,7 @@ class Network:
         """Connections that are made from now on are as others; those that are held still are."""
         self.holds.pop(host, None)
 
-    def release(self, hold: "Hold") -> None:
+    def release(self, hold: Hold) -> None:
         """What was held arrives, whatever has become of who has sent it."""
         for pipe in hold.pipes:
             pipe.is_held = False
@@ -119,6 +117,16 @@ class Network:
     def power_on(self, host: str) -> None:
         self._dark.pop(host, None)
         self._wake()
+
+    def reset(self, hold: Hold) -> None:
+        """What was held is lost, and both sides learn that their connections are gone."""
+        for pipe in hold.pipes:
+            pipe.drop()
+            pipe.is_held = False
+            for end in (pipe.source, pipe.target):
+                if end.is_open:
+                    end.out.push(RESET, urgent=True)
+        hold.pipes.clear()
 
     def reset_one(self) -> bool:
         """A router on the way forgets a connection; whether there was one."""
@@ -240,23 +248,6 @@ class Socket:
 
     def getsockname(self) -> tuple[str, int]:
         return self.address
-
-
-@dataclass(slots=True)
-class Hold:
-    """Connections whose packets are on a long way, so that they may arrive after their sender's end."""
-
-    api_key: int  # of requests, or ANSWERS
-    peer: str = ""  # to this host; else to any
-    pipes: "list[Pipe]" = field(default_factory=list)
-
-    def takes(self, pipe: "Pipe", piece: Piece) -> bool:
-        """Whether this is a request of the kind."""
-        if not isinstance(piece, bytes) or self.peer not in ("", pipe.target.process.host):
-            return False
-        if self.api_key == ANSWERS:
-            return pipe.source.is_accepting
-        return int.from_bytes(piece[API_KEY_AT], "big") == self.api_key
 
 
 @dataclass(slots=True, eq=False)

@@ -108,8 +108,11 @@ class View:
     version: int = 0  # grows with every change
     losses: int = 0  # how often batches went
     opened: tuple[int, int] = (0, 0)  # the life, and the losses, in which its producers were looked at
+    cleaned: tuple[int, int, int] = (0, 0, 0)  # the life, up to where it was clean, and the losses, likewise
     _files: list[File] = field(default_factory=list)
     _segments: Any = None  # the list from which the files are known
+    _disk: Any = None
+    _directory: str = ""
 
     @property
     def end_offset(self) -> int:
@@ -135,7 +138,9 @@ class View:
         for file in reversed(self._files):
             if file.base_offset <= batch.base_offset:
                 later = takewhile(lambda written: written.base_offset > batch.base_offset, reversed(self.batches[:end]))
-                return file.holds(file.position - sum(written.size_bytes for written in later))
+                path = f"{self._directory}/{file.base_offset:020}.log"
+                is_held = file.holds(file.position - sum(written.size_bytes for written in later))
+                return is_held and bool(self._disk.has_durable_name(path))
             end -= file.count
         return True
 
@@ -161,6 +166,7 @@ class View:
             known[old.base_offset] = old, batches[start : start + old.count]
             start += old.count
         there = log.disk.peek(log.directory)
+        self._disk, self._directory = log.disk, log.directory
         self._segments, self._files, self.batches = log.segments.all, [], []
         is_same = True
         for segment in log.segments:
@@ -214,7 +220,40 @@ def damaged_on(node: Any) -> list[str]:
 
 def amiss_on(node: Any, image: Any) -> list[str]:
     """What a node has to mend before the cluster is whole."""
-    return [*(f"{node.host}: {damaged} is damaged" for damaged in damaged_on(node)), *fed_in_vain(node, image)]
+    return [
+        *(f"{node.host}: {damaged} is damaged" for damaged in damaged_on(node)),
+        *fed_in_vain(node, image),
+        *misplaced_on(node, image),
+    ]
+
+
+def misplaced_on(node: Any, image: Any) -> list[str]:
+    """Replicas that a node has and should not have, or lacks, or that are not as the image says: their roles and
+    epochs, and the directories that hold their logs.
+    """
+    if not node.is_serving:
+        return []
+    replicas = node.broker.replicas
+    wrong, expected = list[str](), set[tuple[bytes, int]]()
+    for topic in image.topics:
+        for index, state in topic.partitions.items():
+            if node.node_id not in state.replicas:
+                continue
+            expected.add((topic.topic_id, index))
+            replica = replicas.get(topic.name, index)
+            if replica is None or replica.topic_id != topic.topic_id:
+                wrong.append(f"{node.host} has no replica of {topic.name}-{index}")
+                continue
+            directory = replicas.directory_of(replica)
+            if directory is None or directory.directory_id != state.directory_of(node.node_id):
+                known = state.directory_of(node.node_id).hex()
+                wrong.append(f"{node.host}: {replica} is in {directory and directory.path}; known is {known}")
+            if directory is not None and replica.log.directory.rpartition("/")[0] != directory.path:
+                wrong.append(f"{node.host}: {replica} is in {replica.log.directory}, not in {directory.path}")
+            if (replica.state.leader, replica.leader_epoch) != (state.leader, state.leader_epoch):
+                wrong.append(f"{node.host}: {replica} is as {replica.state} says; the image has {state}")
+    strange = [replica for replica in replicas if (replica.topic_id, replica.index) not in expected]
+    return wrong + [f"{node.host} has {replica}, which is not placed there" for replica in strange]
 
 
 def fed_in_vain(node: Any, image: Any) -> list[str]:

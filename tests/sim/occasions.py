@@ -16,14 +16,14 @@ from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsRe
 from tests.sim.clients import Admin
 from tests.sim.disk_faults import REGISTRATION, bring_late
 from tests.sim.faults import Fault, allow, begin
-from tests.sim.history import History
-from tests.sim.network import Hold
-from tests.sim.node import Node
+from tests.sim.history import History, Place
+from tests.sim.holds import Hold
+from tests.sim.node import CONTROLLER_PORT, Node
+from tests.sim.reigns import FETCH, leader_of, until, whole
 from tests.support.sim_disk import DiskError
 
 Simulation = Any
 
-FETCH: Final = 1
 PROPOSAL: Final = "isr.proposed"
 PROPOSAL_SECONDS_MAX: Final = 8.0
 LATE_SECONDS: Final = (0.2, 1.5)
@@ -127,8 +127,88 @@ async def late_registration(simulation: Simulation) -> None:
         await bring_late(simulation, node, "late_registration", REGISTRATION)
 
 
+async def unheard_handover(simulation: Simulation) -> None:
+    """A node stops in a controlled way while another hears nothing of what the controller decides, for less time than
+    a session: the one that stops has to wait for it.
+    """
+    random = occasion_random(simulation, "unheard_handover")
+    controller = active_controller(simulation)
+    others = [node for node in simulation.nodes if node.is_serving and node is not controller]
+    if controller is None or len(others) < 2:
+        return
+    leaving, unhearing = random.sample(others, 2)
+    if unhearing.host in simulation.network.holds or leaving.is_damaged:
+        return
+    begin(simulation, "unheard_handover", f"{leaving.host} stops, {unhearing.host} does not hear of it")
+    unhearing.pause()
+    session_ms = float(simulation.shape.settings.get("broker.session.timeout.ms", 9_000))
+    resuming = simulation.loop.call_later(random.uniform(0.3, 0.6) * session_ms / 1000, unhearing.resume)
+    try:
+        await leaving.stop("a roll")
+        await asyncio.sleep(random.uniform(0.0, 1.0))
+    finally:
+        resuming.cancel()
+        unhearing.resume()
+    if not leaving.is_alive:
+        leaving.start()
+
+
+async def lost_answer(simulation: Simulation) -> None:
+    """A follower that was away is to come in. The controller lets it, and its answer to the leader is lost with the
+    connection; until the leader hears of it anew, the follower gets nothing.
+    """
+    random = occasion_random(simulation, "lost_answer")
+    controller, places = active_controller(simulation), whole(simulation, 3)
+    place = random.choice(places) if places else ("", 0)
+    leader = leader_of(simulation, place) if places else None
+    if controller is None or leader is None or leader is controller or simulation.network.holds:
+        return
+    state = simulation.invariants.partition_state(place)
+    joining = simulation.nodes[random.choice([other for other in state.isr if other != leader.node_id]) - 1]
+    if joining is controller or not allow(simulation, "lost_answer", simulation.may_end(joining)):
+        return
+    begin(simulation, "lost_answer", f"{controller.host} to {leader.host}, {joining.host} is to come in")
+    holds: list[Hold] = []
+
+    def proposed(process: str, fields: Mapping[str, Any]) -> None:
+        is_it = process == leader.process.name and fields["partition"] == f"{place[0]}-{place[1]}"
+        if is_it and joining.node_id in fields.get("added", ()) and not holds and not simulation.network.holds:
+            holds.append(simulation.network.hold_answers(controller.host, leader.host))
+            holds.append(simulation.network.hold(joining.host, FETCH, leader.host, but_to_port=CONTROLLER_PORT))
+
+    listeners = simulation.events.listeners[PROPOSAL]
+    listeners.append(proposed)
+    joining.kill()
+    joining.start()
+    try:
+        if await until(simulation, lambda: bool(holds), PROPOSAL_SECONDS_MAX):
+            await until(simulation, lambda: joining.node_id in isr_of(simulation, place), LATE_SECONDS[1])
+            simulation.network.reset(holds[0])
+            session_ms = float(simulation.shape.settings.get("broker.session.timeout.ms", 9_000))
+            await asyncio.sleep(random.uniform(0.1, 0.4) * session_ms / 1000)
+    finally:
+        listeners.remove(proposed)
+        let_go(simulation, [controller.host, joining.host], holds)
+        for hold in holds:
+            simulation.network.release(hold)
+
+
+def isr_of(simulation: Simulation, place: Place) -> tuple[int, ...]:
+    """As the newest image has it."""
+    state = simulation.invariants.partition_state(place)
+    return () if state is None else tuple(state.isr)
+
+
+def occasion_random(simulation: Simulation, name: str) -> Random:
+    """The chance of one kind of occasion in this seed, which moves no other draw."""
+    chances: dict[str, Random] = simulation.occasion_chances
+    return chances.setdefault(name, Random(f"occasion {name} {simulation.seed}"))
+
+
 OCCASIONS: Final[dict[str, Fault]] = {
     "late_answer": late_answer,
     "log_in_the_way": log_in_the_way,
     "late_registration": late_registration,
+    "unheard_handover": unheard_handover,
+    "lost_answer": lost_answer,
 }

@@ -13,7 +13,8 @@ from kavka_broker.protocol.messages.describe_groups_response import DescribeGrou
 from tests.sim.history import place_text
 
 if TYPE_CHECKING:
-    from tests.sim.groups import Grouped, Groups, Member
+    from tests.sim.grouped import Grouped
+    from tests.sim.groups import Groups, Member
 
 LOOK_SECONDS: Final = 0.2
 #: On top of two sessions and two rebalances: a member that went astray may join late, or its coordinator move.

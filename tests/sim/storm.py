@@ -19,13 +19,17 @@ from tests.sim.descriptors import DESCRIPTOR_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
 from tests.sim.occasions import OCCASIONS
+from tests.sim.successions import SUCCESSIONS
 
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
-RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS, **OCCASIONS}
+RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS, **OCCASIONS, **SUCCESSIONS}
 RARE_PACES: Final = (1.5, 4.0)
 RARE_SHARE: Final = 0.15  # of the seeds, for each kind
+#: Of what comes at its moment only, and costs little.
+OCCASION_SHARE: Final = 0.3
+OFTEN: Final = ("unheard_handover", "lost_answer", *SUCCESSIONS)
 SHARE, DISK_SHARE = 0.45, 0.35  # of the kinds that a seed draws
 #: Kinds that find what is known and not mended yet.
 GATED: Final[tuple[str, ...]] = ()
@@ -50,7 +54,7 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
         group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
         for what, fault in RARE.items():
             own = Random(f"{what} {simulation.seed}")
-            if own.random() < RARE_SHARE:
+            if own.random() < (OCCASION_SHARE if what in OFTEN else RARE_SHARE):
                 group.create_task(wave(simulation, own, {what: fault}, [what], RARE_PACES, only))
 
 

@@ -30,10 +30,12 @@ from tests.sim import (
     teeth_of_cordons,
     teeth_of_crowds,
     teeth_of_disks,
+    teeth_of_groups,
     teeth_of_logins,
     teeth_of_mends,
     teeth_of_quotas,
     teeth_of_rates,
+    teeth_of_replicas,
     teeth_of_strangers,
     teeth_of_turns,
 )
@@ -45,12 +47,14 @@ BESIDE: Final = (
     teeth_of_clients,
     teeth_of_cordons,
     teeth_of_disks,
+    teeth_of_groups,
     teeth_of_logins,
     teeth_of_mends,
     teeth_of_strangers,
     teeth_of_crowds,
     teeth_of_quotas,
     teeth_of_rates,
+    teeth_of_replicas,
     teeth_of_turns,
 )  # modules whose teeth are registered as they are imported
 ALL: Final = TEETH
@@ -203,7 +207,7 @@ def main(names: Sequence[str]) -> int:
             continue
         planted = Planted()
         defect.plant(planted)
-        found = bite(defect, range(1, defect.seeds_max + 1))
+        found = bite(defect, defect.seeds_to_play)
         planted.undo()
         blunt += found.outcome is None
         kinds, objection = ", ".join(defect.kinds) or "as drawn", found.objection or "NOT FOUND"

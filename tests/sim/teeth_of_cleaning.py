@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from kavka_broker.core.cleaning import retention, selection
 from kavka_broker.core.cleaning.retention import Terms
 from kavka_broker.core.cleaning.selection import LogView
+from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.entries import Entry
 from kavka_broker.protocol.records.retained import RetainedBatch
 from kavka_broker.storage.cleaning import offset_map
@@ -61,3 +62,13 @@ def what_may_be_lost_replaces_what_stays(patch: Patch) -> None:
         return bases[-1]
 
     patch.setattr(selection, "_first_uncleanable", first_uncleanable)
+
+
+@tooth("the last batch of a producer goes if it had several records", "", seeds="940016")
+def last_batch_goes(patch: Patch) -> None:
+    is_last = retention._is_last_of_producer
+
+    def is_last_of_one(header: BatchHeader, terms: Terms) -> bool:
+        return header.last_offset == header.base_offset and is_last(header, terms)
+
+    patch.setattr(retention, "_is_last_of_producer", is_last_of_one)

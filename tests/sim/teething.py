@@ -41,6 +41,12 @@ class Tooth:
     is_hectic: bool = False  # clients never rest for long; else as the seed draws it
     handovers_a_turn: int = HANDOVERS_A_TURN
     is_strained: bool = False
+    seeds: tuple[int, ...] = ()  # seeds as they are that visit its place; else those from 1 on are played
+
+    @property
+    def seeds_to_play(self) -> Sequence[int]:
+        """Return the seeds within which it has to be found."""
+        return self.seeds or range(1, self.seeds_max + 1)
 
 
 TEETH: Final[list[Tooth]] = []
@@ -49,8 +55,9 @@ TEETH: Final[list[Tooth]] = []
 def tooth(
     what: str,
     kinds: str,
-    seeds_max: int,
+    seeds_max: int = 0,
     *,
+    seeds: str = "",
     is_synced: bool | None = None,
     changes: str = "",
     workloads: str = "",
@@ -61,7 +68,7 @@ def tooth(
     strained: bool = False,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
-    """Register a defect; settings with underscores for dots."""
+    """Register a defect, to be found within `seeds_max` seeds, or these `seeds`; settings with underscores for dots."""
 
     def register(plant: Callable[[Patch], None]) -> Callable[[Patch], None]:
         pairs = tuple((key.replace("_", "."), value) for key, value in settings.items())
@@ -73,9 +80,10 @@ def tooth(
             hectic,
             handovers_a_turn,
             strained,
+            tuple(map(int, seeds.split())),
         )
-        name = plant.__name__.replace("_", " ")
-        TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), seeds_max, is_synced, pairs, *played))
+        name, count = plant.__name__.replace("_", " "), seeds_max or len(seeds.split())
+        TEETH.append(Tooth(name, what, plant, tuple(kinds.split()), count, is_synced, pairs, *played))
         return plant
 
     return register

@@ -86,6 +86,29 @@ def test_what_retention_has_taken_is_below_the_start() -> None:
     assert places(followed.view.batches)[-1] == (7, 8, 0)
 
 
+def test_a_batch_is_synced_once_the_name_of_its_file_is() -> None:
+    followed = Followed()
+    followed.disk.has_journal_by_directory = True
+    followed.disk.sync_directory("/")
+    followed.disk.sync_directory("/data")
+    followed.disk.sync_file(followed.last_file)
+    last = followed.view.batches[-1]
+    assert not followed.view.is_synced(last)
+    followed.disk.sync_directory(DIRECTORY)
+    assert followed.view.is_synced(last)
+
+
+def test_a_sync_of_names_that_has_lied_is_believed() -> None:
+    followed = Followed()
+    followed.disk.has_journal_by_directory = True
+    followed.disk.sync_directory("/")
+    followed.disk.sync_directory("/data")
+    followed.disk.sync_file(followed.last_file)
+    followed.disk.lies_about = lambda path: path.startswith(DIRECTORY)
+    followed.disk.sync_directory(DIRECTORY)
+    assert followed.view.is_synced(followed.view.batches[-1])
+
+
 @pytest.mark.parametrize("position", [2, 9, 13, 18, 24, 63])  # offset, length, epoch, CRC, delta, a record
 def test_what_the_medium_forgets_is_read_as_it_was_written(position: int) -> None:
     followed = Followed()

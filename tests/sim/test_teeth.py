@@ -13,7 +13,7 @@ IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient mach
 )
 def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     tooth.plant(monkeypatch)
-    found = bite(tooth, range(1, tooth.seeds_max + 1))
+    found = bite(tooth, tooth.seeds_to_play)
     assert found.objection, f"{tooth.what}: not found in {found.seeds} seeds"
 
 

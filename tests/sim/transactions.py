@@ -33,6 +33,7 @@ from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.compaction import HOLD
 from tests.sim.history import WORST_MAX, History, Place
 from tests.sim.invariants import INVARIANTS
+from tests.sim.last_batches import LAST_BATCHES_STAY
 from tests.sim.loop import Ended
 from tests.sim.producers import EPOCH_MS, Producer
 from tests.sim.readers import Reader
@@ -214,7 +215,8 @@ class Transactions(Workload):
         chance = Random(f"compacted transactions {self.simulation.seed}")
         if chance.random() < COMPACTED_SHARE:
             self.history = History()
-            self.simulation.rules[TOPIC] = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
+            holding = [invariant for invariant in INVARIANTS if invariant.name in HOLD]
+            self.simulation.rules[TOPIC] = [*holding, LAST_BATCHES_STAY]
             configs |= {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.0"}
             configs |= {"internal_segment_bytes": "1000", "delete_retention_ms": chance.choice(("0", "3000"))}
             if self.shape.replication_factor > 1:

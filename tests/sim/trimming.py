@@ -8,7 +8,7 @@ acknowledged at or above the start is there at the end.
 import asyncio
 from collections.abc import Iterable
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.delete_records_request import (
@@ -35,6 +35,8 @@ TOPIC: Final = "trim"
 PLACE: Final[Place] = (TOPIC, 0)
 HIGH_WATERMARK: Final = -1
 KEPT: Final = {"retention.bytes": ("0", "2000", "5000", "20000"), "retention.ms": ("500", "3000", "9000")}
+#: By broker: its life, its epoch, and the leader epoch.
+Counting = dict[int, tuple[int, int, int]]
 MODES: Final = ("offsets", "offsets", "high watermark", "size", "time")
 
 
@@ -44,6 +46,7 @@ class Trimmer(Client):
     mode = "offsets"
     is_stopping = False
     trim: Trim
+    simulation: Any
     trimmed = 0
 
     async def run(self) -> None:
@@ -59,6 +62,7 @@ class Trimmer(Client):
             self.trim.offset = max(self.trim.offset, offset)
         topic = DeleteRecordsTopic(TOPIC, [DeleteRecordsPartition(0, offset)])
         peer = await self.leader(PLACE)
+        asked_of, before = self._leaders[PLACE], self._that_count()
         try:
             answer = await peer.ask(DeleteRecordsRequest([topic], 2_000), DeleteRecordsResponse, timeout_ms=ANSWER_MS)
         except Unreachable:
@@ -71,6 +75,32 @@ class Trimmer(Client):
         self.trimmed += 1
         if told.low_watermark < offset:
             self.history.note(f"not-trimmed: {place_text(PLACE)} begins at {told.low_watermark}, not at {offset}")
+        self._judge(told.low_watermark, asked_of, before)
+
+    def _judge(self, low_watermark: int, asked_of: tuple[str, int], before: "Counting") -> None:
+        """DeletedEverywhere: each replica that counted from the question to the answer begins where the answer says."""
+        now = self._that_count()
+        leader = next(node for node in self.simulation.nodes if node.host == asked_of[0])
+        if now.get(leader.node_id) is None or now.get(leader.node_id) != before.get(leader.node_id):
+            return
+        for seen in self.simulation.invariants.seen_at(PLACE):
+            counted = now.get(seen.node_id) is not None and now[seen.node_id] == before.get(seen.node_id)
+            if counted and seen.log_start_offset < low_watermark:
+                why = f"{seen} begins at {seen.log_start_offset}, and {low_watermark} was answered"
+                self.simulation.fail(f"DeletedEverywhere: {why}")
+
+    def _that_count(self) -> "Counting":
+        """Replicas for which DeleteRecords has to wait, as every node knows: they are registered and in service."""
+        images = [node.broker.quorum.metadata for node in self.simulation.nodes if node.is_serving]
+        state = self.simulation.invariants.partition_state(PLACE)
+        counting: Counting = {}
+        for node in self.simulation.nodes if state is not None else ():
+            known = [image.brokers.get(node.node_id) for image in images]
+            epochs = {registration.epoch for registration in known if registration and registration.usable}
+            is_known = len(epochs) == 1 and all(registration and registration.usable for registration in known)
+            if is_known and node.is_serving and node.node_id in state.replicas:
+                counting[node.node_id] = (node.lives, epochs.pop(), state.leader_epoch)
+        return counting
 
 
 class Keeper(Client):
@@ -130,7 +160,7 @@ class Trimming(Workload):
         self._producer = self.as_client(Producer, "trimmed", [PLACE])
         self._reader = self.as_client(SlowReader, "slow reader", [PLACE])
         self._trimmer = self.as_client(Trimmer, "trimmer")
-        self._trimmer.mode, self._trimmer.trim = self.mode, self._trim
+        self._trimmer.mode, self._trimmer.trim, self._trimmer.simulation = self.mode, self._trim, self.simulation
         by_request = self.mode in ("offsets", "high watermark")
         self._keeper = self.as_client(Keeper, "keeper")
         self._keeper.key = "retention.bytes" if self.mode == "size" else "retention.ms"

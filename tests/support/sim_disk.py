@@ -254,6 +254,23 @@ class SimDisk:
         names = found.names if isinstance(found, SimDirectory) else {}
         return sorted(name for name, entry in names.items() if isinstance(entry, SimDirectory))
 
+    def has_durable_name(self, path: str, *, of_this_file: bool = True) -> bool:
+        """Whether the name of this file, and those of its directories, would be there after a loss of power, as far as
+        syncs have said the truth; also where nothing has the name. Without `of_this_file` it may be that of a former
+        file, which another has replaced.
+        """
+        found: Entry | None = self._root
+        for name in _names_of(path):
+            assert isinstance(found, SimDirectory), f"{path} goes through a file"
+            directory, found = found, found.names.get(name)
+            if found is None:
+                return True
+            durable = directory.durable.get(name)
+            is_replaced = not of_this_file and isinstance(durable, SimInode)
+            if not (durable is found or is_replaced or directory.is_lied_about):
+                return False
+        return True
+
     @property
     def has_lost_pages(self) -> bool:
         """Whether files show bytes that no sync has written, or will write, though it has said so."""
@@ -368,7 +385,8 @@ class SimDisk:
     def sync_directory(self, path: str) -> None:
         self.check_sync(path + "/")
         directory = self._directory(path)
-        if not self.lies_about(path + "/"):
+        directory.is_lied_about = self.lies_about(path + "/")
+        if not directory.is_lied_about:
             self._journal.write(directory if self.has_journal_by_directory else None)
 
     def rename(self, source: str, target: str) -> None:
@@ -485,6 +503,7 @@ def _cost(path: str) -> int:
 def _settle_names(directory: SimDirectory) -> None:
     """Only what survived is there."""
     directory.names = dict(directory.durable)
+    directory.is_lied_about = False
     for entry in directory.names.values():
         if isinstance(entry, SimDirectory):
             _settle_names(entry)

@@ -112,11 +112,12 @@ class SimInode:
 class SimDirectory:
     """Names, and those of them that would be there after a crash."""
 
-    __slots__ = ("durable", "names")
+    __slots__ = ("durable", "is_lied_about", "names")
 
     def __init__(self) -> None:
         self.names: dict[str, Entry] = {}
         self.durable: dict[str, Entry] = {}
+        self.is_lied_about = False  # the last sync has done nothing
 
 
 class SimLink:

@@ -176,6 +176,8 @@ class GroupCoordinator:
         started_ms = self._clock.monotonic_ms()
         try:
             loaded = await load(shard.partition, shard.image)
+            for _ in slices(shard.upkeep.forget_former()):
+                await asyncio.sleep(0)
             for _ in slices(shard.expect_members()):
                 await asyncio.sleep(0)
             await self._forget_missed(shard)

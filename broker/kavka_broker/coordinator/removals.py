@@ -13,6 +13,7 @@ from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.protocol.uuids import ZERO
 
 NAMES_MAX: Final = 100_000
 """Names of deleted topics that are kept, the latest ones: more than are deleted while a group log is loaded."""
@@ -51,6 +52,16 @@ class Removals:
         self._removed[name] = self.number
         if len(self._removed) > NAMES_MAX:
             del self._removed[next(iter(self._removed))]
+
+    def is_former(self, name: str, topic_id: bytes) -> bool:
+        """Whether an offset of the log was committed for a topic that was deleted before the log was read: nothing has
+        this name now, or a topic with another id than the commit named.
+
+        This broker's image has every topic that the log names: records come from leaders of earlier epochs, whose
+        images were older.
+        """
+        topic = self._topics.get(name)
+        return topic is None or topic_id not in (ZERO, topic.topic_id)
 
     def is_gone(self, name: str, since: int) -> bool:
         """Whether the topic that had this name at deletion number `since` is deleted by now."""

@@ -95,6 +95,23 @@ class Upkeep:
         if number == self._removals.number:
             self._forgotten_by.clear()
 
+    def forget_former(self) -> Iterator[int]:
+        """Forget what the log still has of topics that were deleted before it was read: a coordinator may die between a
+        deletion and its tombstones. A group a step; yields how many offsets it has looked at.
+        """
+        for group_id in self._image.groups_with_offsets():
+            looked_at = 0
+            for topic, partitions in list(self._image.offsets(group_id).items()):
+                looked_at += len(partitions)
+                former = [
+                    index for index, value in partitions.items() if self._removals.is_former(topic, value.topic_id)
+                ]
+                for index in former:
+                    self._image.replay_offset(OffsetCommitKey(group_id, topic, index), None)
+                if former:
+                    self._owed.append((group_id, topic, former))
+            yield 1 + looked_at
+
     def replay_offset(self, record: KeyedRecord, since: int) -> None:
         """Replay a committed record that was appended at deletion number `since`. An offset of a topic that was deleted
         meanwhile is dropped.

@@ -463,3 +463,24 @@ def test_the_number_of_groups_of_a_partition_is_limited(monkeypatch: pytest.Monk
             shard.commit("h", -1, "", None, commits, -1, 9)
 
     play(scenario)
+
+
+def test_offsets_of_a_topic_that_was_deleted_before_the_log_was_read_count_for_no_other_of_its_name() -> None:
+    """The coordinator before may have died between the deletion and its tombstones."""
+
+    def named(topic: str, index: int, topic_id: bytes) -> tuple[bytes, bytes | None]:
+        return framed(KeyedRecord(OffsetCommitKey("g", topic, index), OffsetCommitValue(7, topic_id=topic_id), 4))
+
+    async def scenario(coordinator: GroupCoordinator) -> None:
+        partition = with_log(
+            named("t", 0, b"f" * 16), named("t", 1, b"t" * 16), named("t", 2, bytes(16)), named("gone", 0, b"g" * 16)
+        )
+        coordinator.leadership(partition, True)
+        await until(lambda: not coordinator._shards[0].is_loading)
+        shard = coordinator._shards[0]
+        assert shard.offsets("g").keys() == {"t"}
+        assert sorted(shard.offsets("g")["t"]) == [1, 2]
+        await until(lambda: partition.log.log_end_offset == 6)
+        coordinator.leadership(partition, False)
+
+    play(scenario)

@@ -1,0 +1,57 @@
+"""What a seed does last, when everything is whole and nothing else happens any more.
+
+While records come all the time, the next of them tells what an earlier answer has not. So, where the cluster is quiet:
+
+    a last reign    a leader takes a record that nobody gets, and another leads: what the former is told as it cuts its
+                    log is the last that it hears of the partition
+    a last move     a replica goes into another directory, and stays there
+"""
+
+from random import Random
+from typing import Any, Final
+
+from tests.sim.moving import move
+from tests.sim.reigns import hold_fetches, lead, leader_of, let_fetch, send_once, until, whole
+
+Simulation = Any
+
+REIGN_SHARE, MOVE_SHARE = 0.5, 0.7
+HELD_SECONDS_MAX: Final = 2.0
+MOVED_BYTES_MAX: Final = 30_000
+MOVED_SECONDS_MAX: Final = 20.0
+
+
+async def last_reign(simulation: Simulation) -> None:
+    """Leave a leader with a record of its own, and have another lead."""
+    random, places = Random(f"last reign {simulation.seed}"), whole(simulation)
+    if not places or random.random() > REIGN_SHARE:
+        return
+    place = random.choice(places)
+    state, former = simulation.invariants.partition_state(place), leader_of(simulation, place)
+    followers = [simulation.nodes[replica - 1] for replica in state.isr if replica != state.leader]
+    if former is None:
+        return
+    holds = hold_fetches(simulation, followers)
+    try:
+        await until(simulation, lambda: all(hold.pipes for hold in holds), HELD_SECONDS_MAX)
+        await send_once(simulation, place, former)
+        await lead(simulation, place, random.choice(followers))
+    finally:
+        let_fetch(simulation, followers, holds)
+    simulation.events.counts["played.last_reigns"] += leader_of(simulation, place) is not former
+
+
+async def last_move(simulation: Simulation) -> None:
+    """Move one replica into another directory of its node, and wait until it is there."""
+    random, places = Random(f"last move {simulation.seed}"), whole(simulation, 1)
+    if simulation.shape.directories < 2 or not places or random.random() > MOVE_SHARE:
+        return
+    place = random.choice(places)
+    node = simulation.nodes[random.choice(simulation.invariants.partition_state(place).replicas) - 1]
+    replica = node.broker.replicas.get(*place)
+    if replica is None or replica.log.size_bytes > MOVED_BYTES_MAX:
+        return
+    former = replica.log.directory
+    await move(simulation, place, node)
+    is_there = await until(simulation, lambda: replica.log.directory != former, MOVED_SECONDS_MAX)
+    simulation.events.counts["played.last_moves"] += is_there
