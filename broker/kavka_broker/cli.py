@@ -77,6 +77,10 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> BrokerConfig:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         fail(f"{path}: {error.strerror}")
+    except UnicodeDecodeError as error:
+        fail(f"{path}: byte {error.start} is not UTF-8; write other characters as \\u and four hexadecimal digits")
+    if text.startswith("\ufeff"):
+        fail(f"{path}: begins with a byte order mark, which would be a part of the first key; save it without one")
     if wrong := next((words for words in overrides if not words.partition("=")[1]), None):
         fail(f"--override {wrong}: write KEY=VALUE")
     pairs = [words.partition("=") for words in overrides]

@@ -2,6 +2,8 @@
 
 - A count that is not above the present one is INVALID_PARTITIONS; there is no way to fewer.
 - Brokers named by hand must be one list for each new partition, each as long as the topic's replication factor.
+- `__consumer_offsets` and the other topics of coordinators keep their number (INVALID_PARTITIONS): a group's
+  partition follows from it. Apache Kafka lets them grow, and groups lose their offsets.
 - A topic named twice is INVALID_REQUEST, an unknown one UNKNOWN_TOPIC_OR_PARTITION.
 - `validate_only` says what would happen, and nothing does.
 - New partitions, validated ones too, count in the quota controller_mutation_rate. Where it is used up, topics are

@@ -22,6 +22,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.names import (
     FUTURE_DIRECTORY,
+    NAME_BYTES_MAX,
     STRAY_DIRECTORY,
     PartitionName,
     aside_directory,
@@ -78,8 +79,13 @@ class FutureLogs:
         """Make an empty log in `directory`, to take the place of `one` as its copy. Raises KAFKA_STORAGE_ERROR."""
         base = aside_directory(current.name, self._random_bytes(16).hex(), FUTURE_DIRECTORY)
         if parse_future(base) != current.name:
+            letters = (
+                NAME_BYTES_MAX - len(aside_directory(PartitionName("", 0), "0" * 32, FUTURE_DIRECTORY)) + len("-0")
+            )
+            reason = f"with its partition it has more than {letters} characters; move it to another broker instead"
+            log.error("copy.refused", log=str(current.name), reason=f"its name is too long for a copy: {reason}")
             raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{current.name}: its name is too long for a copy beside it"
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{current.name}: its name is too long for a copy: {reason}"
             )
         path = os.path.join(directory.path, base)
         try:

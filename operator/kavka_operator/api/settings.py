@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
+from kavka_broker.core.config.broker import SYNONYMS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import check_secured, empty_promise
@@ -16,6 +17,20 @@ from kavka_operator.api.complaints import nearest
 DEFAULTS_OF_TOPICS = frozenset(
     definition.synonym for definition in TOPIC_KEYS.values() if definition.synonym in BROKER_KEYS
 )
+BROKER_NAMES = {
+    name: definition.synonym
+    for name, definition in TOPIC_KEYS.items()
+    if definition.synonym and name not in BROKER_KEYS
+}
+"""By the name of a topic's setting: the broker's setting that stands in for it."""
+TOPIC_NAMES = {
+    unit: name
+    for name, definition in TOPIC_KEYS.items()
+    if definition.synonym
+    for unit in (definition.synonym, *SYNONYMS.get(definition.synonym, ()))
+    if unit not in TOPIC_KEYS and unit in BROKER_KEYS
+}
+"""By the name of a broker's setting: the topic's setting that it stands in for."""
 OPEN_PREFIXES = ("listener.name.",)
 OF_SECURITY = re.compile(
     r"listener\.name\.(nodes|controller)\..*|(listener\.name\.[^.]+\.)?(ssl\.(keystore|truststore)\..*"
@@ -27,14 +42,14 @@ OF_SECURITY = re.compile(
 
 def topic_faults(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Faults in the settings of a topic, as (name, words)."""
-    return _faults(config, TOPIC_KEYS, "topic")
+    return _faults(config, TOPIC_KEYS, "topic", TOPIC_NAMES)
 
 
 def broker_faults(
     config: Mapping[str, str], protocols: Iterable[str] = ("PLAINTEXT",), *, is_secured: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Faults in the settings of a cluster, as (name, words). `protocols` are those that its listeners speak."""
-    yield from _faults(config, BROKER_KEYS, "broker")
+    yield from _faults(config, BROKER_KEYS, "broker", BROKER_NAMES)
     yield from _empty_promises(config, protocols)
     for name in config:
         if is_secured and OF_SECURITY.fullmatch(name.lower()):
@@ -68,12 +83,17 @@ def _empty_promises(config: Mapping[str, str], protocols: Iterable[str]) -> Iter
             yield name, error.problem
 
 
-def _faults(config: Mapping[str, str], known: Mapping[str, Definition], owner: str) -> Iterator[tuple[str, str]]:
+def _faults(
+    config: Mapping[str, str], known: Mapping[str, Definition], owner: str, other_names: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Faults as (name, words). `other_names` are those under which a setting is known elsewhere: of two that look alike
+    the nearer one may do something else, as `log.retention.ms` in the place of `delete.retention.ms`.
+    """
     for name, value in config.items():
         if name.startswith(OPEN_PREFIXES):
             continue
         if name not in known:
-            meant = nearest(name, list(known))
+            meant = other_names.get(name) or nearest(name, list(known))
             fix = f'did you mean "{meant}"?' if meant else "take it out"
             yield name, f"is not a setting of a {owner}; {fix}"
             continue

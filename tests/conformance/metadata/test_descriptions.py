@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.config.broker import KAVKA_KEYS
+from kavka_broker.core.config.dynamic import READ_AT_START
 from kavka_broker.core.config.topic_table import RATE_KEYS
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import (
@@ -76,7 +77,8 @@ def described(start: Starter, directory: Path) -> dict[tuple[int, str], dict[str
 
 def facts(one: DescribeConfigsResourceResult) -> object:
     synonyms = [(said.source, said.name, said.value) for said in one.synonyms]
-    return (one.value, one.config_source, one.read_only, one.is_sensitive, one.config_type, synonyms)
+    is_read_only = one.read_only or one.name in READ_AT_START  # Kavka takes no change of those, and says so
+    return (one.value, one.config_source, is_read_only, one.is_sensitive, one.config_type, synonyms)
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,9 @@ def test_aborted_transactions_are_named_in_the_range_that_is_read(tmp_path: Path
         assert [(transaction.producer_id, transaction.first_offset) for transaction in named] == [(3, 6)]
         assert (await read(client, 0, 0)).aborted_transactions is None
         assert (await read(client, 9)).aborted_transactions == []
+        for isolation_level in (0, COMMITTED_ONLY):
+            data = await read(client, 99, isolation_level)
+            assert (data.error_code, data.aborted_transactions) == (ErrorCode.OFFSET_OUT_OF_RANGE, None)
 
     play(tmp_path, scenario)
 

@@ -1,7 +1,9 @@
 """Where a value comes from: the order of places, as kafka-configs --describe --all prints it."""
 
+import pytest
+
 from kavka_broker.core.config.broker import KEYS, BrokerConfig
-from kavka_broker.core.config.definition import ConfigType
+from kavka_broker.core.config.definition import ConfigError, ConfigType
 from kavka_broker.core.config.describe import (
     Described,
     Layers,
@@ -13,6 +15,7 @@ from kavka_broker.core.config.describe import (
     describe_topic,
 )
 from kavka_broker.core.config.documentation import ABOUT
+from kavka_broker.core.config.dynamic import READ_AT_START, check_altered
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from tests.support.cluster import PROPERTIES
@@ -71,6 +74,14 @@ def test_the_places_of_a_broker_come_in_their_order() -> None:
 def test_what_is_read_at_start_is_read_only() -> None:
     assert broker("node.id", layers()).read_only
     assert not broker("log.cleaner.threads", layers()).read_only
+
+
+def test_what_may_not_be_altered_is_read_only() -> None:
+    """Apache Kafka lets it be altered, and says so; a tool that writes back what it may would be refused."""
+    for name in READ_AT_START:
+        assert broker(name, layers()).read_only
+        with pytest.raises(ConfigError, match="is read when a broker starts"):
+            check_altered(name, "", {}, {})
 
 
 def test_a_secret_has_no_value_anywhere() -> None:

@@ -177,6 +177,15 @@ def grow(command: GrowTopic) -> BrokerError | None:
     return result
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_a_topic_in_which_groups_are_found_by_hash_does_not_grow(name: str) -> None:
+    metadata = cluster(1, topics={name: 4})
+    (refusal,) = grow_topics(metadata, [GrowTopic(name, 8)]).response
+    assert refusal is not None
+    assert refusal.code is ErrorCode.INVALID_PARTITIONS
+    assert "keeps its 4 partitions" in str(refusal)
+
+
 def test_a_topic_grows_at_its_end() -> None:
     metadata = cluster(1, 2, topics={"t": 2})
     assert enact(metadata, grow_topics(metadata, [GrowTopic("t", 4, [(2,), (1,)])])) == [None]

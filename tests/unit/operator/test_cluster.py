@@ -7,7 +7,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.settings import broker_faults
+from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, CordonNode, MoveReplicas, StartNode, StopNode
 from kavka_operator.domain.seen import (
     NodeState,
@@ -327,6 +327,30 @@ def test_the_settings_that_changed_are_known_by_name() -> None:
         rendered(cluster(config={"queued.max.requests": 9})),
     )
     assert after.changed(before.properties) == ("num.partitions", "queued.max.requests")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+        ("segment.ms", "log.roll.ms"),
+        ("segment.jitter.ms", "log.roll.jitter.ms"),
+        ("segment.index.bytes", "log.index.size.max.bytes"),
+        ("flush.ms", "log.flush.interval.ms"),
+        ("retention.ms", "log.retention.ms"),
+    ],
+)
+def test_a_setting_of_a_topic_has_the_name_that_it_has_at_a_broker(written: str, meant: str) -> None:
+    """The nearest by letters of `delete.retention.ms` is `log.retention.ms`, which would cost records."""
+    words = dict(broker_faults({written: "1"}))[written]
+    assert words == f'is not a setting of a broker; did you mean "{meant}"?'
+    words = dict(topic_faults({meant: "1"}))[meant]
+    assert words == f'is not a setting of a topic; did you mean "{written}"?'
+
+
+@pytest.mark.parametrize("written", ["log.retention.hours", "log.retention.minutes"])
+def test_a_coarser_unit_is_known_too(written: str) -> None:
+    assert dict(topic_faults({written: "1"}))[written].endswith('did you mean "retention.ms"?')
 
 
 def test_a_setting_that_promises_what_brokers_do_not_do_is_refused_before_a_node_is_touched() -> None:

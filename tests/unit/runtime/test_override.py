@@ -27,6 +27,25 @@ def test_a_setting_of_the_command_stands_in_place_of_the_files(path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            b"\xef\xbb\xbfprocess.roles=broker\n",
+            "begins with a byte order mark, which would be a part of the first key",
+        ),
+        (b"# f\xfcr\n", "byte 3 is not UTF-8; write other characters as \\u and four hexadecimal digits"),
+    ],
+)
+def test_a_file_that_is_no_plain_utf_8_is_refused_with_words(
+    path: Path, content: bytes, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_bytes(content + path.read_bytes())
+    with pytest.raises(SystemExit):
+        main(["run", "--config", str(path)])
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("override", "words"),
     [("num.io.threads", "--override num.io.threads: write KEY=VALUE"), ("num.io.threads=x", "num.io.threads")],
 )

@@ -177,11 +177,15 @@ def test_checkpoints_of_an_earlier_log_of_the_name_say_nothing_of_the_moved_one(
     assert (found.log_start_offset, len(values(found))) == (0, 4)
 
 
-def test_a_name_too_long_for_a_copy_beside_it_is_refused() -> None:
+def test_a_name_too_long_for_a_copy_beside_it_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """The answer to AlterReplicaLogDirs has no room for words: the broker's log has them."""
     _, manager = two()
-    log = manager.create("t" * 240, 0, ID, SMALL)
-    with pytest.raises(BrokerError, match="its name is too long"):
+    longest = manager.create("t" * 213, 0, ID, SMALL)
+    assert manager.futures.make(longest, manager.directories[1], NOW_MS).name == longest.name
+    log = manager.create("t" * 214, 0, ID, SMALL)
+    with pytest.raises(BrokerError, match="its name is too long for a copy: with its partition it has more than 215"):
         manager.futures.make(log, manager.directories[1], NOW_MS)
+    assert [one.message for one in caplog.records] == ["copy.refused"]
 
 
 def test_a_sync_that_fails_takes_the_directory_of_the_copy_offline() -> None:

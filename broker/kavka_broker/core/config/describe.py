@@ -12,6 +12,7 @@ from itertools import dropwhile
 from kavka_broker.core.config.broker import KEYS, SYNONYMS, BrokerConfig, definition_of, listener_key
 from kavka_broker.core.config.client_metrics_table import CLIENT_METRICS_KEYS
 from kavka_broker.core.config.definition import REQUIRED, ConfigType, Definition, Mode, render
+from kavka_broker.core.config.dynamic import READ_AT_START
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import with_overrides
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
@@ -170,7 +171,7 @@ def _described(name: str, definition: Definition, value: str | None, synonyms: t
         synonyms,
         definition.type,
         definition.sensitive,
-        read_only=definition.mode is Mode.READ_ONLY,
+        read_only=definition.mode is Mode.READ_ONLY or name in READ_AT_START,
     )
 
 

@@ -21,6 +21,8 @@ from kavka_broker.storage.log import Chunk
 READ_TOGETHER: Final = 25
 UNITS_PER_PARTITION: Final = 12  # of a slice
 UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+#: Errors of partitions that Apache Kafka does not begin to read.
+UNREAD: Final = (*UNKNOWN, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 class Reader:
@@ -56,6 +58,8 @@ class Reader:
             except BrokerError as error:
                 # librdkafka cannot read records that are null instead of empty: it would never see the error.
                 data = PartitionData(asked.index, error.code, -1, records=b"")
+                if error.code not in UNREAD:  # as in Kafka, where only a partition that is not read has an empty list
+                    data.aborted_transactions = None
                 # A follower asks for nothing that is unknown for long: it gets the error at once and retries.
                 is_calm = error.code in UNKNOWN or (poll.is_withheld and error.code is ErrorCode.KAFKA_STORAGE_ERROR)
                 reading.is_due = reading.is_due or poll.follower is not None or not is_calm

@@ -16,7 +16,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.brokers import UNASSIGNED_DIRECTORY, Brokers
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.topic_names import check_new_name
+from kavka_broker.core.metadata.image.topic_names import HASHED, check_new_name
 from kavka_broker.core.metadata.image.topics import PartitionState, Topic
 from kavka_broker.core.placement import TooFewBrokers, place
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -286,6 +286,9 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, f"'{topic.name}' has {now} partitions already")
     if count < now:
         problem = f"'{topic.name}' has {now} partitions and cannot shrink to {count}; create another topic instead"
+        raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
+    if topic.name in HASHED:
+        problem = f"'{topic.name}' keeps its {now} partitions: with more, groups would not find their offsets"
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     more, factor = count - now, topic.replication_factor
     assert more >= 1, more
