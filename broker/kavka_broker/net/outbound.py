@@ -26,6 +26,7 @@ from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.logs import get
 from kavka_broker.net.introduction import Introduction
 from kavka_broker.net.tls_protocol import connect
+from kavka_broker.net.transports import free
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -147,6 +148,8 @@ class Remote:
             if opening.cancelled():
                 raise Unreachable(f"the connection to {self} is given up") from None
             raise
+        finally:
+            del opening  # a failure holds this frame, and the task holds the failure
 
     def _opened(self, task: "asyncio.Task[Link]") -> None:
         if self._opening is task:
@@ -217,6 +220,10 @@ class Limit(NamedTuple):
 
     def exceeded(self, name: str, question: str) -> str:
         return f"{name} has not answered {question} within {self.timeout_ms:.0f} ms"
+
+
+def _ignore() -> None:
+    """The connection has ended already."""
 
 
 NO_LIMIT: Final = Limit(inf, inf)
@@ -346,6 +353,8 @@ class Link(asyncio.BufferedProtocol):
         if self._asked and not self.is_lost:  # otherwise the connection was idle for long, and nothing waits for it
             self._on_broken()
         self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
+        free(self._transport)
+        self._on_broken = _ignore  # whose owner holds this connection
 
     def eof_received(self) -> bool:
         return False

@@ -3,23 +3,33 @@
 OpenSSL writes an alert when it refuses a version, a cipher or a certificate, or cannot read a record. asyncio drops
 what OpenSSL has written last when it aborts the connection. Java's clients take an alert for final. An end without an
 alert is a broker that is away to them: they try again until their own timeouts.
+
+asyncio's protocol also stands in reference cycles, with a buffer of 256 KiB, which only a search through all that is old
+would find. Here a connection that has ended is freed at once, whether its handshake was finished, refused or stalled.
 """
 
 import asyncio
 import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX
+from kavka_broker.net.transports import free
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
+
+_NO_BUFFER: Final = bytearray()
 
 
 class TlsProtocol(SSLProtocol):
     """The TLS of one connection, between the socket and `application`. `is_made` ends with the handshake."""
 
     _outgoing: ssl.MemoryBIO
+    _ssl_buffer: bytearray
+    _ssl_buffer_view: memoryview
+    _app_protocol_get_buffer: Callable[[int], memoryview] | None
+    _app_protocol_buffer_updated: Callable[[int], None] | None
 
     def __init__(
         self, application: asyncio.BaseProtocol, context: ssl.SSLContext, *, server_hostname: str | None = None
@@ -45,6 +55,18 @@ class TlsProtocol(SSLProtocol):
             self._transport.write(self._outgoing.read())
         super()._fatal_error(exc, message)
 
+    def _wakeup_waiter(self, exc: BaseException | None = None) -> None:
+        """End the wait for the handshake. The frames of a failure hold the failure itself: they are left out."""
+        super()._wakeup_waiter(None if exc is None else exc.with_traceback(None))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Tell the application, and break the cycles in which this connection stands."""
+        transport = self._transport
+        super().connection_lost(exc)
+        free(transport)
+        self._app_protocol_get_buffer = self._app_protocol_buffer_updated = None
+        self._ssl_buffer, self._ssl_buffer_view = _NO_BUFFER, memoryview(_NO_BUFFER)
+
     async def make(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the end of the handshake. Raises OSError, an SSLError among them."""
         assert isinstance(transport, asyncio.WriteTransport)
@@ -53,6 +75,8 @@ class TlsProtocol(SSLProtocol):
         except BaseException:
             transport.abort()
             raise
+        finally:
+            del self.is_made  # it holds a failure, which holds this frame
 
 
 async def connect(made: Callable[[], P], host: str, port: int, context: ssl.SSLContext | None) -> P:

@@ -33,7 +33,8 @@ WARNING_INTERVAL_S = 10.0
 EXIT_CONFIG = 2
 EXIT_STOPPED_AT_ONCE = 130
 
-# Requests make no reference cycles, so a collection finds nothing: never look at what start made. Nor does a start,
+# Requests make no reference cycles, and connections break theirs as they end (`net.transports`, `net.tls_protocol`), so
+# a collection finds nothing: never look at what start made. Nor does a start,
 # which would look at all of its logs again and again. What a large request makes is alive while it is served: a
 # collection looks at 2,500 such objects, or at the 7,500 of three collections, and hardly ever at all of them. Each
 # object is looked at as often as with larger steps, but the loop is held for less at a time.
