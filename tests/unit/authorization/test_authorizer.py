@@ -1,9 +1,11 @@
 """What an authorizer remembers and forgets; the question about some resource of a type; operations as bits."""
 
+from sys import getsizeof
+
 import pytest
 
 from kavka_broker.core.authorization import authorizer as module
-from kavka_broker.core.authorization.authorizer import Authorizer
+from kavka_broker.core.authorization.authorizer import DECISIONS_BYTES_MAX, Authorizer
 from kavka_broker.core.authorization.hosts import plain_address
 from kavka_broker.core.authorization.index import OfType
 from kavka_broker.core.authorization.rules import Rule
@@ -114,3 +116,27 @@ def test_an_address_has_one_form() -> None:
     assert plain_address("::ffff:10.0.0.1") == "10.0.0.1"
     assert plain_address("0:0:0:0:0:0:0:1") == plain_address("::1%lo") == "::1"
     assert plain_address("host") == "host"
+
+
+def test_decisions_about_names_that_no_topic_has_are_not_remembered() -> None:
+    authorizer = Authorizer()
+    for name in ("x" * 250, "x" * 32_000):
+        assert not authorizer.allows("User:nobody", "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, name)
+        assert authorizer._decided == {}
+    authorizer.allows("User:nobody", "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, "x" * 249)
+    assert len(authorizer._decided) == 1
+
+
+def test_what_is_remembered_of_decisions_is_bounded_in_bytes() -> None:
+    authorizer, wide = Authorizer(), "\U0001f600" * 240
+    sizes = []
+    for number in range(10_000):
+        principal = f"User:{number}{wide}"
+        authorizer.allows(principal, "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, f"{number}{wide}")
+        if number % 1_000 == 0:
+            sizes.append(sum(getsizeof(key[0]) + getsizeof(key[4] or "") for key in authorizer._decided))
+    assert max(sizes) <= DECISIONS_BYTES_MAX
+    assert authorizer._decided_bytes <= DECISIONS_BYTES_MAX
+    topic, user = (ResourceType.TOPIC, "t", PatternType.LITERAL), ("User:alice", "*")
+    authorizer.add(Rule(*topic, *user, Operation.READ, Permission.ALLOW))
+    assert (authorizer._decided, authorizer._decided_bytes) == ({}, 0)

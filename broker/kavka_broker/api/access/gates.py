@@ -18,6 +18,7 @@ from kavka_broker.api.registry import Answer, Api
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
+from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 
@@ -63,7 +64,7 @@ class Access:
         kind = resource_type.name.lower().replace("_", " ")
         if self.audit is not None:
             self.audit.denied(self.principal, self.address, operation.name, resource_type.name.lower(), name)
-        words = f"{self.principal} at {self.address} may not {operation.name} the {kind} {name}"
+        words = f"{self.principal} at {self.address} may not {operation.name} the {kind} {shortened(name)}"
         return BrokerError(CODES[resource_type], words)
 
 

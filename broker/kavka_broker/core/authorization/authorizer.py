@@ -8,10 +8,12 @@
 - Where no rule matches the operation it is refused; but with `allow.everyone.if.no.acl.found` a resource that no rule
   names, for whatever principal, is open to all.
 
-Decisions are remembered until a rule changes; they are no part of the metadata image.
+Decisions are remembered until a rule changes; they are no part of the metadata image. What is remembered is bounded in
+bytes, as clients ask about names that they make up: a decision about a name that no topic may have is not remembered.
 """
 
 from collections.abc import Iterable
+from sys import getsizeof
 from typing import Final
 
 from kavka_broker.core.authorization.index import Index
@@ -19,6 +21,10 @@ from kavka_broker.core.authorization.rules import Rule
 from kavka_broker.core.authorization.terms import SUPPORTED, WILDCARD, Operation, PatternType, ResourceType
 
 DECISIONS_KEPT_MAX: Final = 10_000
+DECISIONS_BYTES_MAX: Final = 4 * 1024 * 1024
+DECISION_BYTES: Final = 250  # of one beside its names
+NAME_CHARACTERS_MAX: Final = 249
+"""The longest name of a topic. Groups and transactional ids may have longer ones."""
 ANY_NAME: Final = "hardcode"
 """The name by which Kafka asks whether a principal may do something with every resource of a type."""
 
@@ -48,16 +54,17 @@ class Authorizer:
         self.is_ready = True  # otherwise the rules are not all here yet, and only super users are let in
         self._index = Index()
         self._decided: dict[Key, bool] = {}
+        self._decided_bytes = 0
 
     def add(self, rule: Rule) -> None:
         """Follow a rule that has come into force."""
         self._index.add(rule)
-        self._decided.clear()
+        self._forget()
 
     def remove(self, rule: Rule) -> None:
         """Follow a rule that has been taken away."""
         self._index.remove(rule)
-        self._decided.clear()
+        self._forget()
 
     def is_super(self, principal: str) -> bool:
         """Whether a principal may do everything."""
@@ -88,12 +95,19 @@ class Authorizer:
         )
 
     def _keep(self, key: Key, decision: bool) -> bool:
-        if not self.is_ready:
+        principal, address, _, _, name = key
+        if not self.is_ready or len(name or "") > NAME_CHARACTERS_MAX:
             return decision
-        if len(self._decided) >= DECISIONS_KEPT_MAX:
-            self._decided.clear()
+        size_bytes = DECISION_BYTES + getsizeof(principal) + getsizeof(address) + getsizeof(name)
+        if len(self._decided) >= DECISIONS_KEPT_MAX or self._decided_bytes + size_bytes > DECISIONS_BYTES_MAX:
+            self._forget()
         self._decided[key] = decision
+        self._decided_bytes += size_bytes
         return decision
+
+    def _forget(self) -> None:
+        self._decided.clear()
+        self._decided_bytes = 0
 
     def _decide(self, principal: str, address: str, operation: Operation, resource_type: int, name: str) -> bool:
         if principal in self._super_users or not self.is_ready:
