@@ -8,7 +8,8 @@ Three pages without state need no framework: a request line is read, its headers
 written, the connection closes. That is 90 lines for what would cost 19 MiB and a third of a second of import
 (docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is
 bounded. Where there are too many connections, the one that has not asked for the longest time makes room: a probe asks
-at once.
+at once. `/metrics` has a part of the connections at most, and of those the oldest makes room: a probe never waits behind
+readers that do not read. Those that ask for `/metrics` together get one page.
 """
 
 import asyncio
@@ -25,6 +26,10 @@ log = get("admin")
 
 HEAD_BYTES_MAX: Final = 8192
 CONNECTIONS_MAX: Final = 32
+SCRAPES_MAX: Final = 24
+"""Connections of `/metrics` at a time."""
+SHARED_SECONDS: Final = 1.0
+"""A page is as old as that at most when it is given to one more of those that ask together."""
 SECONDS_MAX: Final = 10
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
@@ -47,6 +52,9 @@ class AdminHttp:
         self._server: asyncio.Server | None = None
         self._connections = 0
         self._silent: dict[asyncio.StreamWriter, None] = {}  # connections without a request so far, the oldest first
+        self._scrapes: dict[asyncio.StreamWriter, None] = {}  # connections of `/metrics`, the oldest first
+        self._rendering: asyncio.Task[bytes] | None = None  # the page for those that ask together
+        self._rendered_seconds = 0.0  # when it was begun, by the loop
         self._started_ms = sources.clock.monotonic_ms()
         self._pages: dict[str, Callable[[], Awaitable[HttpAnswer]]] = {
             "/metrics": self._metrics,
@@ -81,16 +89,28 @@ class AdminHttp:
             pass  # the client is gone, or never finished its request
         finally:
             self._silent.pop(writer, None)
+            self._scrapes.pop(writer, None)
+            if not self._scrapes:
+                self._rendering = None
             self._connections -= 1
             writer.close()
 
     def _drop_one(self) -> bool:
         """Make room for one more connection. False where every connection is being answered."""
-        for writer in self._silent:
-            del self._silent[writer]
-            writer.transport.abort()
-            return True
+        for waiting in (self._silent, self._scrapes):
+            for writer in waiting:
+                del waiting[writer]
+                writer.transport.abort()
+                return True
         return False
+
+    def _join_scrapes(self, writer: asyncio.StreamWriter) -> None:
+        """Count a connection of `/metrics`; the oldest makes room."""
+        if len(self._scrapes) >= SCRAPES_MAX:
+            oldest = next(iter(self._scrapes))
+            del self._scrapes[oldest]
+            oldest.transport.abort()
+        self._scrapes[writer] = None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, HttpAnswer]:
         try:
@@ -108,13 +128,21 @@ class AdminHttp:
             return method, plain(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
         if method not in {"GET", "HEAD"}:
             return method, plain(HTTPStatus.METHOD_NOT_ALLOWED, "write GET or HEAD")
+        if page == self._metrics:
+            self._join_scrapes(writer)
         return method, await page()
 
     async def _metrics(self) -> HttpAnswer:
         # Imported at the first scrape: a start has better things to do.
         from kavka_broker.runtime.metrics import CONTENT_TYPE, render
 
-        return HttpAnswer(HTTPStatus.OK, await render(self._sources), CONTENT_TYPE)
+        now_seconds, page = asyncio.get_running_loop().time(), self._rendering
+        is_over = page is None or (page.done() and now_seconds - self._rendered_seconds >= SHARED_SECONDS)
+        if page is None or is_over or (page.done() and (page.cancelled() or page.exception() is not None)):
+            page = asyncio.create_task(render(self._sources), name="render metrics")
+            self._rendering, self._rendered_seconds = page, now_seconds
+        # Shielded: a client that leaves must not take the page from the others.
+        return HttpAnswer(HTTPStatus.OK, await asyncio.shield(page), CONTENT_TYPE)
 
     async def _healthz(self) -> HttpAnswer:
         return as_json(HTTPStatus.OK, {"status": "alive", **self._who()})

@@ -6,8 +6,16 @@ from http import HTTPStatus
 
 import pytest
 
-from kavka_broker.runtime.admin_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, AdminHttp, HttpAnswer, parse_address, plain
+from kavka_broker.runtime.admin_http import (
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    AdminHttp,
+    HttpAnswer,
+    parse_address,
+    plain,
+)
 from kavka_broker.runtime.health import Health
+from tests.support.waiting import until
 from tests.unit.runtime.sources import sources
 
 
@@ -173,3 +181,72 @@ def test_an_address_of_the_admin_listener_is_read(address: str, parsed: tuple[st
 def test_what_is_no_address_is_refused_with_the_fix(address: str) -> None:
     with pytest.raises(ValueError, match="write host:port"):
         parse_address(address)
+
+
+@pytest.mark.usefixtures("patient")
+def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = 0
+
+    async def render(_: object) -> bytes:
+        nonlocal rendered
+        rendered += 1
+        await asyncio.sleep(0)
+        return bytes(12 * 1024 * 1024)  # more than the buffers of two sockets
+
+    connections_max, scrapes_max = 6, 4
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.CONNECTIONS_MAX", connections_max)
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.SCRAPES_MAX", scrapes_max)
+    monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
+    monkeypatch.setattr("kavka_broker.runtime.admin_http.SHARED_SECONDS", 3600)
+
+    async def scenario() -> None:
+        admin = AdminHttp(sources())
+        port = await admin.open("127.0.0.1:0")
+        readers = []
+        for _ in range(2):
+            ((reader, writer),) = await connected(port, 1)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            readers.append(writer)
+        for number in range(2 * connections_max):
+            ((reader, writer),) = await connected(port, 1)
+            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            readers.append(writer)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            await until(lambda: len(admin._scrapes) == min(number + 1, scrapes_max) and len(admin._silent) <= 2)  # noqa: B023
+            if number % 3 == 2:
+                ((probing, probe),) = await connected(port, 1)
+                probe.write(b"GET /healthz HTTP/1.1\r\n\r\n")
+                assert (await probing.read()).startswith(b"HTTP/1.1 200"), number
+                probe.close()
+        assert admin._connections <= connections_max
+        for writer in readers:
+            writer.transport.abort()
+        await until(lambda: not admin._connections)
+        assert admin._rendering is None, "the page is not kept"
+        await admin.close()
+
+    asyncio.run(scenario())
+    assert rendered == 1
+
+
+def test_scrapes_one_after_another_get_a_page_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = iter((b"1", b"2"))
+
+    async def render(_: object) -> bytes:
+        return next(pages)
+
+    monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
+
+    async def scenario() -> list[bytes]:
+        admin = AdminHttp(sources())
+        port, found = await admin.open("127.0.0.1:0"), []
+        for _ in range(2):
+            ((reader, writer),) = await connected(port, 1)
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+            found.append((await reader.read()).rpartition(b"\r\n")[2])
+            writer.close()
+            await until(lambda: not admin._connections)
+        await admin.close()
+        return found
+
+    assert asyncio.run(scenario()) == [b"1", b"2"]
