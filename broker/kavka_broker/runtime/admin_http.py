@@ -8,8 +8,8 @@ Three pages without state need no framework: a request line is read, its headers
 written, the connection closes. That is 90 lines for what would cost 19 MiB and a third of a second of import
 (docs/adr/0005). It speaks to probes inside a cluster and is no place for clients; every size, wait and count is
 bounded. Where there are too many connections, the one that has not asked for the longest time makes room: a probe asks
-at once. `/metrics` has a part of the connections at most, and of those the oldest makes room: a probe never waits behind
-readers that do not read. Those that ask for `/metrics` together get one page.
+at once. `/metrics` has a part of the connections at most, and of those the oldest makes room: a probe never waits
+behind readers that do not read. Those that ask for `/metrics` together get one page.
 """
 
 import asyncio

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from http import HTTPStatus
 
 import pytest
@@ -199,6 +200,9 @@ def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypa
     monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
     monkeypatch.setattr("kavka_broker.runtime.admin_http.SHARED_SECONDS", 3600)
 
+    def is_settled(admin: AdminHttp, scrapes: int) -> bool:
+        return len(admin._scrapes) == scrapes and len(admin._silent) <= 2
+
     async def scenario() -> None:
         admin = AdminHttp(sources())
         port = await admin.open("127.0.0.1:0")
@@ -212,7 +216,7 @@ def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypa
             reader._transport.pause_reading()  # type: ignore[attr-defined]
             readers.append(writer)
             writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            await until(lambda: len(admin._scrapes) == min(number + 1, scrapes_max) and len(admin._silent) <= 2)  # noqa: B023
+            await until(partial(is_settled, admin, min(number + 1, scrapes_max)))
             if number % 3 == 2:
                 ((probing, probe),) = await connected(port, 1)
                 probe.write(b"GET /healthz HTTP/1.1\r\n\r\n")
