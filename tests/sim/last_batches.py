@@ -1,6 +1,8 @@
 """LastBatchesStay: cleaning leaves the last batch of each producer that a log knows, if only as a header.
 
-The next start works the producers out of the batches. One whose last batch is gone has its records taken twice.
+The next start works the producers out of the batches. One whose last batch is gone has its records taken twice. A log
+that was cut, or has lost its end with the power, is not judged: what was the last batch then has replaced an earlier
+one.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,10 @@ def last_batches_stay(invariants: Invariants, seen: Seen) -> Iterator[str]:
         return
     log = partition.log
     before, seen.view.cleaned = seen.view.cleaned, (seen.life, log.state.cleaned_offset, seen.view.losses)
-    if log.durability.is_being_cut or before == seen.view.cleaned:
+    seen.view.was_cut = (
+        seen.view.was_cut or bool(log.truncations) or node.node_id in invariants.doubtful(is_synced=False)
+    )
+    if log.durability.is_being_cut or before == seen.view.cleaned or seen.view.was_cut:
         return
     written = batch_ends(log)
     for producer_id, known in log.producers:

@@ -109,6 +109,7 @@ class View:
     losses: int = 0  # how often batches went
     opened: tuple[int, int] = (0, 0)  # the life, and the losses, in which its producers were looked at
     cleaned: tuple[int, int, int] = (0, 0, 0)  # the life, up to where it was clean, and the losses, likewise
+    was_cut: bool = False  # whether batches at its end have gone, ever
     _files: list[File] = field(default_factory=list)
     _segments: Any = None  # the list from which the files are known
     _disk: Any = None

@@ -64,7 +64,7 @@ def what_may_be_lost_replaces_what_stays(patch: Patch) -> None:
     patch.setattr(selection, "_first_uncleanable", first_uncleanable)
 
 
-@tooth("the last batch of a producer goes if it had several records", "", seeds="940016")
+@tooth("the last batch of a producer goes if it had several records", "kill", 5, workloads="compaction")
 def last_batch_goes(patch: Patch) -> None:
     is_last = retention._is_last_of_producer
 
