@@ -4,8 +4,9 @@ OpenSSL writes an alert when it refuses a version, a cipher or a certificate, or
 what OpenSSL has written last when it aborts the connection. Java's clients take an alert for final. An end without an
 alert is a broker that is away to them: they try again until their own timeouts.
 
-asyncio's protocol also stands in reference cycles, with a buffer of 256 KiB, which only a search through all that is old
-would find. Here a connection that has ended is freed at once, whether its handshake was finished, refused or stalled.
+asyncio's protocol also stands in reference cycles, with a buffer of 256 KiB, which only a search through all that is
+old would find. Here a connection that has ended is freed at once, whether its handshake was finished, refused or
+stalled.
 """
 
 import asyncio
