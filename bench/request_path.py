@@ -27,6 +27,7 @@ from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.api.broker import Broker, Client, Connected
 from kavka_broker.api.dispatch import Dispatcher
+from kavka_broker.api.preparation import Preparation
 from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
@@ -48,7 +49,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
-from kavka_broker.slices import LoopTime
+from kavka_broker.slices import LoopTime, Slices
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.recovery import open_log
 
@@ -94,6 +95,7 @@ class RequestPath:
         replicas: Any = SimpleNamespace(
             leader=lambda *_: self.partition,
             replica=lambda *_: self.partition,
+            get=lambda *_: self.partition,
             openings=SimpleNamespace(is_securing=False),
         )
         absent: Any = None  # no topic ids, and nothing that waits
@@ -107,6 +109,7 @@ class RequestPath:
             authorizer=None,
             use=None,
             is_refusing=False,
+            preparation=Preparation(Slices()),
         )
         self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise, LoopTime(time.perf_counter_ns))
