@@ -113,10 +113,10 @@ def message(scene: Operated) -> str:
     return " ".join(condition["message"] for condition in conditions)
 
 
-def test_a_pod_that_cannot_be_made_is_told_in_the_words_of_the_api_server(operated: Operated) -> None:
+def test_a_pod_that_is_not_admitted_is_told_in_the_words_of_the_api_server(operated: Operated) -> None:
     allow_pods(operated, 0)
     assert operated.kubernetes.apply(of_pods()).is_well
-    words = ("node 0: has no pod yet: FailedCreate at ", "exceeded quota: few")
+    words = ("Kubernetes does not take its pods: ", "exceeded quota: few")
     operated.until(lambda: all(part in message(operated) for part in words))
     allow_pods(operated, 5)
     operated.until(lambda: names(operated, "pods") == ["pods-nodes-0-0"])
