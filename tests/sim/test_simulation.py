@@ -63,6 +63,7 @@ def test_a_cluster_keeps_its_promises(seed: int) -> None:
     assert outcome.acknowledged > 0
 
 
+@pytest.mark.extended
 def test_few_faults_are_refused() -> None:
     """What is not played finds nothing. A single node may seldom lose anything, so that its seeds do not count."""
     outcomes = [played(seed, nodes) for seed, nodes in past_failures() if shape_of(seed, nodes).nodes > 1]
