@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 ENDS_MAX: Final = 9
 """Ends that are kept: a certain one, and those of eight starts in a row whose batches had no answer."""
 HASH_DIGITS: Final = 64
+DIGITS: Final = frozenset("0123456789abcdef")
 
 
 class End(NamedTuple):
@@ -62,6 +63,6 @@ def _end(told: dict[str, Any]) -> End:
     source, sequence, digits, is_certain = told["source"], told["sequence"], told["hash"], told["certain"]
     if not (isinstance(source, str) and isinstance(is_certain, bool) and type(sequence) is int and sequence >= 0):
         raise ValueError("a field is of another type")
-    if not isinstance(digits, str) or len(digits) != HASH_DIGITS:
+    if not isinstance(digits, str) or len(digits) != HASH_DIGITS or not DIGITS.issuperset(digits):
         raise ValueError("hash is no hash")
     return End(source, sequence, bytes.fromhex(digits), is_certain)
