@@ -69,6 +69,17 @@ REFUSED: Final = Row(
             (Query(told("denied", "instance"), NODE),),
             "ops",
         ),
+        Panel(
+            "Events about refusals",
+            "How fast refusals of a principal fill the trail; 200 of one second are told apart.",
+            (
+                Query(
+                    f"sum by (principal) (rate(kavka_audit_refusal_events_total{{{NODES}}}[$__rate_interval]))",
+                    "{{principal}}",
+                ),
+            ),
+            "ops",
+        ),
         Panel("Failed logins", "By node.", (Query(told("login_failed", "instance"), NODE),), "ops"),
         Panel("Logins", "By password, token or certificate.", (Query(told("login", "instance"), NODE),), "ops"),
     ),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
@@ -24,6 +25,10 @@ from kavka_broker.protocol.messages.create_topics_response import CreateTopicsRe
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+AUDIT_RETENTION_BYTES_MAX: Final = 10 * 1024**3
+"""How large a partition of the audit topic may become, so that refusals do not fill a disk: a week of some 30 events
+a second, unless the topic or the file of the broker says otherwise.
+"""
 DEFAULT: Final = -1
 COUNTS: Final = ("num.partitions", "default.replication.factor")
 CREATE_MS_MAX: Final = 10_000
@@ -130,7 +135,10 @@ def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
             }
         case _:
             partitions, replicas = (config.whole(key) if key in config.given else DEFAULT for key in COUNTS)
-            return CreatableTopic(name, partitions, replicas)
+            limits = []
+            if name == AUDIT_TOPIC and "log.retention.bytes" not in config.given:
+                limits = [CreatableTopicConfig("retention.bytes", str(AUDIT_RETENTION_BYTES_MAX))]
+            return CreatableTopic(name, partitions, replicas, configs=limits)
     return CreatableTopic(
         name,
         config.whole(f"{prefix}.num.partitions"),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.names import label_of
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
@@ -325,6 +326,8 @@ def audit_samples(auditing: Auditing) -> Iterator[Sample]:
         yield "kavka_audit_last_written_timestamp_seconds", (), auditing.last_written_ms / 1000
     for kind, times in () if journal is None else journal.told.items():
         yield "kavka_audit_told_total", (kind,), times
+    for principal, events in () if journal is None else journal.refusal_events.items():
+        yield "kavka_audit_refusal_events_total", (label_of(principal),), events
     yield "kavka_audit_refusing", (), int(auditing.is_refusing)
     for kind, times in auditing.refused.items():
         yield "kavka_audit_refused_total", (kind,), times

@@ -167,6 +167,11 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         72,
         {f'kavka_audit_told_total{{{NODE}, kind="denied"}}': "0+600x90"},
     ),
+    "KavkaAuditRefusalFlood": (
+        {f'kavka_audit_refusal_events_total{{{NODE}, principal="User:nobody"}}': "0+6000x14"},
+        12,
+        {f'kavka_audit_refusal_events_total{{{NODE}, principal="User:nobody"}}': "0+1200x14"},
+    ),
     "KavkaAuditDropping": (
         {f'kavka_audit_events_total{{{NODE}, result="dropped"}}': "0x5 1x9"},
         8,

@@ -7,8 +7,17 @@ import pytest
 from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry, Kind
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.cloud_events import entry_of, headers_of
-from kavka_broker.core.audit.happenings import KINDS_MAX, Changed, Denied, LoggedIn, Tally, Window
-from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HELD_MAX, Journal, Policy
+from kavka_broker.core.audit.happenings import (
+    ADDRESSES_MAX,
+    KINDS_MAX,
+    REFUSALS_MAX,
+    Changed,
+    Denied,
+    LoggedIn,
+    Tally,
+    Window,
+)
+from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HELD_MAX, PRINCIPALS_MAX, Journal, Policy
 from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.audit.verification import verify
@@ -18,6 +27,11 @@ KEY = HmacKey(bytes(range(32)))
 
 def journal() -> Journal:
     return Journal(Chain("1-7", KEY), 0)
+
+
+def deny(window: Window, resource: str, number: int) -> None:
+    """Refuse one of 50 principals, so that none of them has more refusals than a window tells apart."""
+    window.denied(f"User:{number % 50}", "::1", "WRITE", "topic", resource)
 
 
 def test_a_window_counts_what_is_the_same() -> None:
@@ -36,8 +50,8 @@ def test_a_window_counts_what_is_the_same() -> None:
 def test_what_a_window_has_no_room_for_is_counted_by_its_operation() -> None:
     window = Window(0)
     for number in range(KINDS_MAX + 5):
-        window.denied("User:a", "::1", "WRITE", "topic", str(number))
-    window.denied("User:a", "::1", "WRITE", "topic", "0")  # known, so there is room
+        deny(window, str(number), number)
+    deny(window, "0", 0)  # known, so there is room
     window.logged_in("bob", "::1", "EXTERNAL")
     window.logged_in(None, "::1", "EXTERNAL")
     window.changed("User:a", "::1", "cli", Change("CREATE", "topic", "t"))
@@ -49,7 +63,60 @@ def test_what_a_window_has_no_room_for_is_counted_by_its_operation() -> None:
         (LoggedIn(None, "", "EXTERNAL"), 1),
         (Changed("User:a", "::1", "cli", Change("CREATE", "topic", "t")), 1),  # of changes there were not so many
     ]
-    assert taken[Denied("User:a", "::1", "WRITE", "topic", "0")] == 2
+    assert taken[Denied("User:0", "::1", "WRITE", "topic", "0")] == 2
+
+
+def test_one_principal_takes_no_room_of_others() -> None:
+    window = Window(0)
+    for number in range(3 * KINDS_MAX):
+        window.denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", str(number))
+    window.denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", "0")  # told apart already
+    window.denied("User:nobody", "10.0.0.2", "READ", "topic", "secret")
+    window.denied("User:bob", "10.0.0.3", "READ", "topic", "orders")
+    taken = {tally.happening: tally.times for tally in window.take(1)}
+    assert len(taken) == REFUSALS_MAX + 3
+    assert taken[Denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", "0")] == 2
+    assert list(taken.items())[REFUSALS_MAX:] == [
+        (Denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", "(others)"), 3 * KINDS_MAX - REFUSALS_MAX),
+        (Denied("User:nobody", "10.0.0.2", "READ", "topic", "(others)"), 1),
+        (Denied("User:bob", "10.0.0.3", "READ", "topic", "orders"), 1),
+    ]
+    window.denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", "again")
+    assert [tally.happening for tally in window.take(2)] == [
+        Denied("User:nobody", "10.0.0.1", "DESCRIBE", "group", "again")
+    ]
+
+
+def test_one_principal_with_very_many_addresses_takes_no_room_of_others() -> None:
+    window = Window(0)
+    for number in range(KINDS_MAX):
+        window.denied("User:ANONYMOUS", f"2001:db8::{number:x}", "CONNECT", "listener", "CLIENTS")
+    window.denied("User:ANONYMOUS", f"2001:db8::{REFUSALS_MAX:x}", "CONNECT", "listener", "INSIDE")
+    taken = [(tally.happening, tally.times) for tally in window.take(1)]
+    assert len(taken) == REFUSALS_MAX + ADDRESSES_MAX + 1
+    assert taken[REFUSALS_MAX - 1][0][-1] == "CLIENTS"
+    assert taken[REFUSALS_MAX] == (
+        Denied("User:ANONYMOUS", f"2001:db8::{REFUSALS_MAX:x}", "CONNECT", "listener", "(others)"),
+        2,
+    )
+    assert taken[-1] == (
+        Denied("User:ANONYMOUS", "", "CONNECT", "listener", "(others)"),
+        KINDS_MAX - REFUSALS_MAX - ADDRESSES_MAX,
+    )
+
+
+def test_events_about_refusals_are_counted_by_principal_of_so_many() -> None:
+    kept = journal()
+    for number in range(PRINCIPALS_MAX + 2):
+        kept.window.denied(f"User:{number}", "::1", "WRITE", "topic", "t")
+        kept.window.denied(f"User:{number}", "::1", "WRITE", "topic", "t")
+    kept.window.denied("User:0", "::1", "WRITE", "topic", "u")
+    kept.window.logged_in("alice", "::1", "EXTERNAL")
+    kept.close_window(1)
+    while kept.waiting:
+        kept.batch(1)
+    assert len(kept.refusal_events) == PRINCIPALS_MAX + 1
+    assert [kept.refusal_events[f"User:{name}"] for name in ("0", "1", PRINCIPALS_MAX - 1, "(others)")] == [2, 1, 1, 2]
 
 
 def test_long_names_are_cut() -> None:
@@ -92,7 +159,7 @@ def test_what_finds_no_room_is_lost_and_counted_in_the_chain() -> None:
     windows = HELD_MAX // KINDS_MAX
     for window in range(windows + 1):
         for number in range(KINDS_MAX):
-            kept.window.denied("User:a", "::1", "WRITE", "topic", f"{window}-{number}")
+            deny(kept.window, f"{window}-{number}", number)
         kept.close_window(window)
     assert (kept.waiting, kept.dropped_total, kept.usage) == (HELD_MAX, KINDS_MAX, 1.0)
     assert kept.admit(1), "nobody is refused"
@@ -151,7 +218,7 @@ def test_logins_and_refusals_take_no_room_of_changes_nor_changes_of_theirs() -> 
     """In simulation a change that was let in had no name, for there had been many logins: seed 323022."""
     window = Window(0, changes_max=2)
     for number in range(KINDS_MAX + 1):
-        window.denied("User:a", "::1", "WRITE", "topic", str(number))
+        deny(window, str(number), number)
     for number in range(3):
         window.changed("User:a", "::1", "cli", change(number))
     window.changed("User:a", "::1", "cli", change(1))
@@ -179,7 +246,7 @@ def test_refusals_do_not_fill_a_journal_that_is_written() -> None:
     kept = rejecting()
     for second in range(5):
         for number in range(3 * KINDS_MAX):
-            kept.window.denied("User:a", "::1", "WRITE", "topic", f"{second}-{number}")
+            deny(kept.window, f"{second}-{number}", number)
         assert not kept.is_full
         assert kept.admit(KINDS_MAX)
         kept.end(KINDS_MAX)

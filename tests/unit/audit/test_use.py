@@ -155,7 +155,7 @@ def test_use_takes_no_room_that_refusals_need() -> None:
     kept = journal()
     for second in range(HELD_MAX // KINDS_MAX):
         for number in range(KINDS_MAX):
-            kept.window.denied("User:a", "::1", "WRITE", "topic", f"{second}-{number}")
+            kept.window.denied(f"User:{number % 50}", "::1", "WRITE", "topic", f"{second}-{number}")
         kept.close_window(MINUTE_MS + second)
     assert kept.dropped_total == 1  # the use was first to wait; it is the next minutes' that do not
     kept.use.wrote("alice", "::1", "app", "orders", 100, 3)

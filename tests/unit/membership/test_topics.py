@@ -8,7 +8,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.membership import topics as module
 from kavka_broker.membership.channel import ControllerChannel
-from kavka_broker.membership.topics import TOGETHER_MAX, TopicMaker
+from kavka_broker.membership.topics import TOGETHER_MAX, TopicMaker, automatic_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -104,3 +104,19 @@ def test_creation_is_refused_without_a_controller(monkeypatch: pytest.MonkeyPatc
         assert [error.code for error in refused.values()] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
     play(scenario, is_there=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "configs"),
+    [
+        ({}, "__audit_events", {"retention.bytes": "10737418240"}),
+        ({"log.retention.bytes": "-1"}, "__audit_events", {}),
+        ({}, "orders", {}),
+    ],
+)
+def test_the_audit_topic_fills_no_disk_unless_the_brokers_file_says_so(
+    given: dict[str, str], name: str, configs: dict[str, str]
+) -> None:
+    topic = automatic_topic(BrokerConfig.parse(PROPERTIES | given), name)
+    assert {config.name: config.value for config in topic.configs} == configs
+    assert (topic.num_partitions, topic.replication_factor) == (-1, -1)

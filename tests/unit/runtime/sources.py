@@ -146,7 +146,9 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
             last_written_ms=1_500,
             is_refusing=True,
             refused={"produce": 5},
-            journal=SimpleNamespace(dropped_total=2, waiting=4, usage=0.5, told={"denied": 6}),
+            journal=SimpleNamespace(
+                dropped_total=2, waiting=4, usage=0.5, told={"denied": 6}, refusal_events={"User:" + "é" * 100: 3}
+            ),
         ),
         "throttles": throttles(),
         "failed_assertions_total": 2,

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from kavka_broker.core.names import label_of
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.dashboard_names import ALIASES, DASHBOARD_FAMILIES, PARTITION_NAMES
@@ -246,6 +247,7 @@ def test_the_audit_trail_tells_what_it_has_written_and_dropped() -> None:
     assert value(found, "kavka_audit_events_total", result="dropped") == 2
     assert value(found, "kavka_audit_events_waiting") == 4
     assert value(found, "kavka_audit_told_total", kind="denied") == 6
+    assert value(found, "kavka_audit_refusal_events_total", principal=label_of("User:" + "é" * 100)) == 3
     assert value(found, "kavka_audit_buffer_usage_ratio") == 0.5
     assert value(found, "kavka_audit_last_written_timestamp_seconds") == 1.5
     assert value(found, "kavka_audit_write_failures_total") == 3

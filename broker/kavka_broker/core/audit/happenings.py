@@ -5,6 +5,9 @@ moment, so one event tells how often it happened.
 
 A window has room for so many kinds. What is beyond is counted by its operation alone, under OTHERS: its number is told,
 and not whose it was. `changes_max` is the room of changes, which a journal that loses none makes larger.
+
+One request may be refused for thousands of names. So that one principal takes no room of others, a window tells
+`REFUSALS_MAX` of its refusals apart; the further ones by address and operation, and from more addresses by operation.
 """
 
 from typing import Final, NamedTuple
@@ -14,6 +17,10 @@ from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX, OTHERS, Throttling,
 
 KINDS_MAX: Final = 5_000
 """Different happenings that one window tells apart, which are taken in 5 ms."""
+REFUSALS_MAX: Final = 200
+"""Different refusals of one principal that one window tells apart."""
+ADDRESSES_MAX: Final = 50
+"""Refusals of one principal beyond those that still have their address, and no resource."""
 
 
 class Denied(NamedTuple):
@@ -87,11 +94,12 @@ class Tally(NamedTuple):
 class Window:
     """Happenings since the last time they were taken. Changes have room of their own, which no others take."""
 
-    __slots__ = ("_changes", "_counts", "_start_ms", "changes_max")
+    __slots__ = ("_changes", "_counts", "_refusals", "_start_ms", "changes_max")
 
     def __init__(self, now_ms: int, changes_max: int = KINDS_MAX) -> None:
         self._counts: dict[Happening, int] = {}
         self._changes = 0  # of them
+        self._refusals: dict[str, int] = {}  # of them, by principal
         self._start_ms = now_ms
         self.changes_max = changes_max
 
@@ -100,12 +108,32 @@ class Window:
 
     def note(self, happening: Happening, times: int = 1) -> None:
         """Count a happening, by itself or among the others of its operation."""
-        if happening not in self._counts and not self._takes(happening):
-            happening = among_others(happening)
         if happening not in self._counts:
-            self._counts[happening] = 0
-            self._changes += isinstance(happening, Changed)
+            happening = self._with_room(happening)
+        if happening not in self._counts:
+            self._begin_counting(happening)
         self._counts[happening] += times
+
+    def _begin_counting(self, happening: Happening) -> None:
+        self._counts[happening] = 0
+        self._changes += isinstance(happening, Changed)
+        if isinstance(happening, Denied):
+            self._refusals[happening.principal] = self._refusals.get(happening.principal, 0) + 1
+
+    def _with_room(self, happening: Happening) -> Happening:
+        """Return a happening as it is counted: by itself, among its principal's, or among the others."""
+        if isinstance(happening, Denied):
+            happening = self._among_those_of_its_principal(happening)
+        return happening if happening in self._counts or self._takes(happening) else among_others(happening)
+
+    def _among_those_of_its_principal(self, denied: Denied) -> Denied:
+        refusals = self._refusals.get(denied.principal, 0)
+        if refusals < REFUSALS_MAX:
+            return denied
+        without_resource = denied._replace(resource=OTHERS)
+        if refusals < REFUSALS_MAX + ADDRESSES_MAX or without_resource in self._counts:
+            return without_resource
+        return without_resource._replace(address="")
 
     def _takes(self, happening: Happening) -> bool:
         """Whether there is room for a kind that has not been counted yet."""
@@ -137,7 +165,7 @@ class Window:
         """Return what happened, and begin again. A clock that went back ends no window before its start."""
         end_ms = max(now_ms, self._start_ms)
         taken = [Tally(happening, count, self._start_ms, end_ms) for happening, count in self._counts.items()]
-        self._counts, self._changes, self._start_ms = {}, 0, now_ms
+        self._counts, self._changes, self._refusals, self._start_ms = {}, 0, {}, now_ms
         return taken
 
 

@@ -14,14 +14,16 @@ from enum import StrEnum
 from typing import Final
 
 from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry
-from kavka_broker.core.audit.happenings import KINDS, KINDS_MAX, Tally, Window, kind_of
+from kavka_broker.core.audit.happenings import KINDS, KINDS_MAX, Denied, Tally, Window, kind_of
 from kavka_broker.core.audit.ocsf import event_of
-from kavka_broker.core.audit.use import MINUTE_MS, UseWindow
+from kavka_broker.core.audit.use import MINUTE_MS, OTHERS, UseWindow
 
 HELD_MAX: Final = 20_000
 """Events that are kept, unless configured otherwise. One window of refusals and logins does not come near it: only a
 topic that takes nothing lets a journal become full.
 """
+PRINCIPALS_MAX: Final = 100
+"""Principals whose events about refusals are counted apart, the first ones since the start."""
 BATCH_EVENTS_MAX: Final = 50
 """Events of one batch: made in some 5 ms, and with the longest names far below the 1 MiB that a topic takes."""
 
@@ -47,6 +49,7 @@ class Journal:
         "is_full",
         "policy",
         "promised",
+        "refusal_events",
         "told",
         "use",
         "window",
@@ -68,6 +71,7 @@ class Journal:
         self.is_full = False  # what would have to be told is to be refused
         self.dropped_total = 0
         self.told = dict.fromkeys(KINDS, 0)  # how often what happened that has its place in the chain
+        self.refusal_events: dict[str, int] = {}  # events about refused requests in the chain, by principal
         self._chain = chain
         self._waiting: deque[Tally] = deque()
         self._given = 0  # events of the batch that is being written
@@ -147,12 +151,19 @@ class Journal:
             uid = f"{self._chain.source}-{self._chain.sequence}"
             tally = self._waiting.popleft()
             self.told[kind_of(tally.happening)] += tally.times
+            if isinstance(tally.happening, Denied):
+                self._count_refusal(tally.happening.principal)
             entries.append(self._chain.event(event_of(tally, uid), now_ms))
         if is_last and not self._waiting:
             entries.append(self._chain.end(now_ms))
         elif abs(now_ms - self._head_ms) >= HEAD_MS:
             entries.append(self._head(now_ms))
         return entries
+
+    def _count_refusal(self, principal: str) -> None:
+        if principal not in self.refusal_events and len(self.refusal_events) >= PRINCIPALS_MAX:
+            principal = f"User:{OTHERS}"
+        self.refusal_events[principal] = self.refusal_events.get(principal, 0) + 1
 
     def _head(self, now_ms: int) -> Entry:
         self._head_ms = now_ms

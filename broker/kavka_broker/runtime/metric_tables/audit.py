@@ -19,6 +19,12 @@ AUDIT: Final[tuple[Row, ...]] = (
         "How often what happened that the audit trail tells, as its events count it.",
     ),
     (
+        "kavka_audit_refusal_events_total",
+        Kind.COUNTER,
+        ("principal",),
+        "Events of the audit trail about refused requests, by principal; beyond 100 principals together.",
+    ),
+    (
         "kavka_audit_buffer_usage_ratio",
         Kind.GAUGE,
         (),
