@@ -60,6 +60,8 @@ class ConnectionOwner(Protocol):
 
     def told_login(self, address: str, user: str | None, /) -> None: ...
 
+    def told_failure(self, address: str, /) -> None: ...
+
     def closed(self, connection: "Connection", /) -> None: ...
 
     def refused(self, connection: "Connection", reason: str, /) -> None: ...
@@ -88,6 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         self._mute: Timer | None = None
         self._held: Holding  # the held time of the quota's share for which the connection is muted
         self._muted_until_ms = 0.0
+        self._login_deadline: Timer | None = None  # until the client has logged in for the first time
         self.last_active_ms = 0.0
         self.doing = ""  # the API served last, for the watchdog
         self._taken_bytes = 0  # bytes taken by the client, at the last sweep
@@ -103,8 +106,9 @@ class Connection(asyncio.BufferedProtocol):
         if user is not None:
             self.peer.user = user
         if (sasl := listener.sasl) is not None:
-            self.peer.login, self.peer.on_login = Login(sasl, listener.authentications), self._bound_frames
+            self.peer.login, self.peer.on_login = Login(sasl, listener.authentications), self._login_changed
             self._bound_frames()
+            self._login_deadline = listener.timers.after(listener.limits.login_ms_max, self._end_login)
         self.outbox = Outbox(transport)
         self.last_active_ms = listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(listener.name, host)
@@ -113,6 +117,25 @@ class Connection(asyncio.BufferedProtocol):
         if user is None:
             self.close("no rule of ssl.principal.mapping.rules is about its certificate, or it has no subject in DER")
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
+
+    def _login_changed(self) -> None:
+        """Note that the client has logged in, or begins to do so again."""
+        self._end_deadline()
+        self._bound_frames()
+
+    def _end_deadline(self) -> None:
+        if self._login_deadline is not None:
+            self._login_deadline.cancel()
+            self._login_deadline = None  # it holds this connection
+
+    def _end_login(self) -> None:
+        """Close the connection of a client that has not logged in in time, unless a failed login closes it already."""
+        login = self.peer.login
+        assert login is not None, "a login ends its deadline"
+        if not login.has_failed and not self._transport.is_closing():
+            login.fail()
+            self._listener.told_failure(self.peer.address)
+            self.close(f"it has not logged in for {self._listener.limits.login_ms_max} ms (kavka.login.timeout.ms)")
 
     def _bound_frames(self) -> None:
         """Take only short frames while the client says who it is, also when it does so again."""
@@ -126,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener.limits.memory.forget(self._advance)
         self._inbox.close()
         self._end_mute()
+        self._end_deadline()
         for exchange in self._exchanges:
             self._give_back_copy(exchange)
             if exchange.waiting is not None:
@@ -181,6 +205,7 @@ class Connection(asyncio.BufferedProtocol):
     def close_after(self, delay_ms: int, reason: str) -> None:
         """Hear nothing of the client any more, and close when the delay is over."""
         self._end_mute()
+        self._end_deadline()
         self._held = Holding(HeldTime(), HeldTime())
         now_ms = self._listener.clock.monotonic_ms()
         self._held.begin(int(now_ms))

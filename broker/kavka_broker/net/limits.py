@@ -12,5 +12,6 @@ class Limits:
 
     request_bytes_max: int = 100 * 1024 * 1024
     idle_ms_max: int = 600_000
+    login_ms_max: int = 30_000
     memory: RequestMemory = field(default_factory=RequestMemory)  # which other listeners may share
     turns: Turns = field(default_factory=Turns)  # of the loop, the same for all listeners

@@ -4,6 +4,9 @@ Limits are Kafka's: `socket.request.max.bytes` and `connections.max.idle.ms`; ho
 listeners of a role (`ConnectionQuotas`). One sweep a while looks after all idle connections, so ten thousand of them
 cost memory and no timers. Idle is, as in Apache Kafka, whose bytes neither come nor go, whatever it waits for: a peer
 that is throttled, reads nothing or waits for an answer may be gone, and nobody would hear of it.
+
+Where a login is asked for it has to be over within `kavka.login.timeout.ms`, a setting that Apache Kafka has not: there
+a client that says a little now and then stays without a login for good.
 """
 
 from asyncio import Transport
@@ -132,6 +135,11 @@ class Listener:
         audit = None if self.dispatcher is None else self.dispatcher.audit
         if audit is not None and self.tls is not None and self.tls.is_by_certificate and user != ANONYMOUS:
             audit.logged_in(user, address, self.name, "TLS")
+
+    def told_failure(self, address: str) -> None:
+        """Tell the audit trail of a login by SASL that was not finished in time."""
+        if self.dispatcher is not None and self.dispatcher.audit is not None:
+            self.dispatcher.audit.logged_in(None, address, self.name)
 
     def opened(self, connection: Connection) -> None:
         """Count a new connection, or refuse it."""

@@ -208,6 +208,7 @@ def limits_of(config: BrokerConfig, turns: Turns) -> Limits:
     return Limits(
         request_bytes_max=config["socket.request.max.bytes"],
         idle_ms_max=config["connections.max.idle.ms"],
+        login_ms_max=config["kavka.login.timeout.ms"],
         memory=RequestMemory(config["queued.max.request.bytes"]),
         turns=turns,
     )

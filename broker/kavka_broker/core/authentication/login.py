@@ -170,9 +170,14 @@ class Login:
         ends_ms = monotonic_ms + lifetime_ms
         return Session(self.settings, self._counts, self._mechanism, user, lifetime_ms, ends_ms, renewed_ms)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing more is taken: the connection closes, maybe after a delay."""
+        return self._stage is Stage.FAILED
+
     def fail(self) -> None:
         """Take nothing more: what came is no part of a login."""
-        if self._stage is not Stage.FAILED:
+        if not self.has_failed:
             self._stage = Stage.FAILED
             self._count_failure()
 

@@ -65,6 +65,7 @@ KAVKA_KEYS: Final = {
     "kavka.log.level": Definition(
         "kavka.log.level", ConfigType.STRING, "info", check=OneOf(("debug", "info", "warning", "error")), served=True
     ),
+    "kavka.login.timeout.ms": Definition("kavka.login.timeout.ms", ConfigType.INT, 30_000, check=Range(1), served=True),
     "kavka.log.stray.retention.ms": Definition(
         "kavka.log.stray.retention.ms", ConfigType.LONG, 7 * 24 * HOUR_MS, check=Range(0), served=True
     ),

@@ -78,6 +78,8 @@ _BROKER: Final = {
     " is no trail.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",
+    "kavka.login.timeout.ms": "How long a connection to a listener with SASL may go without a login before the broker"
+    " closes it. Apache Kafka has no such deadline.",
     "kavka.metrics.names": "Whose dashboards /metrics serves with names of theirs besides its own: confluent, strimzi.",
     "kavka.log.stray.retention.ms": "How long a log is kept aside that is damaged, or that the cluster does not know."
     " One with files that are not a log's stays.",

@@ -261,6 +261,7 @@ Whole = Literal[
     "kavka.audit.buffer.events",
     "kavka.audit.interval.ms",
     "kavka.log.stray.retention.ms",
+    "kavka.login.timeout.ms",
     "leader.imbalance.check.interval.seconds",
     "leader.replication.throttled.rate",
     "log.cleaner.backoff.ms",
