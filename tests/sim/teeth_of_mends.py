@@ -30,8 +30,8 @@ def witness_not_heard(patch: Patch) -> None:
     patch.setattr(recovery, "contradicts", lambda *_: False)
 
 
-@tooth("a log is made again where another was, before the controller knows that that is lost", "bad_start kill "
-       "volume_away", 10, directories=2)  # fmt: skip
+@tooth("a log is made again where another was, before the controller knows that that is lost", "bad_start", 5,
+       directories=2, min_isr=3)  # fmt: skip
 def loss_not_told_before_a_new_log(patch: Patch) -> None:
     check = MissingLogs.check
 

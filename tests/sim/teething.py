@@ -41,6 +41,7 @@ class Tooth:
     is_hectic: bool = False  # clients never rest for long; else as the seed draws it
     handovers_a_turn: int = HANDOVERS_A_TURN
     is_strained: bool = False
+    min_isr: int = 2  # with 3 whoever stops is an eligible leader at once
     seeds: tuple[int, ...] = ()  # seeds as they are that visit its place; else those from 1 on are played
 
     @property
@@ -66,6 +67,7 @@ def tooth(
     hectic: bool = False,
     handovers_a_turn: int = HANDOVERS_A_TURN,
     strained: bool = False,
+    min_isr: int = 2,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect, to be found within `seeds_max` seeds, or these `seeds`; settings with underscores for dots."""
@@ -80,6 +82,7 @@ def tooth(
             hectic,
             handovers_a_turn,
             strained,
+            min_isr,
             tuple(map(int, seeds.split())),
         )
         name, count = plant.__name__.replace("_", " "), seeds_max or len(seeds.split())
@@ -138,6 +141,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         is_besieged=tooth.is_besieged,
         directories=tooth.directories,
         pace=1 if tooth.is_hectic else shape.pace,
+        min_isr=tooth.min_isr,
         has_voters_in_log=False,
         handovers_a_turn=tooth.handovers_a_turn,
         is_strained=tooth.is_strained,
