@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from tests.sim.history import Place, place_text
 from tests.sim.node import DISK_DELAY_MS, Node
+from tests.sim.reigns import active_controller, lead, leader_of
 
 Simulation = Any
 
 LOOK_SECONDS: Final = 0.5
 CLIENT_SECONDS: Final = 20.0  # a client asks others who lead, one after the other, those who are silent too
+PAIR_SHARE: Final = 0.45  # of the sieges
 LAG_MS_MAX: Final = 5_000  # with a longer one nobody is besieged
 KINDS: Final = ("isolate", "kill", "pause", "deaf", "mute", "full disk", "failing disk")
 
@@ -126,9 +128,16 @@ async def besiege(simulation: Simulation) -> None:
     simulation.heal()
     if not await is_whole(simulation) or not simulation.may_end(node):
         return
+    pair = await some_pair(simulation)
+    if pair is not None:
+        kind = "cut pair"
     simulation.faults[f"siege: {kind}"] += 1
-    simulation.say(f"siege: {kind} {node.host}")
-    take_out(simulation, node, kind)
+    simulation.say(f"siege: {kind} {' '.join(pair) if pair else node.host}")
+    if pair is not None:
+        simulation.network.cut(*pair)
+        simulation.network.cut(*reversed(pair))
+    else:
+        take_out(simulation, node, kind)
     await asyncio.sleep(float(simulation.shape.settings.get("broker.session.timeout.ms", 9_000)) / 1000)
     before = dict(simulation.invariants.committed_ends)
     # `Availability` objects where this takes too long.
@@ -140,6 +149,25 @@ async def besiege(simulation: Simulation) -> None:
             break
     simulation.events.counts["played.sieges"] += 1
     simulation.say("siege: over")
+
+
+async def some_pair(simulation: Simulation) -> tuple[str, str] | None:
+    """In some seeds the hosts of a leader and of a follower, neither of which is the controller: both hear it, so that
+    nobody is fenced, and the leader has to notice by itself that the follower has gone.
+    """
+    random = Random(f"siege of a link {simulation.seed}")
+    controller = active_controller(simulation)
+    if random.random() > PAIR_SHARE or controller is None:
+        return None
+    place = random.choice(simulation.places)
+    state = simulation.invariants.partition_state(place)
+    others = [simulation.nodes[replica - 1] for replica in state.replicas if replica != controller.node_id]
+    if len(others) < 2:
+        return None
+    leader, follower = random.sample(others, 2)
+    if leader_of(simulation, place) is not leader and not await lead(simulation, place, leader):
+        return None
+    return leader.host, follower.host
 
 
 async def is_whole(simulation: Simulation) -> bool:

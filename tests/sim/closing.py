@@ -15,7 +15,7 @@ from tests.sim.reigns import hold_fetches, lead, leader_of, let_fetch, send_once
 
 Simulation = Any
 
-REIGN_SHARE, MOVE_SHARE = 0.5, 0.7
+REIGN_SHARE, DEATH_SHARE, MOVE_SHARE = 0.75, 0.7, 0.7
 HELD_SECONDS_MAX: Final = 2.0
 MOVED_BYTES_MAX: Final = 30_000
 MOVED_SECONDS_MAX: Final = 20.0
@@ -35,9 +35,15 @@ async def last_reign(simulation: Simulation) -> None:
     try:
         await until(simulation, lambda: all(hold.pipes for hold in holds), HELD_SECONDS_MAX)
         await send_once(simulation, place, former)
-        await lead(simulation, place, random.choice(followers))
+        if random.random() < DEATH_SHARE and simulation.may_end(former):
+            former.kill()  # who starts again knows less of what is committed
+            await until(simulation, lambda: leader_of(simulation, place) not in (None, former), HELD_SECONDS_MAX)
+        else:
+            await lead(simulation, place, random.choice(followers))
     finally:
         let_fetch(simulation, followers, holds)
+        if not former.is_alive:
+            former.start()
     simulation.events.counts["played.last_reigns"] += leader_of(simulation, place) is not former
 
 

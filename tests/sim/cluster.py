@@ -24,6 +24,7 @@ from tests.sim.changes import Changer
 from tests.sim.clients import Admin
 from tests.sim.closing import last_move, last_reign
 from tests.sim.damaged_metadata import has_forgotten
+from tests.sim.divergences import Divergences
 from tests.sim.events import Events
 from tests.sim.handing_over import HANDOVERS_A_TURN, slices_of
 from tests.sim.handovers import Handovers
@@ -54,6 +55,7 @@ from tests.sim.turns import FairTurns
 from tests.sim.watchdog import watching
 
 STARTING_SECONDS_MAX: Final = 60.0
+STARTS_MAX: Final = 30  # of a node whose disk is well
 HEALING_SECONDS_MAX: Final = 90.0
 TOPIC: Final = "t"
 
@@ -129,6 +131,7 @@ class Simulation:
         self.registrations = Registrations(self)
         self.turns = FairTurns(self)
         self.handovers = Handovers(self)
+        self.divergences = Divergences(self)
         self._waiting_for: list[Running] = []
         self._inject = inject
         self.trims: dict[str, Trim] = {}  # by topic: what of it may go
@@ -455,10 +458,14 @@ class Simulation:
         self.invariants.compare_images()
 
     async def _until(self, is_done: Callable[[], bool]) -> None:
+        starts: Counter[str] = Counter()
         while not is_done():
             for node in self.nodes:
                 if not node.is_alive:
                     node.start()  # it had ended itself: its disk was not well
+                    starts[node.host] += 1
+                    if starts[node.host] > STARTS_MAX:
+                        raise Failed(f"liveness: {node.host} ends at each start: {self.where()}")
             await asyncio.sleep(0.1)
 
     def where(self) -> str:

@@ -19,12 +19,14 @@ from tests.sim.faults import Fault, allow, begin
 from tests.sim.history import History, Place
 from tests.sim.holds import Hold
 from tests.sim.node import CONTROLLER_PORT, Node
-from tests.sim.reigns import FETCH, leader_of, until, whole
+from tests.sim.reigns import FETCH, active_controller, leader_of, until, whole
 from tests.support.sim_disk import DiskError
 
 Simulation = Any
 
 PROPOSAL: Final = "isr.proposed"
+GIVEN_UP: Final = "isr.not_altered"
+UNANSWERED_SECONDS_MAX: Final = 11.0
 PROPOSAL_SECONDS_MAX: Final = 8.0
 LATE_SECONDS: Final = (0.2, 1.5)
 IN_PLACE_SECONDS: Final = (0.5, 3.0)
@@ -80,11 +82,6 @@ def let_go(simulation: Simulation, hosts: list[str], holds: list[Hold]) -> None:
     for host in hosts:
         if simulation.network.holds.get(host) in holds:
             simulation.network.hold_no_more(host)
-
-
-def active_controller(simulation: Simulation) -> Node | None:
-    found = [node for node in simulation.nodes if node.is_serving and node.broker.quorum.is_leader]
-    return max(found, key=lambda controller: int(controller.broker.quorum.epoch), default=None)
 
 
 async def log_in_the_way(simulation: Simulation) -> None:
@@ -155,13 +152,15 @@ async def unheard_handover(simulation: Simulation) -> None:
 
 async def lost_answer(simulation: Simulation) -> None:
     """A follower that was away is to come in. The controller lets it, and its answer to the leader is lost with the
-    connection; until the leader hears of it anew, the follower gets nothing.
+    connection. The leader hears nothing more of the controller until it has given the answer up, and the follower gets
+    nothing.
     """
     random = occasion_random(simulation, "lost_answer")
     controller, places = active_controller(simulation), whole(simulation, 3)
     place = random.choice(places) if places else ("", 0)
     leader = leader_of(simulation, place) if places else None
-    if controller is None or leader is None or leader is controller or simulation.network.holds:
+    is_long_enough = simulation.shape.seconds > UNANSWERED_SECONDS_MAX
+    if controller is None or leader is None or leader is controller or simulation.network.holds or not is_long_enough:
         return
     state = simulation.invariants.partition_state(place)
     joining = simulation.nodes[random.choice([other for other in state.isr if other != leader.node_id]) - 1]
@@ -176,18 +175,25 @@ async def lost_answer(simulation: Simulation) -> None:
             holds.append(simulation.network.hold_answers(controller.host, leader.host))
             holds.append(simulation.network.hold(joining.host, FETCH, leader.host, but_to_port=CONTROLLER_PORT))
 
-    listeners = simulation.events.listeners[PROPOSAL]
-    listeners.append(proposed)
+    given_up: list[str] = []
+
+    def was_given_up(process: str, _: Mapping[str, Any]) -> None:
+        given_up.extend([process] if process == leader.process.name else [])
+
+    heard = {PROPOSAL: proposed, GIVEN_UP: was_given_up}
+    for event, hear in heard.items():
+        simulation.events.listeners.setdefault(event, []).append(hear)
     joining.kill()
     joining.start()
     try:
         if await until(simulation, lambda: bool(holds), PROPOSAL_SECONDS_MAX):
             await until(simulation, lambda: joining.node_id in isr_of(simulation, place), LATE_SECONDS[1])
             simulation.network.reset(holds[0])
-            session_ms = float(simulation.shape.settings.get("broker.session.timeout.ms", 9_000))
-            await asyncio.sleep(random.uniform(0.1, 0.4) * session_ms / 1000)
+            await until(simulation, lambda: bool(given_up), UNANSWERED_SECONDS_MAX)
+            await asyncio.sleep(random.uniform(*LATE_SECONDS))
     finally:
-        listeners.remove(proposed)
+        for event, hear in heard.items():
+            simulation.events.listeners[event].remove(hear)
         let_go(simulation, [controller.host, joining.host], holds)
         for hold in holds:
             simulation.network.release(hold)

@@ -6,6 +6,7 @@ rebalance for so many reasons that nobody would notice it if they did not for th
 """
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.sim.groups import Groups, Member
 
 LOOK_SECONDS: Final = 0.2
+COORDINATOR_SHARE: Final = 0.85
 #: On top of two sessions and two rebalances: a member that went astray may join late, or its coordinator move.
 SPARE_SECONDS: Final = 12.0
 
@@ -24,13 +26,28 @@ SPARE_SECONDS: Final = 12.0
 async def outlived(groups: "Groups", asking: "Grouped") -> list[str]:
     """Take away one that has something to do, and see the others take over; what is amiss, if anything is."""
     problem = await settled(groups, asking)
-    owner = max(living(groups), key=lambda member: len(member.mine), default=None)
+    # A static member would be given its place back, if it came: it does not.
+    owner = max(living(groups), key=lambda member: (member.instance is not None, len(member.mine)), default=None)
     if problem is None and owner is not None:
         groups.simulation.say(f"{owner.name} is gone, with {len(owner.mine)} partitions")
         owner.process.die()
         groups.reached(members_outlived=1)
+        await may_end_coordinator(groups, asking)
         problem = await settled(groups, asking)
     return [] if problem is None else [f"outlived: {problem}"]
+
+
+async def may_end_coordinator(groups: "Groups", asking: "Grouped") -> None:
+    """In many seeds the coordinator dies with the member, and another one, which never heard it, has to miss it."""
+    simulation, random = groups.simulation, Random(f"outliving {groups.simulation.seed}")
+    host = (await asking.find())[0]
+    node = next(node for node in simulation.nodes if node.host == host)
+    if random.random() < COORDINATOR_SHARE and node.is_serving and simulation.may_end(node):
+        simulation.say(f"and {node.host}, which coordinates the group")
+        node.kill()
+        await asyncio.sleep(random.uniform(0.0, 1.0))
+        node.start()
+        groups.reached(coordinators_outlived=1)
 
 
 def living(groups: "Groups") -> "list[Member]":

@@ -48,6 +48,11 @@ def leader_of(simulation: Simulation, place: Place) -> Node | None:
     return simulation.nodes[state.leader - 1] if state is not None and state.leader > 0 else None
 
 
+def active_controller(simulation: Simulation) -> Node | None:
+    found = [node for node in simulation.nodes if node.is_serving and node.broker.quorum.is_leader]
+    return max(found, key=lambda controller: int(controller.broker.quorum.epoch), default=None)
+
+
 async def lead(simulation: Simulation, place: Place, first: Node) -> bool:
     """Have this replica elected; whether it leads soon."""
     admin = Admin("elector of leaders", simulation.loop, simulation.addresses, History())

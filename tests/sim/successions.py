@@ -21,8 +21,8 @@ from tests.sim.history import History, Place
 from tests.sim.invariants import METADATA
 from tests.sim.moving import move
 from tests.sim.node import Node
-from tests.sim.occasions import active_controller, occasion_random
-from tests.sim.reigns import FETCH, hold_fetches, lead, leader_of, let_fetch, send_once, until, whole
+from tests.sim.occasions import occasion_random
+from tests.sim.reigns import FETCH, active_controller, hold_fetches, lead, leader_of, let_fetch, send_once, until, whole
 
 Simulation = Any
 

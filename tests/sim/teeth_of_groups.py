@@ -1,9 +1,24 @@
 """Defects of groups: their offsets, and their members."""
 
 from kavka_broker.coordinator.removals import Removals
+from kavka_broker.core.group import membership
+from kavka_broker.core.group.effects import Effects
+from kavka_broker.core.group.rebalance import keep_alive
+from kavka_broker.core.group.state import ClassicGroup
 from tests.sim.teething import Patch, tooth
 
 
 @tooth("a group's offsets outlive a deleted topic, and count for another of its name", "", seeds="940008")
 def offsets_outlive_their_topic(patch: Patch) -> None:
     patch.setattr(Removals, "is_gone", lambda self, name, since: False)
+
+
+@tooth("static members have no session when a coordinator loads its groups", "kill", seeds="5 9",
+       workloads="groups")  # fmt: skip
+def static_members_never_expire(patch: Patch) -> None:
+    def start_sessions(group: ClassicGroup, effects: Effects) -> None:
+        for member in group.members.values():
+            if member.instance_id is None:
+                keep_alive(member, effects)
+
+    patch.setattr(membership, "start_sessions", start_sessions)
