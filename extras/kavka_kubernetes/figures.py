@@ -47,6 +47,10 @@ class Figures(Collector):
         ProcessCollector(registry=self.registry)
         self.registry.register(self)
 
+    def stand_back(self) -> None:
+        """Show nothing of clusters: another process may act."""
+        self.is_active, self.listed_at, self.lanes, self.documents = False, 0.0, None, tuple
+
     # --- what happens -------------------------------------------------------------------------------------------
 
     def looked(self, cluster: ClusterKey, seconds: float, result: LookResult) -> None:

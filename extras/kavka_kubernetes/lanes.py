@@ -101,8 +101,10 @@ class Lanes:
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)
         lane.thread.start()
 
-    def close(self, seconds: float) -> None:
-        """End every lane; those that wait for answers still after so many seconds in all end with the process."""
+    def close(self, seconds: float) -> bool:
+        """End every lane; whether all have ended. Those that wait for answers after so many seconds in all may act
+        still, until the process ends.
+        """
         with self._lock:
             self._is_closed = True
             lanes = list(self._lanes.values())
@@ -113,6 +115,7 @@ class Lanes:
         for lane in lanes:
             assert lane.thread is not None, "a lane is noted with its thread"
             lane.thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(lane.thread is not None and lane.thread.is_alive() for lane in lanes)
 
     def _is_over(self, cluster: ClusterKey) -> bool:
         """Whether the lane of a cluster has nothing left to look after; its place is the next one's then."""

@@ -1,12 +1,13 @@
 """`kavka-operator`: the operator's process on Kubernetes.
 
 One process at a time acts, the one that holds the lease; another waits for it and watches nothing. Whoever loses the
-lease ends at once, so that two never act: its pod is started again and waits in line.
+lease stops at once, so that two never act, and waits in line again. Where something of it may still act, it ends.
 """
 
 import asyncio
 import logging
 import os
+import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -53,7 +54,7 @@ ROLLING = "KAVKA_ROLLING_CLUSTERS_MAX"
 
 
 class LeaseLostError(Exception):
-    """Another operator may act now."""
+    """Another operator may act now, and this process cannot stay: something in it may still act."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class Operator:
     figures: Figures
 
     async def run(self) -> None:
-        """Look after every cluster until cancelled."""
+        """Look after every cluster until cancelled. Raises LeaseLostError where a turn does not end then."""
         bridge = Bridge(asyncio.get_running_loop())
         objects = Objects(lambda cluster: lanes.wake(cluster))  # noqa: PLW0108 - the lanes are made below
         news = News(lambda cluster: lanes.hurry(cluster))  # noqa: PLW0108 - see above
@@ -177,11 +178,17 @@ class Operator:
         try:
             await asyncio.shield(watch)  # who has lost the lease stops acting first: the watch takes a while to end
         finally:
+            is_cut = not watch.done()
             for task in aside:
                 task.cancel()
-            await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
+            has_stopped = await asyncio.to_thread(lanes.close, LANES_SECONDS_MAX)
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+            self.figures.stand_back()
+            if is_cut:
+                _end_at_signals()
+            if is_cut and not has_stopped:
+                raise LeaseLostError("another operator may act now, and a turn of this one waits for an answer still")
 
     async def _fill(self, objects: Objects) -> None:
         """List everything once: nothing is judged gone before all is known."""
@@ -268,7 +275,20 @@ def _counted(connect: Connect, figures: Figures) -> Connect:
 
 
 async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work while the lease is held, then give that back. Raises LeaseLostError, and what the work raises."""
+    """Do the work while the lease is held, again whenever it is held again; give it back once the work is done.
+
+    Raises LeaseLostError, and what the work raises.
+    """
+    while not await _reign(lease, work):
+        log.info("lease.awaited", extra={"words": lease.identity})
+    await lease.release()
+
+
+async def _reign(lease: Lease, work: Callable[[], Awaitable[None]]) -> bool:
+    """Do the work once the lease is held, and as long as it is; whether the work is done.
+
+    Raises LeaseLostError where the renewing fails by a fault of its own, and what the work raises.
+    """
     await lease.acquire()
     acting = asyncio.ensure_future(work())
 
@@ -282,12 +302,21 @@ async def lead(lease: Lease, work: Callable[[], Awaitable[None]]) -> None:
     try:
         await acting
     except asyncio.CancelledError:
-        if keeper.done():
-            raise LeaseLostError("another operator may act now") from None
-        raise
+        own = asyncio.current_task()
+        if not keeper.done() or (own is not None and own.cancelling()):
+            raise
+        if (fault := keeper.exception()) is not None:
+            raise LeaseLostError("another operator may act now") from fault
+        return False
     finally:
         keeper.cancel()
-    await lease.release()
+    return True
+
+
+def _end_at_signals() -> None:
+    """Let signals end the process, as before it acted: nobody hears those that kopf has taken for itself."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().remove_signal_handler(number)
 
 
 def _warn(words: str) -> None:

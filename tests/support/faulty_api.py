@@ -64,6 +64,10 @@ class Fault:
     event_delay_seconds = 0.0
     """How late an event of a watch is passed on, after the one before."""
 
+    async def hold_up(self, asked: Asked) -> None:
+        """Wait before a request is passed on."""
+        await asyncio.sleep(self.delay_seconds)
+
     def query(self, asked: Asked) -> dict[str, str]:
         """The query that the API server gets."""
         return asked.query
@@ -188,7 +192,7 @@ class FaultyApi:
         asked = Asked(request.method, request.path, dict(request.query), self.counts[request.method, request.path])
         if self.fault.delay_seconds:
             self.faults += 1
-            await asyncio.sleep(self.fault.delay_seconds)
+        await self.fault.hold_up(asked)
         if (said := self.fault.instead(asked)) is None:
             headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
             url = f"https://127.0.0.1:{self.plane.port}{request.path}"

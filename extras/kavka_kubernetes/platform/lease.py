@@ -2,11 +2,13 @@
 
 Clocks of machines differ, so nobody believes the times that a Lease holds: who wants it waits until it has not changed
 for its whole duration by an own clock. Every write names the version that was read, so of two that want it one gets it.
+A renewal may take as long as the Lease is held; a second request goes out at half time, in case the first is lost.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +20,8 @@ log = logging.getLogger("kavka.operator")
 
 DURATION_SECONDS = 15
 RENEW_SECONDS_MAX = 10.0
-TRY_SECONDS = 2.0
+PAUSE_SECONDS = 2.0  # between renewals, and after a request that was refused
+TRIES_MAX = 2  # requests to renew that wait at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +67,52 @@ class Lease:
     identity: str
     clock: Callable[[], float]
     _glance: Glance | None = field(default=None)
+    _own: Document | None = field(default=None)  # as it was written last, while nothing else was read
     _renewed: float = field(default=-RENEW_SECONDS_MAX)  # when the renewal began that was done last
 
     async def acquire(self) -> None:
         """Wait until the Lease is held."""
         while True:
-            if await self._try(TRY_SECONDS):
+            if await self._try(RENEW_SECONDS_MAX):
                 log.info("lease.taken", extra={"words": self.identity})
                 return
-            await asyncio.sleep(TRY_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def keep(self) -> None:
         """Renew the Lease; returns when another holds it, or `RENEW_SECONDS_MAX` after the last renewal was begun.
 
         Others count from the moment when that was written, of which only the begin is known here.
         """
-        while self._left > TRY_SECONDS:
-            await asyncio.sleep(TRY_SECONDS)
-            if not await self._try(min(TRY_SECONDS, self._left)) and self._is_anothers:
+        while True:
+            await asyncio.sleep(max(0.0, self._renewed + PAUSE_SECONDS - self.clock()))
+            if not await self._renew():
                 break
         log.error("lease.lost", extra={"words": self.identity})
+
+    async def _renew(self) -> bool:
+        """Renew the Lease while it is held; whether it is. Each request may wait as long as that."""
+        tries = list[asyncio.Task[bool]]()
+        has_news, next_at = asyncio.Event(), self.clock()
+        try:
+            while (left := self._left) > 0 and not self._is_anothers:
+                if len(tries) < TRIES_MAX and self.clock() >= next_at:
+                    tries.append(asyncio.create_task(self._try(left)))
+                    tries[-1].add_done_callback(lambda _: has_news.set())
+                    next_at = self.clock() + left / 2
+                pause = left if len(tries) == TRIES_MAX else min(left, max(0.0, next_at - self.clock()))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await has_news.wait()
+                has_news.clear()
+                ended, tries = [task for task in tries if task.done()], [task for task in tries if not task.done()]
+                if any(task.result() for task in ended if not task.cancelled()):
+                    return True
+                if ended:
+                    next_at = self.clock() + PAUSE_SECONDS
+            return False
+        finally:
+            for task in tries:
+                task.cancel()
 
     @property
     def _left(self) -> float:
@@ -106,31 +135,36 @@ class Lease:
 
     async def _try(self, seconds: float) -> bool:
         """Take or renew the Lease within so many seconds; whether it is held now."""
-        began = self.clock()
         try:
             async with asyncio.timeout(seconds):
-                is_held = await self._take()
-            self._renewed = began if is_held else self._renewed
-            return is_held
+                return await self._take()
         except (ApiError, TimeoutError) as error:
             if not isinstance(error, ApiError) or error.status != CONFLICT:
                 log.warning("lease.not_taken", extra={"words": str(error) or "the API server does not answer"})
             return False
 
     async def _take(self) -> bool:
-        now = datetime.now(UTC)
+        """Take or renew the Lease; whether it is held now. What was written last is written over without a question."""
+        if self._own is not None:
+            try:
+                return await self._write(self._own)
+            except ApiError as error:
+                if error.status not in {CONFLICT, GONE}:
+                    raise
+                self._own = None  # it has changed: by another, or by an earlier request that heard no answer
         try:
             known = await self.api.lease(self.namespace, self.name)
         except ApiError as error:
             if error.status != GONE:
                 raise
-            await self.api.put_lease(self.namespace, self.name, {"spec": taken({}, self.identity, now)})
-            return True
-        spec = part(known, "spec")
-        self._glance = glanced(self._glance, spec, self.clock())
-        if not may_take(self._glance, self.identity, self.clock()):
-            return False
-        wanted = {**known, "spec": taken(spec, self.identity, now)}
+            return await self._write({})
+        self._glance = glanced(self._glance, part(known, "spec"), self.clock())
+        return may_take(self._glance, self.identity, self.clock()) and await self._write(known)
+
+    async def _write(self, known: Document) -> bool:
+        began = self.clock()
+        wanted = {**known, "spec": taken(part(known, "spec"), self.identity, datetime.now(UTC))}
         written = await self.api.put_lease(self.namespace, self.name, wanted)
-        self._glance = glanced(self._glance, part(written, "spec"), self.clock())
+        self._renewed = max(self._renewed, began)
+        self._own, self._glance = written, glanced(self._glance, part(written, "spec"), self.clock())
         return True

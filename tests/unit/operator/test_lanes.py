@@ -151,7 +151,8 @@ def test_what_a_look_found_is_not_acted_on_after_the_lanes_were_closed() -> None
     gate = loops.gates[ONE] = threading.Event()
     loops.lanes.wake(ONE)
     assert loops.begun.get(timeout=SECONDS_MAX) == ONE
-    loops.lanes.close(0.0)
+    assert not loops.lanes.close(0.0), "its look is under way"
     gate.set()
     assert loops.closed.get(timeout=SECONDS_MAX) == ONE
+    assert loops.lanes.close(SECONDS_MAX)
     assert loops.looks.empty(), "another operator may act by now"

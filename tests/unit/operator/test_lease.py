@@ -12,7 +12,7 @@ from kavka_kubernetes.platform import lease as lease_module
 from kavka_kubernetes.platform.api import ApiError
 from kavka_kubernetes.platform.lease import (
     DURATION_SECONDS,
-    TRY_SECONDS,
+    PAUSE_SECONDS,
     Glance,
     Lease,
     glanced,
@@ -82,6 +82,7 @@ def play(scenario: Any) -> None:
     try:
         loop.run_until_complete(scenario)
     finally:
+        loop.bury()
         loop.close()
 
 
@@ -109,9 +110,11 @@ def test_of_two_that_want_it_one_holds_it_and_the_other_after_it_is_given_back()
 def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     async def scenario() -> None:
         leases, loop = Leases(), asyncio.get_running_loop()
+        begun: list[float] = []
         stopped: list[float] = []
 
         async def work() -> None:
+            begun.append(loop.time())
             try:
                 await pass_seconds(1000)
             finally:
@@ -119,10 +122,59 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
 
         leading = asyncio.create_task(lead(claim(leases, "a"), work))
         await pass_seconds(5)
-        leases.is_away, renewed = True, loop.time()
-        with pytest.raises(LeaseLostError):
+        leases.is_away = True
+        await pass_seconds(DURATION_SECONDS)
+        assert len(stopped) == 1
+        leases.is_away, back = False, loop.time()
+        await pass_seconds(PAUSE_SECONDS)
+        assert begun[1] - back <= PAUSE_SECONDS, "it stood back, and nobody else has taken the lease"
+        leading.cancel()
+
+    play(scenario())
+
+
+def test_who_has_lost_the_lease_waits_for_it_behind_another() -> None:
+    async def scenario() -> None:
+        leases, acting = Leases(), list[str]()
+
+        async def work(identity: str) -> None:
+            acting.append(identity)
+            try:
+                await pass_seconds(1000)
+            finally:
+                acting.remove(identity)
+
+        both = {name: asyncio.create_task(lead(claim(leases, name), partial(work, name))) for name in ("a", "b")}
+        await pass_seconds(5)
+        assert acting == ["a"]
+        assert leases.known is not None
+        given = taken(leases.known["spec"], "b", AT)
+        await leases.put_lease("default", "kavka-operator", {**leases.known, "spec": given})  # as by hand
+        await pass_seconds(3 * DURATION_SECONDS)
+        assert acting == ["b"]
+        both["b"].cancel()
+        await pass_seconds(2 * DURATION_SECONDS)
+        assert acting == ["a"], "after the lease of the other has run out"
+        both["a"].cancel()
+
+    play(scenario())
+
+
+def test_who_may_act_still_does_not_stay() -> None:
+    async def scenario() -> None:
+        leases = Leases()
+
+        async def work() -> None:
+            try:
+                await pass_seconds(1000)
+            finally:
+                raise LeaseLostError("a turn waits for an answer still")
+
+        leading = asyncio.create_task(lead(claim(leases, "a"), work))
+        await pass_seconds(5)
+        leases.is_away = True
+        with pytest.raises(LeaseLostError, match="a turn waits"):
             await leading
-        assert stopped[0] - renewed < DURATION_SECONDS
 
     play(scenario())
 
@@ -153,24 +205,63 @@ def test_a_fault_of_the_work_is_raised_and_the_lease_runs_out(monkeypatch: pytes
         await claim(leases, "b").acquire()
         assert asyncio.get_running_loop().time() - begun >= DURATION_SECONDS
 
-    monkeypatch.setattr(lease_module, "TRY_SECONDS", 1.0)
+    monkeypatch.setattr(lease_module, "PAUSE_SECONDS", 1.0)
     play(scenario())
 
 
 class Slow(Leases):
-    """An API server whose answers get lost: what is written stands, and who wrote it waits for nothing."""
+    """An API server that is slow to answer writes: `waits` has the seconds of the next ones, the last that of the rest.
+    What is answered late was done at once, or just before the answer (`is_done_late`).
+    """
 
-    is_mute = False
+    def __init__(self, *, is_done_late: bool = False) -> None:
+        super().__init__()
+        self.waits = [0.0]
+        self.is_done_late = is_done_late
+        self.written: list[float] = []
 
     async def put_lease(self, namespace: str, name: str, lease: Mapping[str, Any]) -> dict[str, Any]:
-        if self.is_mute:
-            await pass_seconds(1000)
-        return await super().put_lease(namespace, name, lease)
+        seconds = self.waits.pop(0) if len(self.waits) > 1 else self.waits[0]
+        if self.is_done_late:
+            await pass_seconds(seconds)
+        answer = await super().put_lease(namespace, name, lease)
+        self.written.append(asyncio.get_running_loop().time())
+        if not self.is_done_late:
+            await pass_seconds(seconds)
+        return answer
+
+
+@pytest.mark.parametrize("is_done_late", [False, True])
+@pytest.mark.parametrize(
+    "waits",
+    [(3.0, 3.0, 0.0), (7.0, 0.0), (1000.0, 0.0), (1000.0, 3.0, 0.0), (4.5,)],
+    ids=["twice slow", "once very slow", "one lost", "one lost, one slow", "all slow"],
+)
+def test_slow_answers_do_not_take_the_lease(waits: tuple[float, ...], is_done_late: bool) -> None:
+    async def scenario() -> None:
+        leases, stopped = Slow(is_done_late=is_done_late), list[str]()
+
+        async def work() -> None:
+            try:
+                await pass_seconds(1000)
+            finally:
+                stopped.append("a")
+
+        leading = asyncio.create_task(lead(claim(leases, "a"), work))
+        await pass_seconds(5)
+        leases.waits = list(waits)
+        await pass_seconds(60)
+        assert not stopped
+        assert leases.known is not None
+        assert (leases.known["spec"]["holderIdentity"], leases.known["spec"]["leaseTransitions"]) == ("a", 1)
+        leading.cancel()
+
+    play(scenario())
 
 
 def test_who_hears_nothing_stops_before_another_may_begin_however_its_tries_fall() -> None:
     async def scenario(mute_at: float) -> None:
-        leases, loop = Slow(), asyncio.get_running_loop()
+        leases, loop = Slow(is_done_late=True), asyncio.get_running_loop()
         ended: list[float] = []
 
         async def work() -> None:
@@ -182,11 +273,11 @@ def test_who_hears_nothing_stops_before_another_may_begin_however_its_tries_fall
 
         leading = asyncio.create_task(lead(claim(leases, "a"), work))
         await pass_seconds(mute_at)
-        leases.is_mute, version = True, leases.version
-        with pytest.raises(LeaseLostError):
-            await leading
-        assert leases.version == version, "nothing was written since"
-        assert ended[0] - mute_at + TRY_SECONDS < DURATION_SECONDS
+        leases.waits = [1000.0]
+        await pass_seconds(2 * DURATION_SECONDS)
+        assert ended[0] - leases.written[-1] < DURATION_SECONDS
+        assert leases.written[-1] <= mute_at, "nothing was written since"
+        leading.cancel()
 
     for tenths in range(20):
         play(scenario(5 + tenths / 10))
