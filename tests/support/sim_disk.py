@@ -150,6 +150,7 @@ class SimDisk:
         self.drops: Callable[[str], bool] = _nothing
         self.has_journal_by_directory = False
         self.is_strained = False
+        self._asked_for_strain = 0
         self.now_ms = now_ms
         self.generation = 0
         self.changes = 0  # of bytes and names: grows with each
@@ -157,6 +158,12 @@ class SimDisk:
         self.locks: dict[str, None] = {}
         self._root = SimDirectory()
         self._journal = Journal()
+
+    @property
+    def strain_lasts(self) -> bool:
+        """Every other eight looks: between them, batches wait until it does."""
+        self._asked_for_strain += 1
+        return self.is_strained and self._asked_for_strain % 16 >= 8
 
     # --- faults -------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,20 @@
 """Produced batches that take long to make ready: a thread looks into them and packs them again.
 
 A topic with a codec of its own packs every batch that comes in another one, a compacted topic looks at the key of every
-record: that may be some hundred milliseconds, in which the loop would serve nobody. While the disk makes writers wait,
-a thread makes room for large batches, which would otherwise wait on the loop: ahead of the log's end and for many of
-them, so that a batch waits only where its client is faster than that. The rest of the connection waits until what was
-made ready is appended, so batches of a producer keep their order; of producers on several connections none was ever
-said.
+record: that may be some hundred milliseconds, in which the loop would serve nobody.
+
+While more waits to be written than the disk soon takes, large batches wait (`disk_queue`), as the kernel would
+otherwise hold back the loop. Where that lasts, others fill the disk: then a thread makes room, ahead of the log's end
+and for many batches, so that a batch waits only where its client is faster than that.
+
+The rest of the connection waits until what was made ready is appended, so batches of a producer keep their order; of
+producers on several connections none was ever said.
 """
 
 import asyncio
 from typing import Final
 
+from kavka_broker.api.disk_queue import DiskQueue
 from kavka_broker.api.request_threads import RequestThreads
 from kavka_broker.api.steps import paid
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData
@@ -32,7 +36,7 @@ SPACE_BYTES_MIN: Final = 64 * room.ROOM_BYTES_AHEAD_MAX
 
 
 class NoRoom(NotOnLoop):
-    """A thread has to make room for the batch, which is appended as it is then."""
+    """The batch has to wait for the disk, and is appended as it is then."""
 
 
 class Preparation:
@@ -41,23 +45,26 @@ class Preparation:
     def __init__(self, slices: Slices) -> None:
         self._threads = RequestThreads(slices, AT_ONCE_MAX)
         self._room_threads = RequestThreads(slices, ROOMS_AT_ONCE_MAX)
+        self._disk_queue = DiskQueue(slices)
         self._extending: dict[Log, asyncio.Task[None]] = {}
         self._time = slices.time
 
     async def prepare(self, batches: memoryview, log: Log, now_ms: int) -> Prepared:
         """The batch as it is to be appended to this log. Raises BrokerError."""
         prepared = await self._threads.run(prepare_in_thread, batches, log.config, now_ms)
-        if wants_room(log, len(prepared.batch)):
+        if has_to_wait(log, len(prepared.batch)):
             await self.make_room(log, len(prepared.batch))
         return prepared
 
     async def make_room(self, log: Log, size_bytes: int) -> None:
-        """Have a batch of so many bytes not wait for the disk."""
-        await self._room_threads.run(_make_room, log, size_bytes)
+        """Return when a batch of so many bytes does not hold up the loop."""
+        await self._disk_queue.wait(log.disk, size_bytes)
+        if wants_room(log, size_bytes):
+            await self._room_threads.run(_make_room, log, size_bytes)
 
     def extend_room(self, log: Log, size_bytes: int) -> None:
-        """Have batches not wait that follow one of so many bytes, while there is strain. Returns at once."""
-        if size_bytes < room.ROOM_BYTES_MIN or not log.disk.is_strained:
+        """Have batches not wait that follow one of so many bytes, while strain lasts. Returns at once."""
+        if size_bytes < room.ROOM_BYTES_MIN or not log.disk.strain_lasts:
             return
         ahead = min(BATCHES_AHEAD * size_bytes, room.ROOM_BYTES_AHEAD_MAX)
         if log not in self._extending and log.segments.active.file.room_bytes < ahead // 2:
@@ -66,22 +73,25 @@ class Preparation:
             task.add_done_callback(lambda _: self._extending.pop(log))
 
 
+def has_to_wait(log: Log, size_bytes: int) -> bool:
+    """Whether a batch is to wait for the disk, or for a thread that makes room, before it is appended."""
+    if size_bytes < room.ROOM_BYTES_MIN or not log.disk.is_strained:
+        return False
+    return not log.disk.strain_lasts or wants_room(log, size_bytes)
+
+
 def wants_room(log: Log, size_bytes: int) -> bool:
-    """Whether a thread is to make room for a batch before it is appended."""
-    return (
-        size_bytes >= room.ROOM_BYTES_MIN
-        and log.disk.is_strained
-        and log.segments.active.file.room_bytes < size_bytes <= _bytes_left(log)
-    )
+    """Whether a thread is to make room for a batch of `ROOM_BYTES_MIN` or more."""
+    return log.disk.strain_lasts and log.segments.active.file.room_bytes < size_bytes <= _bytes_left(log)
 
 
 def check_room(replicas: ReplicaManager, topic: str, data: PartitionProduceData) -> None:
-    """Raise NoRoom where the disk makes writers wait, and no room has been made for the batch."""
+    """Raise NoRoom where the batch has to wait for the disk."""
     size_bytes = len(data.records or b"")
     if size_bytes < room.ROOM_BYTES_MIN:
         return
     partition = replicas.get(topic, data.index)
-    if partition is not None and wants_room(partition.log, size_bytes):
+    if partition is not None and has_to_wait(partition.log, size_bytes):
         raise NoRoom
 
 

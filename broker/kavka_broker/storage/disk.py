@@ -38,7 +38,7 @@ from typing import Final, Protocol
 from kavka_broker.storage.kept_pages import keep_behind
 from kavka_broker.storage.lock_file import Lock, LockFile
 from kavka_broker.storage.maps import MAPS, bring_in
-from kavka_broker.storage.room import MAKES_ROOM, ROOM_BYTES_MIN, Room
+from kavka_broker.storage.room import ROOM_BYTES_MIN, Room
 from kavka_broker.storage.strain import Strain
 
 Buffer = bytes | bytearray | memoryview
@@ -104,7 +104,12 @@ class Disk(Protocol):
 
     @property
     def is_strained(self) -> bool:
-        """Whether large appends have had to wait lately."""
+        """Whether large appends are to wait, so that the kernel holds nobody back."""
+        ...
+
+    @property
+    def strain_lasts(self) -> bool:
+        """Whether strain has gone on for so long that waiting does not end it: then a thread is to make room."""
         ...
 
     def open(self, path: str) -> File:
@@ -209,12 +214,9 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
-        if len(piece) < ROOM_BYTES_MIN:
-            self._append(piece)
-            return
-        began = self._strain.begin()
+        if len(piece) >= ROOM_BYTES_MIN and self._room.left(self.size) < len(piece):
+            self._strain.wrote(len(piece))
         self._append(piece)
-        self._strain.note(began)
 
     def _append(self, piece: Buffer) -> None:
         size = len(piece)
@@ -407,7 +409,11 @@ class RealDisk:
 
     @property
     def is_strained(self) -> bool:
-        return MAKES_ROOM and self._strain.is_felt
+        return self._strain.is_felt
+
+    @property
+    def strain_lasts(self) -> bool:
+        return self._strain.lasts
 
     def open(self, path: str) -> RealFile:
         return RealFile(path, strain=self._strain)

@@ -115,9 +115,8 @@ class Room:
                 _MAKING.notify_all()
 
     def _make_piece(self, fd: int, position: int, size: int) -> None:
-        began = self._strain.begin()
         bring_in(fd, position, size)
-        self._strain.note(began)
+        self._strain.wrote(size)
         with _MAKING:
             self._ready_end = position + size
             _MAKING.notify_all()

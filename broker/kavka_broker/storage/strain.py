@@ -1,12 +1,15 @@
-"""Whether the kernel holds back who makes pages of a disk dirty, told from a write that only waited for a processor.
+"""Whether the kernel is about to hold back who makes pages of a disk dirty, told from how many wait to be written.
 
 Linux lets writers run free until as many pages wait to be written as lie halfway between the number where it begins to
 write them and the number that it allows. From there on whoever dirties a page is made to sleep inside the call. That
 holds for all pages of the machine, and in a control group with a bound on its memory for those of the group as well.
 
-A write may take as long without that: its thread was preempted, or waited for the interpreter. So a write that waited
-is only the occasion to count dirty pages, and what they amount to decides. Where the kernel does not tell, the write
-has to do as a sign.
+So pages are counted while large writes come: often enough that those in between cannot use up what the last count left.
+Where a broker's own writes fill the disk, those that wait for it keep the kernel from ever holding the loop back. Where
+others fill it, waiting would not end: strain then lasts, and a thread makes room (`storage.room`).
+
+A write's own time is no sign: it is long as well where its thread was preempted, or waited for the interpreter. Where
+the kernel does not tell, there is no strain.
 """
 
 import os
@@ -14,16 +17,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-HELD_SECONDS_MIN: Final = 0.005
-"""The kernel holds a writer back for 10 ms and more at a time, and a copy of a megabyte takes a fraction of one."""
-STRAINED_SECONDS: Final = 2.0
-"""Strain ends so long after the last that was held back, at the latest."""
 LOOK_SECONDS: Final = 0.25
-"""Counting takes a tenth of a millisecond."""
+"""Between two counts, each of which takes a tenth of a millisecond, where much is left."""
+STRAINED_LOOK_SECONDS: Final = 0.01
+"""Between two counts while there is strain."""
+LASTING_SECONDS: Final = 0.5
+"""Strain that has gone on for so long is not of the broker's own making: its large writes wait meanwhile."""
+UNKNOWN_BYTES: Final = 1 << 62
+"""What is left where the kernel does not tell."""
 NEAR_SHARE: Final = 0.8
-"""Of the pages from which on writers are held back: more of them are dirty before the next look."""
+"""Of the pages from which on writers are held back: small writes, followers and other programs take the rest."""
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _RATIOS: Final = (20, 10)  # Linux's own, where bytes are set in place of percent
+_NEVER: Final = float("-inf")
 
 
 class DirtyPages(NamedTuple):
@@ -32,64 +38,52 @@ class DirtyPages(NamedTuple):
     dirty_bytes: int
     held_from_bytes: int
 
-
-class Seen(NamedTuple):
-    """What there is to judge by. `pages` is empty where the kernel does not tell."""
-
-    waited_seconds: float  # the longest that a write waited since the last look, without its time on a processor
-    quiet_seconds: float  # since a write last waited for long
-    pages: Sequence[DirtyPages]
-
-
-def is_strained(before: bool, seen: Seen) -> bool:
-    """Whether large writes are held back, where so they were `before` or not."""
-    if seen.pages and all(pages.dirty_bytes < NEAR_SHARE * pages.held_from_bytes for pages in seen.pages):
-        return False
-    return seen.waited_seconds >= HELD_SECONDS_MIN or (before and seen.quiet_seconds < STRAINED_SECONDS)
+    @property
+    def left_bytes(self) -> int:
+        """How much more may be made dirty before there is strain; 0 or less where there is."""
+        return int(NEAR_SHARE * self.held_from_bytes) - self.dirty_bytes
 
 
 class Strain:
-    """Strain of a disk, by the rule of `is_strained`."""
+    """Strain of a disk: begins when no more may be made dirty, ends at the first count after which more may."""
 
-    __slots__ = ("_count", "_held_at", "_is_felt", "_looked_at", "_processor", "_waited", "clock")
+    __slots__ = ("_began_at", "_clock", "_count", "_left_bytes", "_looked_at")
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
-        processor: Callable[[], float] = time.thread_time,
         count: Callable[[], Sequence[DirtyPages]] | None = None,
     ) -> None:
-        self.clock = clock
-        self._processor = processor
+        self._clock = clock
         self._count = count_dirty_pages if count is None else count
-        self._is_felt = False
-        self._looked_at = self._held_at = float("-inf")
-        self._waited = 0.0
+        self._left_bytes = 0
+        self._looked_at = _NEVER
+        self._began_at: float | None = None
 
     @property
     def is_felt(self) -> bool:
-        if self._is_felt and self.clock() - self._looked_at >= LOOK_SECONDS:
-            self._look()
-        return self._is_felt
+        """Whether large writes are to wait. Looks where it is time to."""
+        now = self._clock()
+        if now - self._looked_at >= (LOOK_SECONDS if self._left_bytes > 0 else STRAINED_LOOK_SECONDS):
+            self._look(now)
+        return self._left_bytes <= 0
 
-    def begin(self) -> float:
-        """A time to give to `note`, in the same thread: what the clock is ahead of the thread's time on a processor."""
-        return self.clock() - self._processor()
+    @property
+    def lasts(self) -> bool:
+        """Whether no count of the last `LASTING_SECONDS` was without strain."""
+        return self.is_felt and self._began_at is not None and self._looked_at - self._began_at >= LASTING_SECONDS
 
-    def note(self, began: float) -> None:
-        """Take in that a large write has ended just now, or room for one was made."""
-        now = self.clock()
-        waited = now - self._processor() - began
-        if waited < HELD_SECONDS_MIN:
-            return
-        self._held_at, self._waited = now, max(self._waited, waited)
-        if now - self._looked_at >= LOOK_SECONDS:
-            self._look()
+    def wrote(self, size_bytes: int) -> None:
+        """Take in that so many bytes of clean pages were made dirty. For threads too."""
+        self._left_bytes -= size_bytes
 
-    def _look(self) -> None:
-        now = self.clock()
-        self._is_felt = is_strained(self._is_felt, Seen(self._waited, now - self._held_at, self._count()))
-        self._looked_at, self._waited = now, 0.0
+    def _look(self, now: float) -> None:
+        self._looked_at = now
+        self._left_bytes = min((pages.left_bytes for pages in self._count()), default=UNKNOWN_BYTES)
+        if self._left_bytes > 0:
+            self._began_at = None
+        elif self._began_at is None:
+            self._began_at = now
 
 
 def count_dirty_pages() -> list[DirtyPages]:

@@ -20,6 +20,7 @@ from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.room import MAKES_ROOM
+from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
 from tests.support.in_process import InProcess, running
 from tests.support.waiting import until
 
@@ -99,11 +100,36 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
     assert of_loop not in threads.idents
 
 
-def test_room_is_made_ahead_of_large_batches_while_the_disk_is_strained(
+def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RealDisk, "is_strained", True)
+    monkeypatch.setattr(RealDisk, "strain_lasts", False)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            for _ in range(3):
+                client.send(request(("plain", batch())), VERSION)
+            for offset in range(2):
+                told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
+                assert answers(told) == {"plain": (ErrorCode.NONE, offset)}, "what is small waits for nobody"
+            await asyncio.sleep(3 * STRAINED_LOOK_SECONDS)
+            assert log_end(inside, "plain") == 2
+            monkeypatch.setattr(RealDisk, "is_strained", False)
+            for offset in (2, 3, 4):
+                assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
+
+    asyncio.run(scenario())
+
+
+def test_room_is_made_ahead_of_large_batches_while_strain_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = Threads(monkeypatch)
     monkeypatch.setattr(RealDisk, "is_strained", True)
+    monkeypatch.setattr(RealDisk, "strain_lasts", True)
     made, may_make, of_loop = list[int](), threading.Event(), threading.get_ident()
     make_room = RealFile.make_room
 

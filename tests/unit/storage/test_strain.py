@@ -1,4 +1,4 @@
-"""Whether the kernel holds writers back: a rule over what was seen, and what the kernel tells."""
+"""Whether the kernel is about to hold writers back: counts of dirty pages, and what is written between them."""
 
 import os
 from collections.abc import Sequence
@@ -6,14 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from kavka_broker.storage.strain import (
-    HELD_SECONDS_MIN,
+    LASTING_SECONDS,
     LOOK_SECONDS,
-    STRAINED_SECONDS,
+    STRAINED_LOOK_SECONDS,
     DirtyPages,
-    Seen,
     Strain,
     count_dirty_pages,
-    is_strained,
     of_group,
     of_machine,
     own_group,
@@ -23,67 +21,81 @@ FEW, MANY = DirtyPages(79, 100), DirtyPages(80, 100)
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("waited_seconds", [0.0, HELD_SECONDS_MIN, 1.0])
-def test_whoever_waited_while_few_pages_are_dirty_was_not_held_back(before: bool, waited_seconds: float) -> None:
-    assert not is_strained(before, Seen(waited_seconds, 0.0, [FEW]))
-    assert not is_strained(before, Seen(waited_seconds, 0.0, [FEW, FEW]))
-
-
-@pytest.mark.parametrize("pages", [[MANY], [FEW, MANY], [MANY, FEW], []])
-def test_strain_begins_with_a_write_that_waited_and_ends_when_none_has_for_long(pages: list[DirtyPages]) -> None:
-    assert is_strained(False, Seen(HELD_SECONDS_MIN, 0.0, pages))
-    assert not is_strained(False, Seen(HELD_SECONDS_MIN / 2, 0.0, pages))
-    assert is_strained(True, Seen(0.0, STRAINED_SECONDS / 2, pages))
-    assert not is_strained(True, Seen(0.0, STRAINED_SECONDS, pages))
-
-
 class Scene:
-    """A clock, a processor's time, and dirty pages, set by hand."""
+    """A clock and dirty pages, set by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *pages: DirtyPages) -> None:
         self.now = 100.0
-        self.worked = 0.0
-        self.pages: Sequence[DirtyPages] = [MANY]
+        self.pages: Sequence[DirtyPages] = pages
         self.counts = 0
-        self.strain = Strain(lambda: self.now, lambda: self.worked, self.count)
+        self.strain = Strain(lambda: self.now, self.count)
 
     def count(self) -> Sequence[DirtyPages]:
         self.counts += 1
         return self.pages
 
-    def write(self, seconds: float, worked: float = 0.0) -> bool:
-        """A large write that takes so long, and so much of it on a processor; whether there is strain then."""
-        began = self.strain.begin()
+    def after(self, seconds: float) -> bool:
+        """Whether there is strain so much later."""
         self.now += seconds
-        self.worked += worked
-        self.strain.note(began)
         return self.strain.is_felt
 
-
-def test_time_on_a_processor_is_no_waiting() -> None:
-    scene = Scene()
-    assert not scene.write(10.0, worked=10.0)
-    assert scene.counts == 0
-    assert scene.write(0.02, worked=0.001)
+    def lasts(self) -> bool:
+        return self.strain.lasts
 
 
-def test_strain_is_left_as_soon_as_few_pages_are_dirty() -> None:
-    scene = Scene()
-    assert scene.write(0.02)
-    scene.pages = [FEW]
-    assert scene.write(0.0), "the next look is yet to come"
-    scene.now += LOOK_SECONDS
-    assert not scene.strain.is_felt
-    assert not scene.write(0.02)
+@pytest.mark.parametrize(
+    ("pages", "is_felt"),
+    [([FEW], False), ([FEW, FEW], False), ([MANY], True), ([FEW, MANY], True), ([MANY, FEW], True), ([], False)],
+)
+def test_strain_is_of_the_machine_or_of_the_group_and_unknown_where_the_kernel_does_not_tell(
+    pages: list[DirtyPages], is_felt: bool
+) -> None:
+    scene = Scene(*pages)
+    assert scene.after(0.0) is is_felt
+    assert not scene.lasts()
+
+
+def test_what_is_written_between_two_counts_uses_up_what_the_first_left() -> None:
+    scene = Scene(DirtyPages(0, 1000))
+    assert not scene.after(0.0)
+    scene.strain.wrote(799)
+    assert not scene.after(0.0)
+    assert scene.counts == 1
+    scene.strain.wrote(1)
+    assert scene.after(0.0), "and it is counted again"
+    assert not scene.after(STRAINED_LOOK_SECONDS), "all of it is on the disk"
+    assert scene.counts == 2
 
 
 def test_pages_are_counted_now_and_then_only() -> None:
-    scene = Scene()
-    scene.pages = [FEW]
+    scene = Scene(FEW)
+    for _ in range(200):
+        scene.after(LOOK_SECONDS / 100)
+    assert scene.counts <= 4
+    scene.pages = [MANY]
+    assert scene.after(LOOK_SECONDS)
+    scene.counts = 0
     for _ in range(100):
-        scene.write(0.01)
-    assert scene.counts <= 1 + 100 * 0.01 / LOOK_SECONDS
+        scene.after(STRAINED_LOOK_SECONDS / 10)
+    assert scene.counts <= 12
+
+
+def test_strain_lasts_where_no_count_was_without_it() -> None:
+    scene = Scene(MANY)
+    assert scene.after(0.0)
+    assert scene.after(LASTING_SECONDS / 2)
+    assert not scene.lasts()
+    scene.pages = [FEW]
+    assert not scene.after(LASTING_SECONDS / 4)
+    scene.pages = [MANY]
+    assert scene.after(LOOK_SECONDS)
+    assert scene.after(LASTING_SECONDS * 0.9)
+    assert not scene.lasts(), "it has begun again"
+    assert scene.after(LASTING_SECONDS * 0.2)
+    assert scene.lasts()
+    scene.pages = [FEW]
+    assert not scene.after(STRAINED_LOOK_SECONDS)
+    assert not scene.lasts()
 
 
 def test_what_the_machine_tells() -> None:

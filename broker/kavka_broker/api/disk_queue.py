@@ -1,0 +1,61 @@
+"""Large batches that wait until the disk has caught up with what is to be written; clients take turns.
+
+A client that produces faster than the disk writes gets as much as the disk does, and nobody else waits for it: what is
+small is appended at once, and the loop is never inside a call that the kernel holds back.
+"""
+
+import asyncio
+from typing import Final
+
+from kavka_broker.core.fairness import FairQueue
+from kavka_broker.slices import Slices
+from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
+
+Turn = asyncio.Future[None]
+BYTE_NS: Final = 1
+"""What a byte counts for whose turn it is: a disk writes one in about that time."""
+
+
+class DiskQueue:
+    """Batches that wait, by clients. Those of all disks wait in one queue: strain is of the machine's pages."""
+
+    def __init__(self, slices: Slices) -> None:
+        self._time = slices.time
+        self._queue: FairQueue[Turn] = FairQueue()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def wait(self, disk: Disk, size_bytes: int) -> None:
+        """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
+        if _may_write(disk) and not self._queue:
+            return
+        payer = self._time.payer
+        flow = self._queue.join(*(payer.flow.client if payer is not None and payer.flow is not None else ("", "")))
+        turn: Turn = asyncio.get_running_loop().create_future()
+        self._queue.wait(flow, turn)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._let_on(disk))
+        try:
+            await turn
+            self._queue.charge(flow, size_bytes * BYTE_NS)
+        except BaseException:
+            self._queue.forget(flow, turn)
+            raise
+        finally:
+            self._queue.leave(flow)
+
+    async def _let_on(self, disk: Disk) -> None:
+        """Let one batch after the other go on; each is written before the next one is let."""
+        while self._queue:
+            if not _may_write(disk):
+                await asyncio.sleep(STRAINED_LOOK_SECONDS)
+                continue
+            taken = self._queue.take()
+            if taken is not None and not taken[1].done():
+                taken[1].set_result(None)
+                await asyncio.sleep(0)
+        self._watch = None
+
+
+def _may_write(disk: Disk) -> bool:
+    return not disk.is_strained or disk.strain_lasts
