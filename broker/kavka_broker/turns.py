@@ -11,12 +11,16 @@ A connection takes its first turn among the newcomers of its address and listene
 turn is charged to both: a client that connects for each request has a share of what newcomers get, and no more.
 Connections are taken from the kernel in turns as well.
 
+What a client has had is kept under its name, for the metrics, while there is room. A client without connections makes
+room for another that comes, and is counted among the others from then on: their sum never falls.
+
 Time is measured: reading, the handler, sending the answer, the steps of a handler that waits. What goes on behind that
 has a price: a nanosecond for each byte in or out, `CONNECTION_NS` for each connection.
 """
 
 import asyncio
 from collections.abc import Callable
+from sys import getsizeof
 from typing import Final
 
 from kavka_broker.core.fairness import CLIENT_WEIGHT, PEER_WEIGHT, QUANTUM_NS, FairQueue
@@ -30,6 +34,8 @@ CONNECTION_NS: Final = 20_000
 SERVED_NS_MAX: Final = 5 * QUANTUM_NS
 TURNS_PER_CALL_MAX: Final = 64
 CLIENTS_NAMED_MAX: Final = 500
+NAMES_BYTES_MAX: Final = 512 * 1024
+"""What the names of those clients may take."""
 OTHER: Final = ("__other__", "__other__")
 NEWCOMERS: Final = ("__new__", "__new__")
 OWN: Final = ("", "")
@@ -54,6 +60,8 @@ class Turns:
     def __init__(self, now_ns: Callable[[], int] = lambda: 0) -> None:
         self.now_ns = now_ns
         self.spent: dict[tuple[str, str], Spent] = {}
+        self._names_bytes = 0  # of the names in it
+        self._gone: dict[tuple[str, str], None] = {}  # those in it that have left, the first ones first
         self._queue: FairQueue[Waiter] = FairQueue()
         self._since_ns: dict[Waiter, int] = {}  # when those that wait began to
         self._spent_ns = 0  # since the last turn of the queue
@@ -75,6 +83,7 @@ class Turns:
 
     def join(self, user: str, client_id: str, *, is_peer: bool = False) -> Flow:
         """Return the flow of a connection's client, until the connection leaves it."""
+        self._gone.pop((user, client_id), None)
         return self._queue.join(user, client_id, PEER_WEIGHT if is_peer else CLIENT_WEIGHT)
 
     def join_newcomers(self, listener: str, address: str) -> Flow:
@@ -91,6 +100,8 @@ class Turns:
 
     def leave(self, flow: Flow) -> None:
         self._queue.leave(flow)
+        if not flow.connections and flow.client in self.spent:
+            self._gone[flow.client] = None
 
     def may_begin(self, flow: Flow) -> bool:
         """Whether the flow may have the loop now, without waiting for a turn."""
@@ -184,7 +195,41 @@ class Turns:
     def _spent_of(self, flow: Flow) -> Spent:
         name = flow.client
         spent = self.spent.get(name)
-        if spent is None:
-            name = name if len(self.spent) < CLIENTS_NAMED_MAX else OTHER
-            spent = self.spent.setdefault(name, Spent())
+        return self._begin(flow) if spent is None else spent
+
+    def _begin(self, flow: Flow) -> Spent:
+        """Keep what a client has under its name, or among the others where there is no room."""
+        name, size_bytes = flow.client, size_of(flow.client)
+        while not self._has_room(size_bytes):
+            if not self._forget_one():
+                return self.spent.setdefault(OTHER, Spent())
+        self._names_bytes += size_bytes
+        if not flow.connections:
+            self._gone[name] = None
+        spent = self.spent[name] = Spent()
         return spent
+
+    def _has_room(self, size_bytes: int) -> bool:
+        named = len(self.spent) - (OTHER in self.spent)
+        return named < CLIENTS_NAMED_MAX and self._names_bytes + size_bytes <= NAMES_BYTES_MAX
+
+    def _forget_one(self) -> bool:
+        """Count a client that has left among the others; returns whether there was one."""
+        while self._gone:
+            name = next(iter(self._gone))
+            del self._gone[name]
+            flow = self._queue.find(*name)
+            if flow is None or not flow.connections:
+                gone, others = self.spent.pop(name), self.spent.setdefault(OTHER, Spent())
+                others.loop_ns += gone.loop_ns
+                others.waited_ns += gone.waited_ns
+                self._names_bytes -= size_of(name)
+                assert self._names_bytes >= 0, self._names_bytes
+                return True
+        return False
+
+
+def size_of(name: tuple[str, str]) -> int:
+    """Return the bytes that the names of a client take."""
+    user, client_id = name
+    return getsizeof(user) + getsizeof(client_id)

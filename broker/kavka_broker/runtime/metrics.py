@@ -196,7 +196,7 @@ def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]
 
 def turn_samples(turns: Turns) -> Iterator[Sample]:
     for client, spent in turns.spent.items():
-        yield "kavka_client_waited_seconds_total", client, spent.waited_ns / 1e9
+        yield "kavka_client_waited_seconds_total", tuple(map(label_of, client)), spent.waited_ns / 1e9
 
 
 def memory_samples() -> Iterator[Sample]:

@@ -76,6 +76,7 @@ def turns() -> Turns:
     """Of a loop on which a client has had a turn."""
     taken = Turns()
     taken.charge(taken.join("alice", "etl"), taken.quantum_ns // 2)
+    taken.charge(taken.join("alice", "é" * 256), 1)
     return taken
 
 

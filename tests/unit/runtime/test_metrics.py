@@ -255,6 +255,13 @@ def test_the_audit_trail_tells_what_it_has_written_and_dropped() -> None:
     assert value(found, "kavka_audit_refused_total", kind="produce") == 5
 
 
+def test_clients_that_waited_have_labels_of_bounded_length() -> None:
+    found = scrape(sources())
+
+    assert value(found, "kavka_client_waited_seconds_total", user="alice", client_id="etl") == 0
+    assert value(found, "kavka_client_waited_seconds_total", user="alice", client_id=label_of("é" * 256)) == 0
+
+
 def test_the_log_cleaner_tells_what_it_has_done() -> None:
     found = scrape(sources())
 

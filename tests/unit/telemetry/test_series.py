@@ -2,6 +2,7 @@
 
 import pytest
 
+from kavka_broker.core.names import LABEL_BYTES_MAX
 from kavka_broker.core.telemetry import series as bounds
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 from kavka_broker.core.telemetry.series import OTHER, AllSeries, Source, gathered, source
@@ -128,8 +129,12 @@ def test_a_series_ends_when_it_is_not_pushed_any_more() -> None:
     assert list(kept.values()) == [(OTHER, "m"), ("later", "m")]
 
 
-def test_names_that_are_too_long_are_cut() -> None:
+def test_names_that_are_too_long_are_cut_and_stay_apart() -> None:
     labels = source("a" * 300, "b" * 300, "1")
-    assert (len(labels.client_id), len(labels.software)) == (255, 255)
+    assert (len(labels.client_id), len(labels.software)) == (LABEL_BYTES_MAX, LABEL_BYTES_MAX)
+    assert labels.client_id.startswith("aaa")
+    assert source("a" * 300 + "x", "b" * 300, "1").client_id != labels.client_id
+    assert source("a" * 300, "b" * 300, "2").software != labels.software
+    assert len(source("\U0001f600" * 300, "", "").client_id.encode()) <= LABEL_BYTES_MAX
     assert source("app", "", "") == Source("app", "")
     assert source("app", "java", "4.3") == Source("app", "java/4.3")

@@ -7,7 +7,7 @@ from typing import Any
 
 from kavka_broker.core.fairness import GONE_FLOWS_MAX, QUANTUM_NS
 from kavka_broker.slices import UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
-from kavka_broker.turns import CLIENTS_NAMED_MAX, OTHER, Flow, Turns
+from kavka_broker.turns import CLIENTS_NAMED_MAX, NAMES_BYTES_MAX, OTHER, Flow, Turns, size_of
 
 TURNS = 200
 
@@ -156,6 +156,54 @@ def test_a_waiter_that_fails_takes_no_turn_from_the_others() -> None:
         other = Greedy(turns, "other")
         await pass_turns(10)
         assert other.served
+
+    run(scenario)
+
+
+def test_a_client_that_has_left_makes_room_for_another_and_is_counted_among_the_others() -> None:
+    async def scenario(turns: Turns) -> None:
+        first, stays, last = (turns.join("alice", name) for name in ("first", "stays", "last"))
+        for flow in (first, stays, last):
+            turns.charge(flow, 1_000)
+        for number in range(CLIENTS_NAMED_MAX):
+            turns.charge(turns.join("bob", f"{number}"), 1)
+        assert ("alice", "first") in turns.spent
+        assert turns.spent[OTHER].loop_ns == 3, "there was no room for three more"
+        turns.leave(last)
+        turns.leave(first)
+        turns.join("alice", "first")  # it is here again
+        turns.charge(turns.join("carol", "new"), 7)
+        assert turns.spent["carol", "new"].loop_ns == 7
+        assert turns.spent["alice", "stays"].loop_ns == turns.spent["alice", "first"].loop_ns == 1_000
+        assert ("alice", "last") not in turns.spent
+        assert turns.spent[OTHER].loop_ns == 1_003
+        turns.charge(turns.join("carol", "newer"), 9)
+        assert turns.spent[OTHER].loop_ns == 1_012, "nobody else has left"
+        turns.leave(stays)
+        turns.charge(last, 5)  # of work that goes on behind its connection
+        assert turns.spent["alice", "last"].loop_ns == 5
+        turns.charge(turns.join("carol", "newest"), 1)
+        assert ("carol", "newest") in turns.spent
+        assert not {("alice", "last"), ("alice", "stays")} & turns.spent.keys()
+        assert turns.spent[OTHER].loop_ns == 2_017
+        assert len(turns.spent) == CLIENTS_NAMED_MAX + 1
+
+    run(scenario)
+
+
+def test_names_of_clients_are_bounded_in_bytes() -> None:
+    async def scenario(turns: Turns) -> None:
+        wide = "\U0001f600" * 250
+        flows = [turns.join(f"{number}{wide}", f"{number}{wide}") for number in range(CLIENTS_NAMED_MAX)]
+        for flow in flows:
+            turns.charge(flow, 1)
+        kept = [name for name in turns.spent if name != OTHER]
+        assert NAMES_BYTES_MAX // 2 < sum(map(size_of, kept)) <= NAMES_BYTES_MAX
+        assert sum(spent.loop_ns for spent in turns.spent.values()) == CLIENTS_NAMED_MAX
+        for flow in flows:
+            turns.leave(flow)
+        turns.charge(turns.join("alice", "a"), 1)
+        assert ("alice", "a") in turns.spent
 
     run(scenario)
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from kavka_broker.core.names import label_of
 from kavka_broker.core.telemetry.instances import EXPIRY_INTERVALS, EXPIRY_MS_MIN
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 
@@ -26,7 +27,6 @@ METRICS_PER_CLIENT_MAX: Final = 250
 POINTS_MAX: Final = 2_000
 """Of one push."""
 TOTALS_MAX: Final = 10_000
-LABEL_CHARACTERS_MAX: Final = 255
 LEVEL_INTERVALS: Final = 2
 EXPIRE_MS_MIN: Final = 1_000
 """Between two searches for room: a search looks at every series."""
@@ -44,9 +44,9 @@ OTHERS: Final = Source(OTHER, OTHER)
 
 
 def source(client_id: str, name: str, version: str) -> Source:
-    """Return the labels of a client; names that are too long are cut."""
+    """Return the labels of a client: of names that are too long the beginning and a hash, so that two stay apart."""
     software = f"{name}/{version}" if name else ""
-    return Source(client_id[:LABEL_CHARACTERS_MAX], software[:LABEL_CHARACTERS_MAX])
+    return Source(label_of(client_id), label_of(software))
 
 
 class Key(NamedTuple):
