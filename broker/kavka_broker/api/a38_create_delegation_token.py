@@ -3,8 +3,9 @@
 - The owner is who asks, or somebody else by the right CREATE_TOKENS on that user (KIP-373), which the gate asks for.
 - Asked over PLAINTEXT, over SSL without a certificate, or by who has logged in by a token itself:
   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED. Without `delegation.token.secret.key`: DELEGATION_TOKEN_AUTH_DISABLED.
-- An owner or renewer of a type other than User: INVALID_PRINCIPAL_TYPE. A cluster has at most 50,000 tokens, then
-  POLICY_VIOLATION.
+- An owner or renewer of a type other than User: INVALID_PRINCIPAL_TYPE. One with a name of more than 256 characters,
+  and a request of more than 16 KiB: INVALID_REQUEST, where Apache Kafka makes a token.
+- A cluster has at most 50,000 tokens, then POLICY_VIOLATION.
 - Answered when it is committed; a broker lets in by it as soon as its image has it. The secret is in the answer, and
   in no record, log line or metric.
 Versions: flexible from 2; the owner and who has asked from 3.
@@ -24,10 +25,12 @@ from kavka_broker.protocol.uuids import to_text
 def refused(
     request: CreateDelegationTokenRequest, broker: Broker, client: Client
 ) -> CreateDelegationTokenResponse | None:
-    """Answer who may not ask."""
-    if may_ask(broker, client):
-        return None
-    return refusal(request, client, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    """Answer who may not ask, and who asks for more renewers than a token may have."""
+    if not may_ask(broker, client):
+        return refusal(request, client, ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    if client.size_bytes > SMALL_BYTES_MAX:
+        return refusal(request, client, ErrorCode.INVALID_REQUEST)
+    return None
 
 
 @api(
@@ -36,7 +39,6 @@ def refused(
     versions=(1, 3),
     on=BOTH,
     forwarded=True,
-    bytes_max=SMALL_BYTES_MAX,
     refuses=refused,
 )
 async def create_delegation_token(

@@ -21,6 +21,7 @@ from kavka_broker.core.authentication.scram import (
     credential_of,
     salted,
 )
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 
@@ -52,6 +53,8 @@ def _record(text: str, random_bytes: Callable[[int], bytes]) -> UserScramCredent
     given = _fields(item[2])
     if "name" not in given or ("password" in given) == ("saltedpassword" in given):
         raise FormatError(f"{OPTION}: give a name, and either a password or a saltedpassword")
+    if len(given["name"]) > NAME_CHARACTERS_MAX:
+        raise FormatError(f"{OPTION}: a name has at most {NAME_CHARACTERS_MAX} characters")
     salt, password = _salted(mechanism, given, iterations := _iterations(given), random_bytes)
     kept = credential_of(mechanism, password, salt, iterations)
     return UserScramCredentialRecord(

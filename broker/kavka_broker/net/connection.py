@@ -29,6 +29,7 @@ from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
+from kavka_broker.net.tls import USER_CHARACTERS_MAX
 from kavka_broker.net.transports import free
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
@@ -38,6 +39,10 @@ from kavka_broker.turns import CONNECTION_NS, NS_PER_BYTE, Flow
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64
+NO_USER = (
+    "no rule of ssl.principal.mapping.rules is about its certificate, it has no subject in DER, or names a user by more"
+    f" than {USER_CHARACTERS_MAX} characters"
+)
 REQUESTS_PER_TURN_MAX = 64
 """A small request takes 4 to 40 microseconds."""
 
@@ -115,7 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         listener.opened(self)
         listener.told_login(host, user)
         if user is None:
-            self.close("no rule of ssl.principal.mapping.rules is about its certificate, or it has no subject in DER")
+            self.close(NO_USER)
         self._turns.charge_too(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)
 
     def _login_changed(self) -> None:

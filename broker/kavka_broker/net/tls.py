@@ -11,6 +11,8 @@ from kavka_broker.core.authentication.tls import TlsSettings
 from kavka_broker.core.config.definition import Secret
 
 HANDSHAKE_SECONDS_MAX: Final = 10
+USER_CHARACTERS_MAX: Final = 1_024
+"""The longest user that a certificate may name. A subject of an authority is longer than names that users choose."""
 VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -70,12 +72,15 @@ class Tls:
         return cls(server_context(settings), settings.rules, not has_sasl and settings.client_auth != "none")
 
     def user_of(self, transport: Transport) -> str | None:
-        """The user of a connection whose handshake is over; None where no rule is about its certificate."""
+        """The user of a connection whose handshake is over; None where no rule is about its certificate, or the name is
+        too long.
+        """
         found = transport.get_extra_info("ssl_object") if self.is_by_certificate else None
         certificate = found.getpeercert(binary_form=True) if found is not None else None
         if certificate is None:
             return "ANONYMOUS"
         try:
-            return user_of(distinguished_name(subject_of(certificate)), self.rules)
+            user = user_of(distinguished_name(subject_of(certificate)), self.rules)
         except DerError:
             return None
+        return None if user is None or len(user) > USER_CHARACTERS_MAX else user

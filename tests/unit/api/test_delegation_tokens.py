@@ -186,6 +186,33 @@ async def expect_not_allowed(client: Client, secret: bytes, owner: str) -> None:
     assert (await describe(client)).error_code == E.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 
 
+@pytest.mark.parametrize("renewers", [1_000, 20_000])
+def test_a_request_with_very_many_renewers_is_answered(tmp_path: Path, renewers: int) -> None:
+    """Of more than 16 KiB, read at once or by a thread: it closed the connection."""
+
+    async def scenario(inside: InProcess) -> None:
+        alice = await user(inside, "alice")
+        made = await create(alice, renewers=tuple(f"User:{'r' * 20}{number}" for number in range(renewers)))
+        assert (made.error_code, made.principal_name, bytes(made.hmac)) == (E.INVALID_REQUEST, "alice", b"")
+        assert (await create(alice, renewers=("User:bob",))).error_code == E.NONE
+        assert len(await seen(alice)) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_no_token_is_made_for_a_user_whose_name_is_too_long_to_log_in(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess) -> None:
+        alice = await user(inside, "alice")
+        assert (await create(alice, owner="u" * 257)).error_code == E.INVALID_REQUEST
+        assert (await create(alice, renewers=("User:" + "u" * 257,))).error_code == E.INVALID_REQUEST
+        made = await create(alice, owner="u" * 256)
+        client, answer = await by_token(inside, made.token_id, bytes(made.hmac))
+        assert answer.error_code == E.NONE
+        client.close()
+
+    play(tmp_path, scenario)
+
+
 @pytest.mark.parametrize("of", ["broker", "controller"])
 def test_nor_may_who_has_not_logged_in(tmp_path: Path, of: str) -> None:
     async def scenario(inside: InProcess) -> None:

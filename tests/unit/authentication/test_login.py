@@ -14,12 +14,13 @@ from kavka_broker.core.authentication.login import (
     plain_user,
 )
 from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.core.authentication.scram import TokenLogin
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from tests.unit.authentication import scripted
 
 METADATA = 3
 KEPT = scripted.kept(scripted.MECHANISM)
-USERS = {"alice": "alice-secret", "bob": "x"}
+USERS = {"alice": "alice-secret", "bob": "x", "é" * 256: "x", "é" * 257: "x"}
 INVALID = "Authentication failed: Invalid username or password"
 
 
@@ -172,6 +173,51 @@ def test_scram_takes_two_tokens(version: int) -> None:
     assert proved(found, scripted.LAST) == Proof(scripted.LAST_ANSWER, "user")
     with pytest.raises(ProtocolViolation, match="nothing more is expected"):
         found.check(SASL_AUTHENTICATE)
+
+
+def test_a_user_with_a_name_that_nothing_keeps_whole_is_not_let_in() -> None:
+    found = login()
+    found.choose("PLAIN", 1)
+    assert proved(found, f"\0{'é' * 256}\0x".encode()).user == "é" * 256
+    counts = Authentications()
+    found = login(counts=counts)
+    found.choose("PLAIN", 1)
+    with pytest.raises(BrokerError) as refused:
+        proved(found, f"\0{'é' * 257}\0x".encode())
+    assert refused.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert refused.value.message == "Authentication failed: the user's name has 257 characters; 256 are allowed"
+    assert counts == Authentications(failed=1)
+    assert found.has_failed
+
+
+def test_a_long_name_is_refused_by_its_length_only_once_it_is_proved() -> None:
+    """Before that it would tell that there is such a user."""
+    found = login()
+    found.choose("PLAIN", 1)
+    with pytest.raises(BrokerError, match="Invalid username or password"):
+        proved(found, f"\0{'é' * 257}\0wrong".encode())
+
+
+@pytest.mark.parametrize(("characters", "is_let_in"), [(256, True), (257, False)])
+def test_scram_lets_in_no_longer_name_either_nor_a_token_of_its_owner(*, characters: int, is_let_in: bool) -> None:
+    user = "u" * characters
+    for extension in ("", ",tokenauth=true"):
+        found = login("SCRAM-SHA-256")
+        found.choose("SCRAM-SHA-256", 1)
+        token_login = TokenLogin(KEPT, user, 1_000)
+
+        def take(token: bytes, found: Login = found, token_login: TokenLogin = token_login) -> Proof:
+            return found.authenticate(
+                token, lambda *_: KEPT, lambda: scripted.NONCE, 1, find_token=lambda *_: token_login
+            )
+
+        first = f"n,,n={'id' if extension else user},r=rOprNGfwEbeRWgbNEkqO{extension}".encode()
+        proof = scripted.last(scripted.MECHANISM, scripted.PASSWORD, first, take(first).answer)
+        if is_let_in:
+            assert take(proof).user == user
+        else:
+            with pytest.raises(BrokerError, match="has 257 characters; 256 are allowed"):
+                take(proof)
 
 
 def test_scram_ends_with_the_first_token_that_is_wrong() -> None:

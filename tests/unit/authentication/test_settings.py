@@ -86,6 +86,12 @@ def test_a_login_holds_as_long_as_the_closest_key_says(keys: dict[str, str], ses
     check(found)
 
 
+def test_a_user_of_the_configuration_has_so_many_characters() -> None:
+    check(config(**{KEY: f'{PLAIN_MODULE} required user_{"u" * 256}="x";'}))
+    with pytest.raises(StartError, match=r"names a user by 257 characters; 256 are allowed$"):
+        check(config(**{KEY: f'{PLAIN_MODULE} required user_a="x" user_{"u" * 257}="hidden";'}))
+
+
 def test_scram_needs_no_users_in_the_configuration() -> None:
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     found = config(

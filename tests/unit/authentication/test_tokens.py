@@ -120,6 +120,7 @@ def test_a_token_names_its_user_until_it_expires(issuer: Issuer, algorithm: str,
         (without("sub"), "its sub names no user"),
         ({**CLAIMS, "sub": "  "}, "its sub names no user"),
         ({**CLAIMS, "sub": 7}, "its sub names no user"),
+        ({**CLAIMS, "sub": "u" * 257}, "its sub has more than 256 characters"),
     ],
 )
 def test_what_a_token_must_say(issuer: Issuer, claims: dict[str, Any], words: str) -> None:
@@ -138,6 +139,11 @@ def test_what_a_token_must_say(issuer: Issuer, claims: dict[str, Any], words: st
 )
 def test_clocks_may_differ_by_the_skew_and_one_audience_is_enough(issuer: Issuer, claims: dict[str, Any]) -> None:
     assert judge(issuer).judge(issuer.token(claims), NOW_MS).user == "alice"
+
+
+def test_spaces_around_a_user_count_for_nothing(issuer: Issuer) -> None:
+    longest = "é" * 256
+    assert judge(issuer).judge(issuer.token({**CLAIMS, "sub": f"  {longest}\n"}), NOW_MS).user == longest
 
 
 def test_where_no_audience_is_expected_a_token_for_one_is_refused(issuer: Issuer) -> None:

@@ -52,6 +52,7 @@ def test_a_user_may_have_both_mechanisms() -> None:
         (["SCRAM-SHA-256=[name=alice]"], "either a password or a saltedpassword"),
         ([f"SCRAM-SHA-256=[name=a,password=hidden,salt=AAAA,saltedpassword={HASHED}]"], "either a password or"),
         (["SCRAM-SHA-256=[name=,password=hidden]"], "with a value behind it"),
+        ([f"SCRAM-SHA-256=[name={'u' * 257},password=hidden]"], "a name has at most 256 characters"),
         (["SCRAM-SHA-256=[name=a,name=b,password=hidden]"], "once"),
         (["SCRAM-SHA-256=[name=a,colour=hidden]"], "each field is one of"),
         (["SCRAM-SHA-256=[name=a,password=hidden,iterations=4095]"], "iterations are a number from 4096 to 16384"),

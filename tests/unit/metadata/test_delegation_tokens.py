@@ -134,6 +134,16 @@ def test_owners_and_renewers_are_users(token: NewToken) -> None:
     assert code_of(lambda: create(DelegationTokens(), token, LIFETIMES, NOW_MS)) == E.INVALID_PRINCIPAL_TYPE
 
 
+@pytest.mark.parametrize("role", ["owner", "renewer"])
+def test_owners_and_renewers_have_names_of_so_many_characters(role: str) -> None:
+    def token(characters: int) -> NewToken:
+        name = "User:" + "u" * characters
+        return wanted(owner=name) if role == "owner" else wanted(renewers=(CAROL, name))
+
+    assert only(made(token(256)))
+    assert code_of(lambda: create(DelegationTokens(), token(257), LIFETIMES, NOW_MS)) == E.INVALID_REQUEST
+
+
 def test_there_is_a_bound_on_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delegation_tokens, "TOKENS_MAX", 1)
     tokens = made(wanted())

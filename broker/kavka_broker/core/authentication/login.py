@@ -17,6 +17,7 @@ from kavka_broker.core.authentication import oauthbearer, scram
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.session import Session
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 
 API_VERSIONS: Final = 18
@@ -190,7 +191,13 @@ class Login:
             )
 
     def _check_user(self, user: str | None) -> None:
-        """Raises SASL_AUTHENTICATION_FAILED where a renewal proves another user than the login."""
+        """Raises SASL_AUTHENTICATION_FAILED for a user whose name is too long to be kept, and where a renewal proves
+        another user than the login.
+        """
+        if user is not None and len(user) > NAME_CHARACTERS_MAX:
+            raise _failed(
+                f"Authentication failed: the user's name has {len(user)} characters; {NAME_CHARACTERS_MAX} are allowed"
+            )
         if user is not None and self._former is not None and user != self._former.user:
             words = "Cannot change principals during re-authentication from"
             raise _failed(f"{words} User.{self._former.user}: User.{user}")

@@ -22,6 +22,7 @@ from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.config.unserved import SECURED
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -96,6 +97,8 @@ def _plain_users(key: str, given: dict[str, str]) -> dict[str, str]:
     users = {name.removeprefix(USER): value for name, value in options.items() if name.startswith(USER)}
     if not users:
         raise ConfigError(key, 'names no user, so nobody could log in; add user_NAME="PASSWORD"')
+    if (longest := max(map(len, users))) > NAME_CHARACTERS_MAX:
+        raise ConfigError(key, f"names a user by {longest} characters; {NAME_CHARACTERS_MAX} are allowed")
     return users
 
 

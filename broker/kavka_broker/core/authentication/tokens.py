@@ -8,7 +8,7 @@
   audience is refused where none is expected.
 - The scopes, in the claim `scope` or another by the configuration, mean nothing to a broker; but like Apache Kafka it
   refuses a token that names one twice, or an empty one.
-- The user is the claim `sub`, or another by the configuration, without spaces around it.
+- The user is the claim `sub`, or another by the configuration, without spaces around it; of 256 characters at most.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.authentication.signing_keys import ALGORITHMS, ES256, SigningKey, decode
 from kavka_broker.core.authentication.strict_json import JsonError, parse_object
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 
 TOKEN_BYTES_MAX: Final = 65_536
 KEYS_TRIED_MAX: Final = 8  # of RSA, up to a millisecond of the loop each
@@ -106,6 +107,8 @@ class TokenJudge:
         user = claims.get(settings.user_claim)
         if not isinstance(user, str) or not user.strip():
             raise TokenError(f"its {settings.user_claim} names no user")
+        if len(user.strip()) > NAME_CHARACTERS_MAX:
+            raise TokenError(f"its {settings.user_claim} has more than {NAME_CHARACTERS_MAX} characters")
         return Named(user.strip(), int(expires * 1000))
 
 

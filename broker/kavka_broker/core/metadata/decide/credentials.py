@@ -10,6 +10,7 @@ from typing import Final
 from kavka_broker.core.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, credential_of
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.credentials import Credentials
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_user_scram_credentials_request import (
@@ -53,6 +54,8 @@ def problem_with(credentials: Credentials, alteration: Alteration) -> BrokerErro
         is_there = credentials.of(alteration.name, alteration.mechanism) is not None
         words = "Attempt to delete a user credential that does not exist"
         return None if is_there else BrokerError(ErrorCode.RESOURCE_NOT_FOUND, words)
+    if len(alteration.name) > NAME_CHARACTERS_MAX:
+        return _unacceptable(f"Username must not have more than {NAME_CHARACTERS_MAX} characters")
     if alteration.iterations < ITERATIONS_MIN:
         return _unacceptable("Too few iterations")
     if alteration.iterations > ITERATIONS_MAX:

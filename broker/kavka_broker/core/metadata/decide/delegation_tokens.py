@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
+from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
 
@@ -46,10 +47,14 @@ class NewToken(NamedTuple):
 
 
 def create(tokens: DelegationTokens, wanted: NewToken, lifetimes: Lifetimes, now_ms: int) -> Decision[DelegationToken]:
-    """Make a token. Raises INVALID_PRINCIPAL_TYPE, POLICY_VIOLATION."""
+    """Make a token. Raises INVALID_PRINCIPAL_TYPE, INVALID_REQUEST, POLICY_VIOLATION."""
     for principal in (wanted.owner, *wanted.renewers):
-        if principal.partition(":")[0] != USER:
-            raise BrokerError(ErrorCode.INVALID_PRINCIPAL_TYPE, f"{principal} is no {USER}")
+        kind, _, name = principal.partition(":")
+        if kind != USER:
+            raise BrokerError(ErrorCode.INVALID_PRINCIPAL_TYPE, f"{shortened(principal)} is no {USER}")
+        if len(name) > NAME_CHARACTERS_MAX:
+            words = f"{shortened(name)} has more than {NAME_CHARACTERS_MAX} characters"
+            raise BrokerError(ErrorCode.INVALID_REQUEST, words)
     if len(tokens) >= TOKENS_MAX:
         raise BrokerError(ErrorCode.POLICY_VIOLATION, f"there are {TOKENS_MAX} delegation tokens")
     assert tokens.of(wanted.token_id) is None, "an id was drawn twice"
