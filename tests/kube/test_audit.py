@@ -9,7 +9,7 @@ import pytest
 
 from tests.kube.cluster import Kubernetes
 from tests.kube.test_operator import Operated
-from tests.kube.test_pods import begun, find, names, of_pods, place
+from tests.kube.test_pods import RUNS, begun, find, names, of_pods, place, say
 from tests.support.control_plane import Json
 from tests.support.servers import Server, start_server
 
@@ -49,6 +49,13 @@ def asked(storage: Json = VOLUME, schedule: str = "0 * * * *", **fields: object)
     return of_pods(1, audit={"analytics": analytics})
 
 
+def answered(scene: Operated, resource: Json) -> None:
+    """Apply a cluster, and let its broker answer: its runs are made only then."""
+    begun(scene, resource)
+    assert names(scene, "cronjobs") == []
+    say(scene, "pods-nodes-0-0", RUNS)
+
+
 def told(scene: Operated) -> Json:
     """How the runs stand, by the status."""
     found: Json = scene.status("KafkaCluster", "pods").get("analytics", {})
@@ -74,7 +81,7 @@ def observed(scene: Operated) -> bool:
 )
 def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> None:
     """What the API server fills in, and how it spells amounts, is taken for no change."""
-    begun(operated, asked(**fields))
+    answered(operated, asked(**fields))
     operated.until(lambda: told(operated).get("state") == "Waiting")
     operated.until(lambda: names(operated, "poddisruptionbudgets") == ["pods-nodes-0"])
     is_spark = "engine" in fields
@@ -91,7 +98,7 @@ def test_what_is_made_is_as_it_was_applied(operated: Operated, fields: Json) -> 
 
 
 def test_a_run_is_seen_and_analytics_that_are_taken_out_go_and_leave_their_claim(operated: Operated) -> None:
-    begun(operated, asked(engine="Spark"))
+    answered(operated, asked(engine="Spark"))
     operated.until(lambda: told(operated).get("state") == "Waiting")
     operated.kubernetes.shows("create", "job", "now", "--from=cronjob/pods-audit")
     operated.until(lambda: told(operated).get("state") == "Running")
@@ -109,7 +116,7 @@ def test_a_run_is_seen_and_analytics_that_are_taken_out_go_and_leave_their_claim
 
 
 def test_a_schedule_that_cron_does_not_have_is_told_in_the_words_of_the_api_server(operated: Operated) -> None:
-    begun(operated, asked(schedule="61 * * * *"))
+    answered(operated, asked(schedule="61 * * * *"))
     operated.until(lambda: told(operated).get("state") == "Refused")
     assert "spec.schedule" in told(operated)["message"]
     assert operated.kubernetes.apply(asked()).is_well
@@ -118,7 +125,7 @@ def test_a_schedule_that_cron_does_not_have_is_told_in_the_words_of_the_api_serv
 
 
 def test_the_key_is_in_the_secret_and_in_nothing_that_people_read(operated: Operated) -> None:
-    begun(operated, asked())
+    answered(operated, asked())
     operated.until(lambda: told(operated).get("state") == "Waiting")
     text = find(operated, "secrets", "pods-audit-key")["data"]["audit.key"]
     key = base64.b64decode(text).decode()
@@ -139,7 +146,7 @@ def test_a_run_is_given_the_keys_of_a_store_and_nobody_else_reads_them(operated:
     keys = {"AWS_ACCESS_KEY_ID": "kavka-tests-key", "AWS_SECRET_ACCESS_KEY": "kavka-tests-secret"}
     body = {"metadata": {"name": "store"}, "stringData": keys}
     assert operated.kubernetes.api.call("POST", place(operated, "secrets"), body).is_well
-    begun(operated, asked(BUCKET))
+    answered(operated, asked(BUCKET))
     operated.until(lambda: told(operated).get("state") == "Waiting")
     operated.kubernetes.shows("create", "job", "now", "--from=cronjob/pods-audit")
     operated.until(lambda: told(operated).get("state") == "Running")

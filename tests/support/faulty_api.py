@@ -31,7 +31,9 @@ PASSED_ON = ("Authorization", "Content-Type", "Accept")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that came, and the how manieth of its method and path it is, from 1."""
+    """A request that came, and the how manieth of its method and path it is, from 1. Dry runs are counted apart: else
+    each write behind one would meet the same fault for good.
+    """
 
     method: str
     path: str
@@ -153,7 +155,8 @@ class FaultyApi:
     plane: ControlPlane
     fault: Fault
     port: int = field(default_factory=free_port)
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str, bool]] = field(default_factory=Counter)
+    """Requests by method, path, and whether they were dry runs."""
     faults: int = 0
     """How many requests and watches something was done to."""
 
@@ -188,8 +191,9 @@ class FaultyApi:
 
     async def handle(self, session: aiohttp.ClientSession, request: web.Request) -> web.StreamResponse:
         """Pass one request on, or do what is wrong to it."""
-        self.counts[request.method, request.path] += 1
-        asked = Asked(request.method, request.path, dict(request.query), self.counts[request.method, request.path])
+        counted = request.method, request.path, "dryRun" in request.query
+        self.counts[counted] += 1
+        asked = Asked(request.method, request.path, dict(request.query), self.counts[counted])
         if self.fault.delay_seconds:
             self.faults += 1
         await self.fault.hold_up(asked)
