@@ -10,6 +10,7 @@ While a storm goes on the rate is large. When all is quiet it becomes a byte a s
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from random import Random
 from typing import Final
 
@@ -36,6 +37,7 @@ LARGE, SMALL = "20000", "1"
 BATCHES: Final = 8
 #: A window of the quota is two seconds: whoever is held back waits for one after each batch.
 IN_SYNC_SECONDS_MAX: Final = 6.0
+AWAY_SECONDS_MAX: Final = 12.0
 BACK_SECONDS_MAX: Final = 60.0
 
 
@@ -118,9 +120,11 @@ class ReplicationQuotas(Workload):
         return found
 
     async def _part_for_a_while(self, producer: ThrottledProducer, node: Node) -> None:
-        """Have records come while a follower is away."""
+        """Have records come while a follower is away; none is answered where it was the only voter."""
         node.kill()
-        await self.running(producer, producer.send_some(BATCHES))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AWAY_SECONDS_MAX):
+                await self.running(producer, producer.send_some(BATCHES))
         if not node.is_alive:
             node.start()
         await until(self.simulation, lambda: node.is_serving, BACK_SECONDS_MAX)
