@@ -26,6 +26,7 @@ from tests.sim.closing import last_move, last_reign
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.divergences import Divergences
 from tests.sim.events import Events
+from tests.sim.foreign import missing_foreign, plant
 from tests.sim.handing_over import HANDOVERS_A_TURN, slices_of
 from tests.sim.handovers import Handovers
 from tests.sim.heirs import Heirs
@@ -57,6 +58,7 @@ from tests.sim.watchdog import watching
 STARTING_SECONDS_MAX: Final = 60.0
 STARTS_MAX: Final = 30  # of a node whose disk is well
 HEALING_SECONDS_MAX: Final = 90.0
+AFTERWARDS_SECONDS_MAX: Final = 300.0
 TOPIC: Final = "t"
 
 
@@ -84,6 +86,7 @@ class Shape:
     has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
     is_besieged: bool = False  # after the storm, see `availability`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
+    has_foreign: bool = False  # users keep files of their own in the log directories, see `foreign`
     is_strained: bool = False  # each disk: threads make room for every batch, see `storage.room`
     handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
@@ -331,6 +334,7 @@ class Simulation:
         for node in self.nodes:
             node.start()
         clients = await self._within(STARTING_SECONDS_MAX, "starting", self._begin())
+        plant(self)
         watching = self.loop.create_task(self.availability.watch(), name="availability")
         await self._inject(self)
         if self.shape.is_besieged:
@@ -339,8 +343,8 @@ class Simulation:
         self.heal()
         await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
         for workload in self.workloads:
-            self.anomalies += await workload.afterwards()
-        found = self.history.anomalies() + self.anomalies
+            self.anomalies += await self._within(AFTERWARDS_SECONDS_MAX, "what comes last", workload.afterwards())
+        found = self.history.anomalies() + self.anomalies + missing_foreign(self)
         if found:
             raise Failed("\n".join(found))
 

@@ -55,6 +55,7 @@ MUST_BE_REACHED: Final = {
     "played.coordinators_outlived": "a group whose coordinator dies with one of its members",
     "played.commits": "an offset that a group's member commits",
     "played.commits_refused": "a commit of a generation that is over",
+    "played.foreign_set_aside": "a directory of a user's that a start has found in its way",
     "played.gave_way": "a connection that is closed for one of a broker's",
     "played.greedy_answers": "answers to clients that ask for more than their share",
     "played.generations": "a generation of a group",

@@ -72,5 +72,6 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         directories=directories,
         has_journal_by_directory=Random(f"journals {seed}").random() < 0.5,
         handovers_a_turn=drawn_handovers(seed),
+        has_foreign=Random(f"foreign {seed}").random() < 0.4,
         is_strained=Random(f"strain {seed}").random() < 0.25,
     )

@@ -37,6 +37,7 @@ from tests.sim import (
     teeth_of_rates,
     teeth_of_replicas,
     teeth_of_strangers,
+    teeth_of_strays,
     teeth_of_turns,
 )
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
@@ -51,6 +52,7 @@ BESIDE: Final = (
     teeth_of_logins,
     teeth_of_mends,
     teeth_of_strangers,
+    teeth_of_strays,
     teeth_of_crowds,
     teeth_of_quotas,
     teeth_of_rates,

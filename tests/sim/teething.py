@@ -42,6 +42,7 @@ class Tooth:
     handovers_a_turn: int = HANDOVERS_A_TURN
     is_strained: bool = False
     min_isr: int = 2  # with 3 whoever stops is an eligible leader at once
+    has_foreign: bool = False
     seeds: tuple[int, ...] = ()  # seeds as they are that visit its place; else those from 1 on are played
 
     @property
@@ -68,6 +69,7 @@ def tooth(
     handovers_a_turn: int = HANDOVERS_A_TURN,
     strained: bool = False,
     min_isr: int = 2,
+    foreign: bool = False,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect, to be found within `seeds_max` seeds, or these `seeds`; settings with underscores for dots."""
@@ -83,6 +85,7 @@ def tooth(
             handovers_a_turn,
             strained,
             min_isr,
+            foreign,
             tuple(map(int, seeds.split())),
         )
         name, count = plant.__name__.replace("_", " "), seeds_max or len(seeds.split())
@@ -142,6 +145,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         directories=tooth.directories,
         pace=1 if tooth.is_hectic else shape.pace,
         min_isr=tooth.min_isr,
+        has_foreign=tooth.has_foreign,
         has_voters_in_log=False,
         handovers_a_turn=tooth.handovers_a_turn,
         is_strained=tooth.is_strained,
