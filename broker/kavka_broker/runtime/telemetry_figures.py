@@ -10,6 +10,8 @@ def telemetry_samples(metrics: ClientMetrics) -> Work[list[Sample]]:
     found: list[Sample] = [
         ("kavka_telemetry_instances", (), len(metrics.instances)),
         ("kavka_telemetry_values_omitted_total", (), metrics.series.omitted_total),
+        ("kavka_telemetry_instances_displaced_total", (), metrics.instances.displaced_total),
+        *(("kavka_telemetry_asks_total", (result,), count) for result, count in sorted(metrics.asks.items())),
         *(("kavka_telemetry_pushes_total", (result,), count) for result, count in sorted(metrics.results.items())),
     ]
     if metrics.forward is not None:

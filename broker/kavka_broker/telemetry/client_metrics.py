@@ -15,7 +15,7 @@ from functools import partial
 from typing import TypeVar
 
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
-from kavka_broker.core.telemetry.instances import Instance, Instances, Push
+from kavka_broker.core.telemetry.instances import INSTANCES_MAX, Instance, Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
 from kavka_broker.core.telemetry.series import AllSeries, Source, gathered, source
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX, Attributes, Demand, Subscription, subscription
@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 ADDED_BYTES_MAX = 4 * 1024 * 1024
 """Of attributes, to one push that is passed on."""
+TOLD_AGAIN_MS = 5 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,9 @@ class ClientMetrics:
         self.series = AllSeries()
         self.forward = forward
         self.results: Counter[str] = Counter()  # pushes by Kafka's name of the answer's code
+        self.asks: Counter[str] = Counter()  # subscriptions that were asked for, likewise
+        self._displaced_told = 0
+        self._displaced_told_ms: int | None = None
         self._clock = clock
         self._new_instance_id = new_instance_id
         self._by_connection: dict[Hashable, bytes] = {}
@@ -92,7 +96,11 @@ class ClientMetrics:
 
     def ask(self, instance_id: bytes, attributes: Attributes) -> Work[Instance]:
         """Return the instance that asks what to push. Raises BrokerError."""
-        return paced(self.instances.asked(instance_id, attributes, self._now_ms), Pace())
+        with self._counting(self.asks):
+            instance = yield from paced(self.instances.asked(instance_id, attributes, self._now_ms), Pace())
+        self.asks[ErrorCode.NONE.name] += 1
+        self._tell_displaced()
+        return instance
 
     def push(
         self, instance_id: bytes, attributes: Attributes, push: Push, data: bytes, time: LoopTime
@@ -101,7 +109,7 @@ class ClientMetrics:
 
         The request that `time` knows pays for the thread.
         """
-        with self._counting():
+        with self._counting(self.results):
             judged = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms)
             instance = yield from paced(judged, Pace())
         if data and instance.demand.metrics:
@@ -109,13 +117,21 @@ class ClientMetrics:
         self.results[ErrorCode.NONE.name] += 1
         return None
 
+    def _tell_displaced(self) -> None:
+        """Warn, once in `TOLD_AGAIN_MS`, that instances were forgotten for the sake of others."""
+        displaced, now_ms = self.instances.displaced_total - self._displaced_told, self._now_ms()
+        if not displaced or (self._displaced_told_ms is not None and now_ms - self._displaced_told_ms < TOLD_AGAIN_MS):
+            return
+        log.warning("telemetry.instances.displaced", displaced=displaced, instances_max=INSTANCES_MAX)
+        self._displaced_told, self._displaced_told_ms = self.instances.displaced_total, now_ms
+
     @contextmanager
-    def _counting(self) -> Iterator[None]:
+    def _counting(self, results: Counter[str]) -> Iterator[None]:
         """Count a refusal by its code."""
         try:
             yield
         except BrokerError as refusal:
-            self.results[refusal.code.name] += 1
+            results[refusal.code.name] += 1
             raise
 
     def hear(self, connection: Hashable, instance_id: bytes) -> bool:
@@ -141,7 +157,7 @@ class ClientMetrics:
             await self.forward.stop()
 
     async def _take(self, instance: Instance, attributes: Attributes, codec: int, data: bytes, time: LoopTime) -> None:
-        with self._counting():
+        with self._counting(self.results):
             unpacked = await self._unpacked(instance, attributes, codec, data, time)
         self.results[ErrorCode.NONE.name] += 1
         now_ms, interval_ms = self._now_ms(), instance.demand.interval_ms

@@ -377,6 +377,7 @@ class ClientQuota(Resource):
         Column("Used", ".status.used"),
         READY_COLUMN,
         REASON_COLUMN,
+        Column("Not-Served", '.status.conditions[?(@.type=="NotServed")].reason'),
         Column("Requests", ".spec.limits.requestPercentage", priority=1),
         Column("Mutations", ".spec.limits.controllerMutationRate", priority=1),
         Column("Connections", ".spec.limits.connectionCreationRate", priority=1),

@@ -100,7 +100,7 @@ def pushed() -> ClientMetrics:
     )
     points = (Point("org.apache.kafka.lag", Kind.LEVEL, 3.0), Point("org.apache.kafka.sent", Kind.DELTA, 8.0))
     metrics.series.take(Source("app", "java/4.3"), b"\1" * 16, points, 1000, 5000)
-    metrics.results["NONE"] = 1
+    metrics.results["NONE"] = metrics.asks["NONE"] = 1
     return metrics
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
-from kavka_broker.core.telemetry.instances import Push
+from kavka_broker.core.telemetry.instances import Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode
 from kavka_broker.core.telemetry.pattern import Pattern
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
@@ -249,3 +251,30 @@ def test_two_that_ask_at_once_under_an_id_are_one_instance() -> None:
     at_once(second)
     with pytest.raises(BrokerError, match="interval"):
         at_once(first)
+
+
+def test_asks_count_by_the_code_of_their_answer() -> None:
+    taken = made(all=WANTED)
+    at_once(taken.ask(ME, CLIENT))
+    with pytest.raises(BrokerError):
+        at_once(taken.ask(ME, CLIENT))
+    assert dict(taken.asks) == {"NONE": 1, "THROTTLING_QUOTA_EXCEEDED": 1}
+    assert not taken.results, "no push was refused"
+
+
+def test_instances_that_make_room_for_others_are_warned_of_once_in_five_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = list[int]()
+    warns = SimpleNamespace(warning=lambda _, displaced, **fields: told.append(displaced))
+    monkeypatch.setattr(client_metrics, "log", warns)
+    now = [1000.0]
+    monkeypatch.setattr(StoppedClock, "monotonic_ms", lambda _: now[0])
+    monkeypatch.setattr(client_metrics, "Instances", partial(Instances, 1))
+    taken = made(all=WANTED)
+    for number in range(1, 5):
+        at_once(taken.ask(bytes([number]) * 16, CLIENT))
+    assert told == [1]
+    now[0] += client_metrics.TOLD_AGAIN_MS
+    at_once(taken.ask(ME, CLIENT))
+    assert told == [1, 3]

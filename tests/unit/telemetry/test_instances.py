@@ -156,7 +156,9 @@ def test_the_instance_not_heard_of_for_longest_makes_room() -> None:
     assert len(clients.instances) == 2
     assert clients.instances.knows(ME)
     assert not clients.instances.knows(ANOTHER)
+    assert clients.instances.displaced_total == 1
     assert clients.ask(ANOTHER) is E.NONE
+    assert clients.instances.displaced_total == 2
 
 
 def test_an_instance_whose_connection_has_ended_is_forgotten() -> None:

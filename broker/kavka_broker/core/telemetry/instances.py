@@ -77,6 +77,8 @@ class Instances:
         self._by_id: OrderedDict[bytes, Instance] = OrderedDict()
         self._subscriptions: tuple[Subscription, ...] = ()
         self._version = 0
+        self.displaced_total = 0
+        """Instances that were forgotten for the sake of others, and begin again."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -159,6 +161,7 @@ class Instances:
         self._by_id.move_to_end(instance_id)
         if len(self._by_id) > self._instances_max:
             self._by_id.popitem(last=False)
+            self.displaced_total += 1
         assert len(self._by_id) <= self._instances_max, len(self._by_id)
         assert instance.version == self._version, f"{to_text(instance_id)} holds to former subscriptions"
         instance.expires_ms = now_ms + max(EXPIRY_MS_MIN, EXPIRY_INTERVALS * instance.demand.interval_ms)

@@ -19,6 +19,18 @@ TELEMETRY: Final[tuple[Row, ...]] = (
     ),
     ("kavka_telemetry_instances", Kind.GAUGE, (), "Client instances that have asked or pushed lately."),
     (
+        "kavka_telemetry_instances_displaced_total",
+        Kind.COUNTER,
+        (),
+        "Client instances that were forgotten for the sake of others; each begins again.",
+    ),
+    (
+        "kavka_telemetry_asks_total",
+        Kind.COUNTER,
+        ("result",),
+        "Clients that asked what to push, by the error code of the answer.",
+    ),
+    (
         "kavka_telemetry_pushes_total",
         Kind.COUNTER,
         ("result",),
