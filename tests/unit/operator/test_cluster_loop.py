@@ -13,7 +13,7 @@ from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
+from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, STATUSES_MAX, ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
@@ -23,7 +23,7 @@ from kavka_operator.loop.pace import (
     Haste,
     rest_seconds,
 )
-from kavka_operator.loop.seams import NotWrittenError
+from kavka_operator.loop.seams import NotWrittenError, View
 from kavka_operator.loop.silence import SILENT_SECONDS
 from kavka_operator.loop.telling import SAID_MAX, SAID_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
@@ -494,3 +494,32 @@ def test_a_node_is_not_stopped_where_nobody_tells_what_it_holds() -> None:
     scene.turn(lambda: setattr(scene.kafka, "survey", refuse))
     assert (scene.platform.actions, scene.reason(0)) == ([], "Shrinking")
     assert "node 1 is not stopped yet: no broker answers" in scene.told
+
+
+def test_many_resources_at_once_do_not_keep_the_nodes_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, order = Scene(), list[str]()
+    scene.settle()
+    look, hold = scene.platform.look, scene.resources.hold
+
+    def looked(wanted: KafkaCluster) -> View:
+        order.append("look")
+        return look(wanted)
+
+    def held(resource: AnyResource, *, is_needed: bool) -> None:
+        order.append("hold")
+        hold(resource, is_needed=is_needed)
+
+    monkeypatch.setattr(scene.platform, "look", looked)
+    monkeypatch.setattr(scene.resources, "hold", held)
+    before = scene.resources.writes
+    many = [topic(f"t{number}", partitions=1) for number in range(250)]
+    for resource in many:
+        scene.resources.put(resource)
+    assert scene.turn()
+    assert order[:2] == ["look", "hold"]
+    assert scene.loop.seconds_left == HASTE_SECONDS
+    assert scene.resources.writes - before == STATUSES_MAX
+    assert len(scene.kafka.topics) >= len(many), "what is wanted of Kafka waits for none of them"
+    scene.settle()
+    conditions = [scene.resources.status(resource)["conditions"] for resource in many]
+    assert all(("Ready", "True") in {(each["type"], each["status"]) for each in found} for found in conditions)
