@@ -301,7 +301,7 @@ class ClusterLoop:
         try:
             self._note_readiness(cluster, status, plan)
         finally:
-            pause = HASTE_SECONDS if self._unsaid else self._pause(cluster, result, plan, limited)
+            pause = HASTE_SECONDS if self._unsaid and result.outcome else self._pause(cluster, result, plan, limited)
             self._next_look_at = min(self._next_look_at, self.clock() + pause)
 
     def _steer(
