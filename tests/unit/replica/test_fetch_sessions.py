@@ -13,7 +13,8 @@ from kavka_broker.protocol.messages.fetch_request import (
     ReplicaState,
 )
 from kavka_broker.replica.leading.feeds import Feed
-from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions
+from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions, prepare
+from kavka_broker.slices import at_once
 
 ORDERS = b"orders".ljust(16, b"\0")
 
@@ -177,3 +178,34 @@ def test_all_sessions_together_remember_so_many_partitions() -> None:
 
     assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert (len(sessions), sessions.partition_count) == (1, 3)
+
+
+def by_name(session_id: int, epoch: int, name: str, *partitions: int, forget: tuple[int, ...] = ()) -> FetchRequest:
+    topics = [FetchTopic(topic=name, partitions=[FetchPartition(index) for index in partitions])] if partitions else []
+    forgotten = [ForgottenTopic(topic=name, partitions=list(forget))] if forget else []
+    return FetchRequest(
+        session_id=session_id, session_epoch=epoch, topics=topics, forgotten_topics_data=forgotten, max_bytes=1
+    )
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_all_sessions_together_remember_so_many_bytes_of_names(is_prepared: bool) -> None:
+    ids, long = count(1), "n" * 32_000
+    sessions = FetchSessions(10, lambda: next(ids), names_bytes_max=100_000)
+
+    def enter(asked: FetchRequest) -> FetchContext:
+        context = sessions.enter(asked, False, 0, at_once(prepare(asked)) if is_prepared else None)
+        sessions.open(context, 0)
+        return context
+
+    assert enter(by_name(0, 0, long, 0, 1)).session_id == 1
+    assert enter(by_name(0, 0, long, 0, 1)).session_id == 0, "its client goes on without a session"
+    assert enter(by_name(0, 0, "orders", 0)).session_id == 2
+    before = sessions.names_bytes
+    enter(by_name(2, 1, "orders", 0))
+    assert sessions.names_bytes == before, "a partition that is known is not kept again"
+    with pytest.raises(BrokerError) as caught:
+        enter(by_name(2, 2, "m" * 40_000, 0))
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    enter(by_name(1, 1, long, forget=(1,)))
+    assert len(long) < sessions.names_bytes < len(long) + 100

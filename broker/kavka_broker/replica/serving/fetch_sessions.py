@@ -13,10 +13,12 @@ that counts its fetches that both sides agree; where they do not, it is told so 
 Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all are taken a new one replaces the one
 that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. A
 follower, which would have to name a thousand partitions a thousand times a second, takes the place of a consumer. All
-together remember at most `PARTITIONS_MAX` partitions: a client may name any number of them, also such as do not exist.
-A session that would need more ends, and its client goes on without.
+together remember at most `PARTITIONS_MAX` partitions, and `NAMES_BYTES_MAX` of names: a client may name any number of
+them, as long as it likes, also such as do not exist. A session that would need more ends, and its client goes on
+without.
 """
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
@@ -33,8 +35,22 @@ from kavka_broker.slices import Pace, Work
 
 EVICTION_MS = 120_000
 PARTITIONS_MAX = 1_000_000
+NAMES_BYTES_MAX = 128 * 1024 * 1024
+"""Of topics that are asked for by name, as clients up to version 12 do; a name counts for each partition."""
 
-Named = dict[tuple[TopicKey, int], SessionPartition]
+
+class Named(dict[tuple[TopicKey, int], SessionPartition]):
+    """Partitions that a request names, and how many bytes the names of their topics take."""
+
+    __slots__ = ("names_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names_bytes = 0
+
+    def add(self, topic: TopicKey, position: FetchPartition) -> None:
+        self[topic, position.partition] = SessionPartition(topic, position)
+        self.names_bytes += _name_bytes(topic)
 
 
 class FetchSession:
@@ -46,6 +62,7 @@ class FetchSession:
         "feed",
         "is_of_follower",
         "last_used_ms",
+        "names_bytes",
         "partitions",
         "session_id",
         "uses_ids",
@@ -59,6 +76,7 @@ class FetchSession:
         self.uses_ids = uses_ids
         self.last_used_ms = now_ms
         self.feed: Feed | None = None
+        self.names_bytes = 0  # of the topics of `partitions`
         self.partitions: OrderedDict[tuple[TopicKey, int], SessionPartition] = OrderedDict()
 
     def update(self, request: FetchRequest, prepared: Named | None = None) -> list[SessionPartition]:
@@ -66,13 +84,14 @@ class FetchSession:
         partitions = self.partitions
         named: list[SessionPartition] = []
         for place, asked in (prepared or {}).items():
-            known = partitions.setdefault(place, asked)
+            if (known := partitions.get(place)) is None:
+                known = self._add(place, asked)
             known.ask_again(asked.position)
             named.append(known)
         for topic, position in positions(request) if prepared is None else ():
             there = partitions.get((topic, position.partition))
             if there is None:
-                there = partitions[topic, position.partition] = SessionPartition(topic, position)
+                there = self._add((topic, position.partition), SessionPartition(topic, position))
             else:
                 there.ask_again(position)
             named.append(there)
@@ -80,9 +99,16 @@ class FetchSession:
             key = key_of(forgotten)
             for index in forgotten.partitions:
                 gone = partitions.pop((key, index), None)
-                if gone is not None and self.feed is not None:
-                    self.feed.forget(gone)
+                if gone is not None:
+                    self.names_bytes -= _name_bytes(gone.topic)
+                    if self.feed is not None:
+                        self.feed.forget(gone)
         return named
+
+    def _add(self, place: tuple[TopicKey, int], asked: SessionPartition) -> SessionPartition:
+        self.partitions[place] = asked
+        self.names_bytes += _name_bytes(place[0])
+        return asked
 
     def takes_as(self, broker_epoch: int) -> bool:
         """Whether the follower asks as the same incarnation as before. A broker that registers again goes on with its
@@ -135,11 +161,18 @@ class FetchContext:
 class FetchSessions:
     """All fetch sessions of this broker, the least recently used first. `next_id` gives fresh positive int32 values."""
 
-    def __init__(self, sessions_max: int, next_id: Callable[[], int], partitions_max: int = PARTITIONS_MAX) -> None:
+    def __init__(
+        self,
+        sessions_max: int,
+        next_id: Callable[[], int],
+        partitions_max: int = PARTITIONS_MAX,
+        names_bytes_max: int = NAMES_BYTES_MAX,
+    ) -> None:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._sessions_max = sessions_max
         self._next_id = next_id
         self._partitions_max = partitions_max
+        self._names_bytes_max = names_bytes_max
         self.evictions = 0
 
     def __len__(self) -> int:
@@ -148,6 +181,11 @@ class FetchSessions:
     @property
     def partition_count(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
+
+    @property
+    def names_bytes(self) -> int:
+        """The bytes of names that sessions remember."""
+        return sum(session.names_bytes for session in self._sessions.values())
 
     def enter(
         self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None = None
@@ -168,12 +206,13 @@ class FetchSessions:
             context.asked_for = FetchSession(NO_SESSION, uses_ids, now_ms, is_of_follower=is_of_follower)
             context.asked_for.broker_epoch = request.replica_state.replica_epoch
             context.asked_for.partitions.update(wanted)
+            context.asked_for.names_bytes = wanted.names_bytes
         return context
 
     def open(self, context: FetchContext, now_ms: float) -> None:
         """Open the session that was asked for, if there is room: called when the answer will name it."""
         session, context.asked_for = context.asked_for, None
-        if session is not None and self._has_room(now_ms, len(session.partitions), session.is_of_follower):
+        if session is not None and self._has_room(session, now_ms):
             session.session_id = self._fresh_id()
             session.last_used_ms = now_ms
             self._sessions[session.session_id] = context.session = session
@@ -191,7 +230,7 @@ class FetchSessions:
         self._sessions.move_to_end(session.session_id)
         before = len(session.partitions)
         named = session.update(request, prepared)
-        if len(session.partitions) > before and self.partition_count > self._partitions_max:
+        if len(session.partitions) > before and self._is_too_much():
             self.drop(session.session_id)
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
@@ -208,8 +247,16 @@ class FetchSessions:
         if session is not None:
             session.close()
 
-    def _has_room(self, now_ms: float, partitions: int, is_of_follower: bool) -> bool:
-        if self.partition_count + partitions > self._partitions_max:
+    def _is_too_much(self, partitions: int = 0, names_bytes: int = 0) -> bool:
+        """Whether sessions would remember more than they may, with so much besides."""
+        return (
+            self.partition_count + partitions > self._partitions_max
+            or self.names_bytes + names_bytes > self._names_bytes_max
+        )
+
+    def _has_room(self, session: FetchSession, now_ms: float) -> bool:
+        is_of_follower = session.is_of_follower
+        if self._is_too_much(len(session.partitions), session.names_bytes):
             return False
         if len(self._sessions) < self._sessions_max:
             return True
@@ -237,20 +284,18 @@ class FetchSessions:
 
 def named_by(request: FetchRequest) -> Named:
     """Return the partitions that the request names."""
-    named: Named = {}
-    for topic in request.topics:
-        key = key_of(topic)
-        for position in topic.partitions:
-            named[key, position.partition] = SessionPartition(key, position)
+    named = Named()
+    for topic, position in positions(request):
+        named.add(topic, position)
     return named
 
 
 def prepare(request: FetchRequest) -> Work[Named]:
     """As `named_by`, in slices."""
-    named: Named = {}
+    named = Named()
     pace = Pace()
     for topic, position in positions(request):
-        named[topic, position.partition] = SessionPartition(topic, position)
+        named.add(topic, position)
         if pace.spent(1):
             yield
     return named
@@ -267,3 +312,8 @@ def positions(request: FetchRequest) -> Iterable[tuple[TopicKey, FetchPartition]
         key = key_of(topic)
         for partition in topic.partitions:
             yield key, partition
+
+
+def _name_bytes(topic: TopicKey) -> int:
+    """The bytes that a topic's name takes; an id counts with its partition."""
+    return sys.getsizeof(topic) if isinstance(topic, str) else 0
