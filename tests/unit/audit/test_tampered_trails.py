@@ -413,6 +413,21 @@ def test_a_node_with_an_empty_disk_names_nothing_and_that_is_no_damage() -> None
     assert told(trail) == {}
 
 
+def test_a_start_without_an_answer_behind_an_empty_disk_does_not_hide_what_was_lost() -> None:
+    """As where a disk was full when an end was to be written down, and the node died twice then."""
+    trail = Trail()
+    trail.run(70)
+    trail.kill(0)
+    node = trail.nodes[0] = Node(1, starts=10)
+    node.start(trail.now_ms)
+    node.write(trail.now_ms)
+    (sent,) = node.ends
+    node.ends = (sent._replace(is_certain=False),)
+    trail.kill(0)
+    trail.run(70)
+    assert told(trail) == {}
+
+
 def test_keys_that_were_changed_are_given_together() -> None:
     trail = Trail()
     trail.run(70)

@@ -93,10 +93,12 @@ class TrailCheck:
         was_cut = any(partition.log_start for partition in self._partitions.values())
         for checks in self._by_node():
             known = {end.source for check in checks for end in check.before}
+            # A node that knows no certain end has lost what it knew, and only what it has tried since is on its disk.
+            knowing = [any(end.is_certain for end in check.before) for check in checks]
             for place, check in enumerate(checks):
                 self._look_back(check, is_first=not place, was_cut=was_cut)
                 for stranger in reversed(checks[:place]):
-                    if stranger.source in known or not check.before:
+                    if stranger.source in known or not knowing[place]:
                         break
                     stranger.tell(Fault.UNNAMED, stranger.first_sequence)
         return {source: chain.check.verdict() for source, chain in self._chains.items()}
