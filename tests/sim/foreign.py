@@ -2,7 +2,7 @@
 
 A log directory is a directory of the file system: users keep backups beside the logs, and replace directories by
 symbolic links. In some seeds each node has the following since its first start, of which a part has names that topics
-may take (before its first start a voter takes such a directory for a sign that it has run before, and does not start):
+may take:
 
     backup-20261127/        a directory that is named like a log, with a file of the user's
     spare1-0/               another, in the place of a log that is made at run time

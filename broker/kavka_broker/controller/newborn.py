@@ -17,7 +17,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import LOG, parse_partition
+from kavka_broker.storage.names import LOG, is_log_file, parse_partition
 
 CHECKPOINT: Final = ".checkpoint"  # the suffix of a snapshot's file
 TRACES: Final = (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS)
@@ -31,7 +31,7 @@ def check_memory(disk: Disk, config: BrokerConfig) -> None:
     if any(name == FILE_NAME or name.endswith((LOG, CHECKPOINT)) for name in names(disk, home)):
         return
     traces = [os.path.join(directory, name) for directory in config.log_dirs for name in names(disk, directory)]
-    found = sorted(path for path in traces if path != home and _is_trace(os.path.basename(path)))
+    found = sorted(path for path in traces if path != home and _is_trace(disk, path))
     if found:
         path = next((name for name in found if name.endswith(METADATA_DIRECTORY)), found[0])
         raise CannotStart(
@@ -41,8 +41,10 @@ def check_memory(disk: Disk, config: BrokerConfig) -> None:
         )
 
 
-def _is_trace(name: str) -> bool:
-    return name in TRACES or parse_partition(name) is not None
+def _is_trace(disk: Disk, path: str) -> bool:
+    """Whether a node has made this: a directory of a user's, as `backup-20261127`, has no files of a log."""
+    name = os.path.basename(path)
+    return name in TRACES or (parse_partition(name) is not None and any(map(is_log_file, names(disk, path))))
 
 
 def names(disk: Disk, directory: str) -> list[str]:

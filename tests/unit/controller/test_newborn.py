@@ -48,8 +48,12 @@ def test_a_voter_whose_directories_are_reordered_does_not_start(tmp_path: Path) 
     live(tmp_path, "a", "b")
 
 
-def test_a_new_voter_starts(tmp_path: Path) -> None:
+def test_a_new_voter_starts_beside_directories_of_others(tmp_path: Path) -> None:
     (tmp_path / "b" / "lost+found").mkdir(parents=True)
+    (tmp_path / "a" / "backup-20261127").mkdir(parents=True)
+    (tmp_path / "a" / "backup-20261127" / "dump.sql").write_text("insert into orders values (1)")
+    config = BrokerConfig.parse({**PROPERTIES, **VOTERS, **settings(tmp_path, "a", "b")})
+    check_memory(RealDisk(), config)
     live(tmp_path, "a", "b")
 
 
