@@ -148,7 +148,7 @@ def key_of_user(user: KafkaUser) -> tuple[str, str, str]:
 
 def _secret(user: KafkaUser, seen: Seen, now: datetime) -> Iterator[ManagedAction]:
     """The Secret to write, if it is ours to write."""
-    if not user.makes_password or _is_of_others(user, seen):
+    if not user.makes_password or _is_of_others(user, seen) or _is_held_back(user, seen):
         return
     match seen.secret:
         case NoSecret(fault=""):
@@ -189,7 +189,7 @@ def _credential(user: KafkaUser, seen: Seen, now: datetime) -> Iterator[ManagedA
 
 def _may_set(user: KafkaUser, seen: Seen, secret: SeenSecret, now: datetime) -> bool:
     """Whether the password of the Secret is to be in force: a Secret that is to be written comes first."""
-    if not secret.version or _is_of_others(user, seen):
+    if not secret.version or _is_of_others(user, seen) or _is_held_back(user, seen):
         return False
     return not (user.makes_password and _due(user, secret, now))
 
@@ -200,6 +200,16 @@ def _is_in_force(user: KafkaUser, secret: SeenSecret, iterations: int | None) ->
     if before is None or iterations != secret.iterations:
         return False
     return (before.mechanism, before.secret_version) == (user.mechanism, secret.version)
+
+
+def _is_held_back(user: KafkaUser, seen: Seen) -> bool:
+    """Whether the user is given no password, as nothing would hold it to its access rules. One that it has stays."""
+    return _is_unguarded(user, seen) and user.status.credential is None
+
+
+def _is_unguarded(user: KafkaUser, seen: Seen) -> bool:
+    """Whether the user has access rules, and no authorizer asks for any."""
+    return bool(user.spec.acls) and seen.access.rules is None
 
 
 def _is_of_others(user: KafkaUser, seen: Seen) -> bool:
@@ -244,7 +254,7 @@ def _lifted(user: KafkaUser, seen: Seen) -> tuple[ManagedAction, ...]:
 
 def _problems(user: KafkaUser, seen: Seen, quota: KafkaPlan | None) -> Iterator[tuple[Word, ...]]:
     """Words for what keeps the user from being as it is wanted until a person does something, the worst first."""
-    if user.spec.acls and seen.access.rules is None:
+    if _is_unguarded(user, seen):
         yield stalled("NoAuthorizer", _no_authorizer(user))
     if user.mechanism is not None and isinstance(seen.secret, NoSecret) and seen.secret.fault:
         yield _secret_words(seen.secret)

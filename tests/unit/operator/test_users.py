@@ -103,10 +103,15 @@ def test_rules_that_nobody_enforces_are_never_ready() -> None:
     assert (condition.status, condition.reason) == ("False", "NoAuthorizer")
     assert "write authorization: {} into a KafkaCluster" in condition.message
     assert scene.condition("Stalled") is not None
-    assert logs_in(scene)
+    assert scene.kafka.passwords == {}, "nothing would hold it to its rules"
+    assert not scene.secrets.kept
     scene.rest()
     scene.look(user())
     assert scene.reason() == "Ready"
+    assert logs_in(scene)
+    scene.look(user(acls=[READS]))
+    assert scene.reason() == "NoAuthorizer"
+    assert logs_in(scene), "what a client uses is not taken away"
 
 
 @pytest.mark.parametrize(
