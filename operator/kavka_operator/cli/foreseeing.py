@@ -31,6 +31,7 @@ from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 from kavka_operator.reconcile.grants import refusals
+from kavka_operator.reconcile.pause import is_paused
 from kavka_operator.reconcile.users import declared_access
 
 
@@ -47,10 +48,13 @@ SUFFIXES = {DryRun.NONE: "", DryRun.CLIENT: " (dry run)", DryRun.SERVER: " (serv
 
 @dataclass(slots=True)
 class Foreseen:
-    """The effects of a change of one resource, and what would keep it from being done; `nodes` of a KafkaCluster."""
+    """The effects of a change of one resource, what would keep it from being done, and what has to wait, as for the end
+    of a pause; `nodes` of a KafkaCluster.
+    """
 
     actions: list[str] = field(default_factory=list)
     obstacles: list[str] = field(default_factory=list)
+    waits: list[str] = field(default_factory=list)
     nodes: Forecast = field(default_factory=Forecast)
 
 
@@ -79,7 +83,7 @@ def tell(line: str, key: Key, foreseen: Foreseen | None) -> int:
     say(line)
     if foreseen is None:
         return 0
-    for action in (*foreseen.actions, *words_of(foreseen.nodes)):
+    for action in (*foreseen.actions, *foreseen.waits, *words_of(foreseen.nodes)):
         say(f"  {action}")
     obstacles = [*foreseen.obstacles, *foreseen.nodes.refused]
     return max([0, *(complain(CommandError(f'{key[0]} "{key[2]}": {words}')) for words in obstacles)])
@@ -145,6 +149,7 @@ def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -
             refused=refusals(cluster, managed) if cluster is not None else {},
             is_external=cluster is not None and cluster.spec.external is not None,
             declared=declared_access(cluster) if cluster is not None else NOT_SEEN,
+            paused=cluster is not None and is_paused(cluster),
         )
         found = {key: _of_plan(plans[key], admin, seen, sizes) for key in there.changed if key in plans}
     if cluster is not None and key_of(cluster) in there.changed and there.view is not None:
@@ -174,7 +179,7 @@ def _of_plan(
     steps = [f"{action}{_copied(action, seen, sizes)}" for action in plan.actions]
     waits = [word.message for word in plan.words if word.type == "Reconciling" and not steps]
     stalled = [f"{word.reason}: {word.message}" for word in plan.words if word.type == "Stalled"]
-    return Foreseen([*steps, *waits], [*stalled, *(_refused(plan.actions, admin) if admin is not None else ())])
+    return Foreseen(steps, [*stalled, *(_refused(plan.actions, admin) if admin is not None else ())], waits)
 
 
 def _copied(action: ManagedAction, seen: SeenCluster | None, sizes: Sizes | None) -> str:

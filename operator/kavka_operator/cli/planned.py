@@ -68,7 +68,7 @@ def _lines(planned: Planned) -> Iterator[str]:
         yield f"at risk: {words}: unavailable while a node of it restarts"
     for words in nodes.in_the_way:
         yield f"in the way now: {words}"
-    for words in nodes.waits:
+    for words in (*planned.foreseen.waits, *nodes.waits):
         yield f"waits: {words}"
     for words in planned.unknown:
         yield f"not known: {words}"
@@ -115,6 +115,7 @@ def _document(planned: Planned) -> dict[str, Any]:
         "change": planned.change,
         "fields": [{"path": change.path, "was": change.was, "willBe": change.will_be} for change in planned.fields],
         "actions": [*planned.foreseen.actions, *words_of(planned.foreseen.nodes, restarts=False)],
+        "waits": list(planned.foreseen.waits),
         "refused": planned.refusals,
         "warnings": list(planned.warnings),
         "unknown": list(planned.unknown),

@@ -156,10 +156,11 @@ def plan_once(
     refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
     is_external: bool = False,
     declared: SeenAccess = NOT_SEEN,
+    paused: bool = False,
 ) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
     resources = [resource for resource in resources if key_of(resource) not in refused]
-    guard = _Guard(Mishaps(_untold), now, frozenset(claimed))
+    guard = _Guard(Mishaps(_untold), now, frozenset(claimed), paused)
     names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
     people = People(admin, None, now, declared)
     look = replace(admin.look(names), brokers_expected=brokers_expected, is_external=is_external)

@@ -13,6 +13,7 @@ from kavka_operator.cli.comparing import field_changes
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.platform.kubernetes.rehearsing import LAST_APPLIED, applier_of, merge_patch
 from kavka_operator.reconcile.forecast import Sizes
+from kavka_operator.reconcile.pause import PAUSE
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person
 from tests.unit.operator.test_local_pieces import FILE
@@ -65,6 +66,21 @@ def test_a_cluster_that_runs_tells_what_it_would_do(person: Person, kafka: FakeK
     assert (code, told["exitCode"]) == (SOMETHING, SOMETHING)
     assert told["resources"][1]["fields"] == [{"path": "spec.partitions", "was": 3, "willBe": 6}]
     assert kafka.writes == []
+
+
+@pytest.mark.parametrize(
+    ("plain", "annotated"),
+    [("{name: main}", "{{name: main, annotations: {{{0}: soon}}}}"), ("note: hello", "note: hello, {0}: soon")],
+    ids=["its KafkaCluster", "itself"],
+)
+def test_what_is_paused_waits(person: Person, kafka: FakeKafka, plain: str, annotated: str) -> None:
+    paused = FILE.replace(plain, annotated.format(PAUSE), 1)
+    person.types("apply", "-f", person.file(paused))
+    kafka.make("orders", partitions=3)
+    code, said = person.types("plan", "-f", person.file(paused.replace("partitions: 3", "partitions: 6")))
+    assert code == SOMETHING
+    waits = f'  waits: paused by {PAUSE}; held back: add partitions to topic "orders", to have 6'
+    assert [line for line in said.splitlines() if "orders" in line][1:] == [waits], said
 
 
 def test_what_would_be_refused_has_the_exit_code_of_a_refusal(person: Person, kafka: FakeKafka) -> None:
