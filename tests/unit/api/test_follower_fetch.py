@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.protocol.errors import ErrorCode
@@ -270,6 +271,43 @@ def test_a_follower_that_has_cut_its_log_is_told_the_high_watermark_again(tmp_pa
         cut = await call(client, fetch(topic_id, {0: 1}, last_epoch=4, session=(session, 2)))
         assert cut[0].high_watermark == 1
         assert await call(client, fetch(topic_id, {}, session=(session, 3))) == {}
+
+    play(tmp_path, scenario)
+
+
+def test_a_consumer_reads_of_a_follower_what_is_committed_and_no_more(tmp_path: Path) -> None:
+    """KIP-392: a follower's log is ahead of what it knows to be committed."""
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        await call(client, fetch(topic_id, {0: 1}))
+        write(inside)
+        follows = PartitionChangeRecord(0, topic_id, leader=OTHER)
+        await inside.broker.active.submit(lambda *_: Decision([follows], None))
+        assert not partition.is_leader
+        assert (partition.high_watermark, partition.log.log_end_offset) == (1, 2)
+        for offset, size_bytes in ((0, len(batch(b"v"))), (1, 0)):
+            answer = (await call(client, fetch(topic_id, {0: offset}, epoch=5, broker=(-1, -1))))[0]
+            assert (answer.error_code, answer.high_watermark, size(answer)) == (ErrorCode.NONE, 1, size_bytes)
+
+    play(tmp_path, scenario)
+
+
+def test_throttled_replication_holds_back_who_is_not_in_sync_and_nobody_else(tmp_path: Path) -> None:
+    """KIP-73: acknowledgements wait for those that are in sync."""
+
+    async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
+        partition = write(inside)
+        partition.log.config = LogConfig(leader_replication_throttled_replicas=("*",))
+        throttle = inside.broker.replicas.throttles.by_side["leader"]
+        throttle._limit = lambda: 1.0
+        throttle.record(1_000_000)
+        assert size((await call(client, fetch(topic_id, {0: 0})))[0]) > 0
+        parted = PartitionChangeRecord(0, topic_id, isr=[1])
+        await inside.broker.active.submit(lambda *_: Decision([parted], None))
+        assert size((await call(client, fetch(topic_id, {0: 0})))[0]) == 0
+        throttle._limit = lambda: 1e9
+        assert size((await call(client, fetch(topic_id, {0: 0})))[0]) > 0
 
     play(tmp_path, scenario)
 

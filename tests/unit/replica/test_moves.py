@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import UNLIMITED, Throttle
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import RealDisk
+from kavka_broker.storage.log import Log
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.waiting import until
 from tests.unit.storage.support import free
@@ -30,6 +32,7 @@ RECORDS = 40
 #: Records that are written while a replica moves. On a slow disk more would come during each sync than is synced at
 #: once, and the move would go on for as long as they do.
 MEANWHILE_MAX = 2_000
+TIMEOUT_SECONDS = 60
 
 
 def two(directory: Path) -> dict[str, str]:
@@ -93,6 +96,8 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
             assert values_of(partition) == [b"%d" % number for number in range(seen + 1)]
             assert (await places(client))[after] == [("t", False)]
             assert inside.broker.replicas.moves.get("t", 0) is None
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until_known(inside)
 
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             assert home_of(inside) == after
@@ -125,6 +130,41 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
             partition.high_watermark = 5  # or the next change of the partition would find more committed than there is
             assert ("t", True) in (await places(client))[after] or home_of(inside) == after
             await until(lambda: inside.broker.replicas.moves.get("t", 0) is None)
+            assert values_of(partition) == [b"%d" % number for number in range(5)]
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_is_cut_while_its_copy_is_synced_is_compared_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy has what the log has lost: in its place it would bring that back."""
+    begun, may_go_on = threading.Event(), threading.Event()
+    secure = moves.Moves._secure
+
+    def slow(self: moves.Moves, future: Log) -> None:
+        begun.set()
+        assert may_go_on.wait(TIMEOUT_SECONDS)
+        secure(self, future)
+
+    monkeypatch.setattr(moves.Moves, "_secure", slow)
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            client = await inside.connect()
+            await inside.create("t")
+            partition = inside.broker.replicas.leader("t", 0)
+            for number in range(RECORDS):
+                write(inside, b"%d" % number)
+            await until_known(inside)
+            after = next(path for path in inside.server.config.log_dirs if path != home_of(inside))
+            assert await alter(client, after) == ErrorCode.NONE
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(begun.is_set)
+            partition.log.truncate_to(5)
+            partition.high_watermark = 5  # or the next change of the partition would find more committed than there is
+            may_go_on.set()
+            await arrived(inside, Path(after))
             assert values_of(partition) == [b"%d" % number for number in range(5)]
 
     asyncio.run(scenario())
