@@ -84,7 +84,7 @@ AMOUNTS = (
     Row("a volume below 0", cluster(nodePools=stored_on(size=-1)), BAD),
     Row("a setting of ten digits", topic(config={"min.insync.replicas": 9999999999}), GOOD),
     Row("a setting that is true without quotes", topic(config={"unclean.leader.election.enable": True}), BAD),
-    # Not here: a fraction without quotes. Files take it, as YAML's number is text there; an API server wants quotes.
+    # Not here: a fraction without quotes, see `test_admitted.py`.
     Row("a setting that is a list", topic(config={"cleanup.policy": ["compact"]}), BAD),
     Row("a setting too long", topic(config={"cleanup.policy": "x" * 5000}), BAD),
 )

@@ -11,6 +11,7 @@ from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.stored import UnreadableError, resource_from
 from tests.kube.cluster import Kubernetes
 from tests.kube.drawing import resources
+from tests.kube.objects import topic
 from tests.kube.rows import ROWS
 from tests.support.control_plane import ControlPlane, Json
 
@@ -50,3 +51,13 @@ def test_what_is_admitted_can_be_decoded(default: Kubernetes, kind: str) -> None
 
     each()
     assert min(verdicts[True], verdicts[False]) > EXAMPLES / 30, "what is drawn shows nothing"  # usual are 25 and more
+
+
+def test_a_fraction_takes_quotes_where_a_file_takes_it_without(default: Kubernetes) -> None:
+    """An API server has no type for texts and all numbers; what it says names the field and what it takes."""
+    plain = topic(config={"min.cleanable.dirty.ratio": 0.25})
+    assert fault(plain) == ""
+    answer = default.create(plain, dry=True)
+    assert not answer.is_well
+    assert 'spec.config.min.cleanable.dirty.ratio: Invalid value: "number"' in answer.message
+    assert default.create(topic(config={"min.cleanable.dirty.ratio": "0.25"}), dry=True).is_well
