@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.room import MAKES_ROOM
-from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
 from tests.support.in_process import InProcess, running
 from tests.support.waiting import until
 
@@ -103,7 +103,13 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
 def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RealDisk, "is_strained", True)
+    strain = SimpleNamespace(is_felt=True, looks=0)
+
+    def look(disk: RealDisk) -> bool:
+        strain.looks += 1
+        return bool(strain.is_felt)
+
+    monkeypatch.setattr(RealDisk, "is_strained", property(look))
     monkeypatch.setattr(RealDisk, "strain_lasts", False)
 
     async def scenario() -> None:
@@ -115,9 +121,11 @@ def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
             for offset in range(2):
                 told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
                 assert answers(told) == {"plain": (ErrorCode.NONE, offset)}, "what is small waits for nobody"
-            await asyncio.sleep(3 * STRAINED_LOOK_SECONDS)
+            looks = strain.looks
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: strain.looks >= looks + 3)
             assert log_end(inside, "plain") == 2
-            monkeypatch.setattr(RealDisk, "is_strained", False)
+            strain.is_felt = False
             for offset in (2, 3, 4):
                 assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
 
