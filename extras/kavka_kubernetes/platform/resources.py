@@ -1,6 +1,7 @@
 """The resources of one cluster, read from what the watch has seen and written to the API server."""
 
-from collections.abc import Collection, Coroutine, Mapping
+import asyncio
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,8 @@ from kavka_operator.api.stored import Unreadable, UnreadableError, part, resourc
 from kavka_operator.reconcile.status import Status
 
 FINALIZER = f"{GROUP}/finalizer"
+TOGETHER_MAX = 16
+"""Finalizers that are written at the same time, so that hundreds of new resources hold up no roll."""
 
 
 @dataclass(slots=True)
@@ -66,16 +69,41 @@ class KubernetesResources:
         self._stands[key] = version_of(answer), status
         return bool(answer)
 
-    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
-        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer. Raises ApiError.
+    def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
+        """Keep resources, once deleted, until their deletion is done in Kafka, or do so no longer; why some are not.
 
         One that is gone meanwhile cannot be kept, and what would be made for it nobody would take away again.
         """
-        if is_needed == (FINALIZER in resource.metadata.finalizers):
-            return
-        is_done = self._finalize(key_of(resource), resource.metadata.uid, [FINALIZER] if is_needed else [])
-        if is_needed and not is_done:
-            raise ApiError("it is gone, or was made again", GONE)
+        changed = [(found, needed) for found, needed in wanted if needed != (FINALIZER in found.metadata.finalizers)]
+        faults: dict[Key, Exception] = {}
+        for start in range(0, len(changed), TOGETHER_MAX):
+            some = changed[start : start + TOGETHER_MAX]
+            for (resource, is_needed), answer in zip(some, self._finalize_together(some), strict=True):
+                if isinstance(answer, ApiError) and answer.status not in {GONE, CONFLICT}:
+                    faults[key_of(resource)] = answer
+                elif not isinstance(answer, ApiError):
+                    self.objects.take(answer)
+                elif is_needed:
+                    faults[key_of(resource)] = ApiError("it is gone, or was made again", GONE)
+        return faults
+
+    def _finalize_together(self, some: Sequence[tuple[AnyResource, bool]]) -> list[Document | ApiError]:
+        """Write the finalizers of a few resources at the same time; the answers, or why there is none."""
+
+        async def write(resource: AnyResource, is_needed: bool) -> Document | ApiError:
+            parts = _finalizers([FINALIZER] if is_needed else [])
+            try:
+                return await self.api.apply(key_of(resource), resource.metadata.uid, parts)
+            except ApiError as error:
+                return error
+
+        async def write_all() -> list[Document | ApiError]:
+            return await asyncio.gather(*(write(resource, is_needed) for resource, is_needed in some))
+
+        try:
+            return self.bridge.wait(write_all())
+        except ApiError as error:
+            return [error] * len(some)
 
     def remove(self, key: Key) -> bool:
         """Let go of a deleted resource; whether it was held. Raises ApiError."""
@@ -83,10 +111,7 @@ class KubernetesResources:
         metadata = part(documents.get(key, {}), "metadata")
         if FINALIZER not in metadata.get("finalizers", ()):
             return False
-        return self._finalize(key, str(metadata.get("uid")), [])
-
-    def _finalize(self, key: Key, uid: str, finalizers: list[str]) -> bool:
-        return bool(self._apply(key, uid, {"metadata": {"finalizers": finalizers} if finalizers else {}}))
+        return bool(self._apply(key, str(metadata.get("uid")), _finalizers([])))
 
     def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
         """Write to an object, and note what it is now; empty if it is gone or made again. Raises ApiError."""
@@ -113,6 +138,10 @@ class KubernetesResources:
             return version, resource_from(document)
         except UnreadableError as error:
             return version, Unreadable(key, document, str(error))
+
+
+def _finalizers(finalizers: list[str]) -> Document:
+    return {"metadata": {"finalizers": finalizers} if finalizers else {}}
 
 
 def _uid(document: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, HASTE_SECONDS, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
-from kavka_operator.loop.seams import NotWrittenError, Platform, PlatformUnavailableError, Resources, View
+from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
 from kavka_operator.loop.telling import Announce, Telling, to_nobody
@@ -214,17 +214,13 @@ class ClusterLoop:
 
     def _held(self, resources: Sequence[AnyResource]) -> list[Managed]:
         """The topics, quotas and users that may be carried out: those whose deletion does something are held first."""
-        found = []
-        for resource in resources:
-            if not isinstance(resource, Managed):
-                continue
-            try:
-                if resource.metadata.deletion_timestamp is None:
-                    self.resources.hold(resource, is_needed=outlives(resource))
-                found.append(resource)
-            except (NotWrittenError, OSError) as error:
+        managed = [resource for resource in resources if isinstance(resource, Managed)]
+        living = [resource for resource in managed if resource.metadata.deletion_timestamp is None]
+        faults = self.resources.hold([(resource, outlives(resource)) for resource in living])
+        for resource in living:
+            if (error := faults.get(key_of(resource))) is not None:
                 self._telling.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
-        return found
+        return [resource for resource in managed if key_of(resource) not in faults]
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
         """Say of topics, quotas and users that their cluster is not there; those that are deleted may go."""

@@ -105,8 +105,8 @@ class Resources(Protocol):
         """Write the status of a resource that cannot be understood."""
         ...
 
-    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
-        """Keep a resource, once deleted, until its deletion is done in Kafka; or do so no longer."""
+    def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
+        """Keep resources, once deleted, until their deletion is done in Kafka, or do so no longer; why some are not."""
         ...
 
     def remove(self, key: Key) -> bool:

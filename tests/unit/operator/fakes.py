@@ -417,10 +417,11 @@ class FakeResources:
         self.writes += 1
         self.noted.append(unread.key)
 
-    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+    def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
         if self.refuse is not None:
-            raise self.refuse
-        self.held[key_of(resource)] = is_needed
+            return {key_of(resource): self.refuse for resource, _ in wanted}
+        self.held.update((key_of(resource), is_needed) for resource, is_needed in wanted)
+        return {}
 
     def remove(self, key: Key) -> bool:
         self.version += 1

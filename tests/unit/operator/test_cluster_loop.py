@@ -1,6 +1,6 @@
 """The loop of one cluster: when it looks, what it does with what it has seen, and what does not end it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
-from kavka_operator.api.kinds import AnyResource, key_of
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
@@ -505,9 +505,9 @@ def test_many_resources_at_once_do_not_keep_the_nodes_waiting(monkeypatch: pytes
         order.append("look")
         return look(wanted)
 
-    def held(resource: AnyResource, *, is_needed: bool) -> None:
+    def held(wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
         order.append("hold")
-        hold(resource, is_needed=is_needed)
+        return hold(wanted)
 
     monkeypatch.setattr(scene.platform, "look", looked)
     monkeypatch.setattr(scene.resources, "hold", held)

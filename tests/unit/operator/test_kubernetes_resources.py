@@ -2,16 +2,18 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from types import SimpleNamespace as Bag
 from typing import Any, cast
 
 import pytest
 from aiohttp import ServerDisconnectedError
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge
+from kavka_kubernetes.platform.api import Api, ApiError, Bridge, Document
 from kavka_kubernetes.platform.objects import Objects
-from kavka_kubernetes.platform.resources import FINALIZER, KubernetesResources
+from kavka_kubernetes.platform.resources import FINALIZER, TOGETHER_MAX, KubernetesResources
+from kavka_operator.api import API_VERSION
+from kavka_operator.api.kinds import Key
 from tests.unit.operator.fakes import topic
 
 
@@ -32,11 +34,34 @@ def test_a_resource_that_is_gone_before_it_is_held_is_not_held(status: int) -> N
     async def refuse(*_: object) -> None:
         raise ApiError("no", status)
 
-    resources = resources_of(Bag(apply=refuse))
-    with pytest.raises(ApiError, match="gone"):
-        resources.hold(topic(deletionPolicy="Delete"), is_needed=True)
-    resources.hold(topic(metadata={"finalizers": [FINALIZER]}), is_needed=False)
+    resources, wanted = resources_of(Bag(apply=refuse)), topic(deletionPolicy="Delete")
+    (fault,) = resources.hold([(wanted, True)]).values()
+    assert "gone" in str(fault)
+    assert resources.hold([(topic(metadata={"finalizers": [FINALIZER]}), False)]) == {}
     assert not resources.set_status(topic(), topic(status={"partitions": 1}).status)
+
+
+def test_finalizers_are_written_some_at_a_time_and_one_that_fails_is_told_alone() -> None:
+    writing, most, written = set[str](), 0, list[str]()
+
+    async def apply(key: Key, uid: str, parts: Mapping[str, Any]) -> Document:
+        nonlocal most
+        writing.add(key[2])
+        most = max(most, len(writing))
+        await asyncio.sleep(0)
+        writing.discard(key[2])
+        if key[2] == "t7":
+            raise ApiError("no room", 507)
+        written.append(key[2])
+        made = topic(key[2], metadata={"resourceVersion": "2", "uid": uid, **parts["metadata"]})
+        return {"apiVersion": API_VERSION, "kind": "Topic", **made.to_dict()}
+
+    resources, held = resources_of(Bag(apply=apply)), topic("held", metadata={"finalizers": [FINALIZER]})
+    many = [topic(f"t{number}") for number in range(40)]
+    faults = resources.hold([(resource, True) for resource in (*many, held)])
+    assert {key[2]: str(fault) for key, fault in faults.items()} == {"t7": "no room"}
+    assert sorted(written) == sorted(resource.metadata.name for resource in many if resource.metadata.name != "t7")
+    assert most == TOGETHER_MAX
 
 
 def api_that(call: Callable[..., Awaitable[object]]) -> Api:

@@ -7,7 +7,7 @@ again before that takes the mark away. A file that this version cannot understan
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -88,8 +88,9 @@ class Store:
                 self._wanted.write(self._file(key), {**value, "metadata": metadata})
             return True
 
-    def hold(self, resource: AnyResource, *, is_needed: bool) -> None:
+    def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
         """Do nothing: every deleted resource is kept until `remove`."""
+        return {}
 
     def remove(self, key: Key) -> bool:
         """Forget a resource whose deletion is done; False if it was applied again meanwhile."""
