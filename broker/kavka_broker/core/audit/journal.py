@@ -22,6 +22,7 @@ HELD_MAX: Final = 20_000
 """Events that are kept, unless configured otherwise. One window of refusals and logins does not come near it: only a
 topic that takes nothing lets a journal become full.
 """
+OTHER_PRINCIPALS: Final = f"User:{OTHERS}"
 PRINCIPALS_MAX: Final = 100
 """Principals whose events about refusals are counted apart, the first ones since the start."""
 BATCH_EVENTS_MAX: Final = 50
@@ -71,7 +72,7 @@ class Journal:
         self.is_full = False  # what would have to be told is to be refused
         self.dropped_total = 0
         self.told = dict.fromkeys(KINDS, 0)  # how often what happened that has its place in the chain
-        self.refusal_events: dict[str, int] = {}  # events about refused requests in the chain, by principal
+        self.refusal_events = {OTHER_PRINCIPALS: 0}  # events about refused requests in the chain, by principal
         self._chain = chain
         self._waiting: deque[Tally] = deque()
         self._given = 0  # events of the batch that is being written
@@ -161,8 +162,8 @@ class Journal:
         return entries
 
     def _count_refusal(self, principal: str) -> None:
-        if principal not in self.refusal_events and len(self.refusal_events) >= PRINCIPALS_MAX:
-            principal = f"User:{OTHERS}"
+        if principal not in self.refusal_events and len(self.refusal_events) > PRINCIPALS_MAX:
+            principal = OTHER_PRINCIPALS
         self.refusal_events[principal] = self.refusal_events.get(principal, 0) + 1
 
     def _head(self, now_ms: int) -> Entry:
