@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
+from kavka_operator.api.kinds import AnyResource, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import (
@@ -40,10 +40,9 @@ from kavka_operator.domain.plan import (
 )
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.kafka.admin import Connect
-from kavka_operator.loop.converge import Outcome
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
-from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, HASTE_SECONDS, RETRY_SECONDS, Haste, rest_seconds
+from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
@@ -57,8 +56,6 @@ from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from kavka_operator.reconcile.status import available, cluster_status, external_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
-STATUSES_MAX = 100
-"""Statuses of topics, quotas and users that a turn writes; the others wait for the next, so that nodes do not."""
 DID_MAX = 100  # actions for a cluster that are announced with its next status
 
 Result = TypeVar("Result")
@@ -103,7 +100,6 @@ class ClusterLoop:
     _next_look_at: float = 0.0
     _stamp: object = None
     _is_ready: bool = False
-    _unsaid: dict[Key, tuple[Action, ...]] = field(default_factory=dict)  # whose status waits, with what was done
     _did: deque[Action] = field(default_factory=lambda: deque(maxlen=DID_MAX))  # not announced yet
 
     def __post_init__(self) -> None:
@@ -297,8 +293,7 @@ class ClusterLoop:
         try:
             self._note_readiness(cluster, status, plan)
         finally:
-            pause = HASTE_SECONDS if self._unsaid and result.outcome else self._pause(cluster, result, plan, limited)
-            self._next_look_at = min(self._next_look_at, self.clock() + pause)
+            self._next_look_at = min(self._next_look_at, self.clock() + self._pause(cluster, result, plan, limited))
 
     def _steer(
         self, cluster: KafkaCluster, limited: list[ClientQuota], view: View, result: LookResult
@@ -434,27 +429,18 @@ class ClusterLoop:
         self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
         if result.outcome is None:
             return
-        self._say_of_each(result.outcome)
+        done = result.outcome.done_by_key()
+        for resource in self.resources.read()[0]:
+            key = key_of(resource)
+            if (status := result.outcome.statuses.get(key)) is not None:
+                self._telling.set_status(resource, status, done.get(key, ()))
+            elif key in done:  # it was deleted, and what it had made is gone
+                self._telling.announce(resource, resource.status, done[key])
         for key in result.outcome.released:
             if self.resources.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if result.outcome.released:
             self._stamp = self.resources.stamp()
-
-    def _say_of_each(self, outcome: Outcome) -> None:
-        """Write what is said of topics, quotas and users, first of those that have waited; announce what was done."""
-        done, waiting, writes = outcome.done_by_key(), self._unsaid, 0
-        self._unsaid = {}
-        for resource in sorted(self.resources.read()[0], key=lambda found: key_of(found) not in waiting):
-            key = key_of(resource)
-            if (status := outcome.statuses.get(key)) is not None:
-                actions = (*waiting.get(key, ()), *done.get(key, ()))
-                if writes < STATUSES_MAX:
-                    writes += self._telling.set_status(resource, status, actions)
-                elif status != resource.status or actions:
-                    self._unsaid[key] = actions
-            elif key in done:  # it was deleted, and what it had made is gone
-                self._telling.announce(resource, resource.status, done[key])
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View, result: LookResult) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""

@@ -55,24 +55,17 @@ class Telling:
             del self._said[next(iter(self._said))]
         self._tell(words)
 
-    def set_status(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> bool:
-        """Write a status; where that cannot be done, as on a full disk, say so and go on. `done` is announced.
-
-        Whether a write was made, or tried.
-        """
+    def set_status(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
+        """Write a status; where that cannot be done, as on a full disk, say so and go on. `done` is announced."""
         try:
-            return self.write(resource, status, done)
+            self.write(resource, status, done)
         except (NotWrittenError, OSError) as error:
             self.say_once(f"the status of {resource.identity} cannot be written: {error}")
-            return True
 
-    def write(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> bool:
-        """Write a status, and announce what has become of the resource; whether it was written.
-
-        Raises what the place of resources raises.
-        """
+    def write(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
+        """Write a status, and announce what has become of the resource. Raises what the place of resources raises."""
         try:
-            return self._resources.set_status(resource, status)
+            self._resources.set_status(resource, status)
         finally:
             self.announce(resource, status, done)
 

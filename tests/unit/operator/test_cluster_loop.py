@@ -13,7 +13,7 @@ from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, STATUSES_MAX, ClusterLoop, HopelessError
+from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
@@ -511,15 +511,13 @@ def test_many_resources_at_once_do_not_keep_the_nodes_waiting(monkeypatch: pytes
 
     monkeypatch.setattr(scene.platform, "look", looked)
     monkeypatch.setattr(scene.resources, "hold", held)
-    before = scene.resources.writes
     many = [topic(f"t{number}", partitions=1) for number in range(250)]
     for resource in many:
         scene.resources.put(resource)
     assert scene.turn()
     assert order[:2] == ["look", "hold"]
-    assert scene.loop.seconds_left == HASTE_SECONDS
-    assert scene.resources.writes - before == STATUSES_MAX
-    assert len(scene.kafka.topics) >= len(many), "what is wanted of Kafka waits for none of them"
+    assert order.count("hold") == 1, "they are held together"
+    assert len(scene.kafka.topics) >= len(many)
     scene.settle()
     conditions = [scene.resources.status(resource)["conditions"] for resource in many]
     assert all(("Ready", "True") in {(each["type"], each["status"]) for each in found} for found in conditions)
