@@ -47,6 +47,15 @@ def test_a_window_counts_what_is_the_same() -> None:
     assert window.take(12) == []
 
 
+def test_changes_take_no_room_of_others() -> None:
+    window = Window(0)
+    for number in range(10):
+        window.changed("User:a", "::1", "cli", Change("CREATE", "topic", f"t{number}"))
+    for number in range(KINDS_MAX):
+        deny(window, str(number), number)
+    assert len({tally.happening for tally in window.take(1)}) == KINDS_MAX + 10
+
+
 def test_what_a_window_has_no_room_for_is_counted_by_its_operation() -> None:
     window = Window(0)
     for number in range(KINDS_MAX + 5):

@@ -32,6 +32,7 @@ def told(trail: Trail) -> Told:
     found = {}
     for source, verdict in trail.verdicts().items():
         if verdict.state is not State.SOUND:
+            assert verdict.state is (State.UNSIGNED if verdict.damage is None else State.DAMAGED)
             found[source] = UNSIGNED if verdict.damage is None else verdict.damage.fault.value
     return found
 
@@ -331,6 +332,20 @@ def test_a_tampering_shows_in_the_chain_it_was_done_to_and_in_no_other(tamper: T
 
 
 # --- what is no tampering ---------------------------------------------------------------------------------------------
+
+
+def test_what_lacks_on_both_sides_of_a_late_entry_may_come_late_too() -> None:
+    trail = Trail()
+    trail.run(70)
+    third, *between, _ = trail.of("3-1")[2:7]
+    moved = [trail.entries[place] for place in (between[1], between[0], between[2])]
+    take_out(trail, between)
+    rest = next(
+        place for place in trail.of("3-1") if trail.entries[place].sequence == trail.entries[third].sequence + 6
+    )
+    trail.entries[rest:rest] = moved
+    (verdict,) = (found for source, found in trail.verdicts().items() if source == "3-1")
+    assert {damage.fault.value for damage in verdict.damages} == {"swapped"}
 
 
 def test_a_trail_is_sound_at_any_moment() -> None:

@@ -19,6 +19,7 @@ from kavka_broker.slices import at_once
         ("a{2}", ["aa"], ["a", "aaa"]),
         ("a{2,}", ["aa", "aaaa"], ["a"]),
         ("a{1,3}?", ["a", "aaa"], ["", "aaaa"]),
+        ("a{200}", ["a" * 200], ["a" * 199]),
         (r"127\.0\.0\.\d+", ["127.0.0.1"], ["127x0.0.1", "127.0.0."]),
         ("[a-c-]+", ["abc-"], ["d"]),
         ("[^a-c]", ["d", "-"], ["a", ""]),
@@ -48,6 +49,11 @@ def test_a_pattern_matches_whole_texts(pattern: str, matching: list[str], others
 def test_what_cannot_be_matched_in_linear_time_or_read_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
         Pattern.compile(pattern)
+
+
+def test_a_group_of_another_kind_is_refused_by_its_name() -> None:
+    with pytest.raises(PatternError, match="has a group that begins with"):
+        Pattern.compile("(?=a)")
 
 
 def test_a_pattern_of_the_most_states_is_matched_in_pieces() -> None:
