@@ -22,6 +22,12 @@ def shortened(name: str) -> str:
     return f"{name[: NAME_CHARACTERS_MAX - _HASH_CHARACTERS - 1]}~{_hash(name)}"
 
 
+def shortened_principal(principal: str) -> str:
+    """Return the principal (`User:alice`) with its name `shortened`."""
+    kind, colon, name = principal.partition(":")
+    return f"{shortened(kind)}{colon}{shortened(name)}"
+
+
 def label_of(name: str) -> str:
     """Return the name as a label of a metric has it: as `shortened`, to `LABEL_BYTES_MAX` bytes of UTF-8."""
     if len(name) <= _SHORT_CHARACTERS:

@@ -211,7 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         """Hear nothing of the client any more, and close when the delay is over."""
         self._end_mute()
         self._end_deadline()
-        self._held = Holding(HeldTime(), HeldTime())
+        self._held = Holding(HeldTime())
         now_ms = self._listener.clock.monotonic_ms()
         self._held.begin(int(now_ms))
         self._muted_until_ms = now_ms + delay_ms

@@ -68,13 +68,12 @@ class HeldTime:
 
 
 class Holding:
-    """The times in which a held connection counts: that of its share, and that of the entity with the quota."""
+    """The times in which a held connection counts: of its share, of the entity with the quota, of the quota's type."""
 
-    __slots__ = ("_of_entity", "_of_share", "_rest_ms")
+    __slots__ = ("_rest_ms", "_times")
 
-    def __init__(self, of_share: HeldTime, of_entity: HeldTime, rest_ms: Callable[[int], int] | None = None) -> None:
-        self._of_share = of_share
-        self._of_entity = of_entity
+    def __init__(self, *times: HeldTime, rest_ms: Callable[[int], int] | None = None) -> None:
+        self._times = times
         self._rest_ms = rest_ms
 
     def rest_ms(self, now_ms: int) -> int:
@@ -83,13 +82,13 @@ class Holding:
 
     def begin(self, now_ms: int) -> None:
         """Count one more held connection."""
-        self._of_share.begin(now_ms)
-        self._of_entity.begin(now_ms)
+        for time in self._times:
+            time.begin(now_ms)
 
     def end(self, now_ms: int) -> None:
         """Count one held connection less, where it began, whatever quota applies by now."""
-        self._of_share.end(now_ms)
-        self._of_entity.end(now_ms)
+        for time in self._times:
+            time.end(now_ms)
 
 
 class Sensor:

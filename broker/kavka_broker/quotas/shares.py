@@ -76,6 +76,7 @@ class Shares:
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
         self._expired = Usage(OTHER, OTHER)
         self._held_by_entity: dict[Entity, HeldTime] = {}  # of those that are configured, once one is held
+        self._held = HeldTime()  # of all
         self._changes = 0  # of limits
         self.overflows_total = 0
         self.delay_counts = [0] * (len(DELAY_BUCKETS_MS) + 1)
@@ -84,7 +85,13 @@ class Shares:
     def held(self, user: str, client_id: str, now_ms: int) -> Holding:
         """Return the counters of the time for which this client's connections are held back."""
         sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
-        return Holding(sensor.held, self._held_of(sensor.effective), sensor.rest_of())
+        times = sensor.held, self._held_of(sensor.effective), self._held
+        return Holding(*times, rest_ms=sensor.rest_of())
+
+    @property
+    def held_connections(self) -> int:
+        """How many connections this type of quota holds back, now."""
+        return self._held.connections
 
     def effective(self, user: str, client_id: str, now_ms: int) -> Effective | None:
         """Return the quota that applies to a client."""

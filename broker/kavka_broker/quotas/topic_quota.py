@@ -82,7 +82,7 @@ class SharedLimit:
 
     def holding(self) -> Holding:
         """Return what counts the time for which one connection is held."""
-        return Holding(HeldTime(), self.held)
+        return Holding(self.held)
 
     def usage(self, now_ms: int) -> EntityUsage:
         """Return the figures: of partitions that have an allowance each, the usage is that of the busiest."""

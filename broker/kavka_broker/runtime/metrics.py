@@ -259,6 +259,7 @@ def listener_samples(listener: Listener) -> Iterator[Sample]:
     yield from login_samples(listener.authentications, label)
     if listener.sasl is not None and (judge := listener.sasl.tokens) is not None:
         yield "kavka_token_keys_age_seconds", label, (listener.clock.monotonic_ms() - judge.keys_read_ms) / 1000
+        yield "kavka_token_keys_refresh_seconds", label, judge.settings.refresh_ms / 1000
 
 
 def login_samples(counts: Authentications, label: tuple[str]) -> Iterator[Sample]:
@@ -274,7 +275,7 @@ def rate_samples(listeners: Sequence[Listener], now_ms: int) -> Iterator[Sample]
     """Yield how fast connections come. The first listener is a broker's, if this node is one."""
     for listener in listeners:
         rate = listener.rates.of_listener(listener.name, now_ms)
-        yield f"{OF_SOCKETS}connection_accept_rate", (listener.name,), rate
+        yield f"{OF_SOCKETS}connection_accept_rate", (listener.name, ""), rate
     for listener in listeners[:1]:
         yield (
             f"{OF_SOCKETS}broker_connection_accept_rate",
@@ -283,6 +284,7 @@ def rate_samples(listeners: Sequence[Listener], now_ms: int) -> Iterator[Sample]
         )
         for address, rate in listener.rates.of_addresses(ADDRESSES_SHOWN_MAX, now_ms):
             yield "kavka_address_connection_rate", (address,), rate
+            yield f"{OF_SOCKETS}connection_accept_rate", ("", address), rate
 
 
 def directory_samples(logs: LogManager) -> Iterator[Sample]:

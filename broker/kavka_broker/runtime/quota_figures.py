@@ -16,12 +16,15 @@ from kavka_broker.runtime.partition_figures import Sample
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The families of one type of quota. `used` has the type as a label where `is_shared`; the factors give units."""
+    """The families of one type of quota. `used` has the type as a label where `is_shared`; the factors give units.
+
+    `kafka` begins the names of Apache Kafka's figures that every type has.
+    """
 
     used: str
     limit: str
     rate: str
-    throttle_time: str
+    kafka: str
     is_shared: bool = False
     tokens: str = ""
     used_factor: float = 1
@@ -31,13 +34,13 @@ class Names:
 CONNECTION_CREATION: Final = "connection_creation"
 BYTES: Final = ("kavka_client_bytes_total", "kavka_client_quota_limit_bytes_per_second")
 NAMES: Final[Mapping[str, Names]] = {
-    PRODUCE: Names(*BYTES, "kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time", is_shared=True),
-    FETCH: Names(*BYTES, "kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time", is_shared=True),
+    PRODUCE: Names(*BYTES, "kafka_server_produce_byte_rate", "kafka_server_produce", is_shared=True),
+    FETCH: Names(*BYTES, "kafka_server_fetch_byte_rate", "kafka_server_fetch", is_shared=True),
     REQUEST: Names(
         "kavka_client_loop_seconds_total",
         "kavka_client_quota_limit_loop_ratio",
         "kafka_server_request_request_time",
-        "kafka_server_request_throttle_time",
+        "kafka_server_request",
         used_factor=1e-9,
         limit_factor=0.01,
     ),
@@ -45,7 +48,7 @@ NAMES: Final[Mapping[str, Names]] = {
         "kavka_client_mutations_total",
         "kavka_client_quota_limit_mutations_per_second",
         "kafka_server_controllermutation_mutation_rate",
-        "kafka_server_controllermutation_throttle_time",
+        "kafka_server_controllermutation",
         tokens="kafka_server_controllermutation_tokens",
     ),
 }
@@ -60,6 +63,7 @@ def quota_samples(quota_type: str, quota: Shares, usages: Iterable[Usage]) -> It
         yield "kavka_client_throttle_seconds_total", labels, usage.held_ms_total / 1000
         yield "kavka_client_throttled_requests_total", labels, usage.throttled_requests_total
         yield from limit_samples(usage, labels, names)
+    yield f"{names.kafka}_queue_size", (), quota.held_connections
     yield "kavka_client_label_overflow_total", (quota_type,), quota.overflows_total
     yield from delay_samples(quota_type, quota)
 
@@ -75,7 +79,7 @@ def limit_samples(usage: Usage, labels: tuple[str, ...], names: Names) -> Iterat
         )
     if usage.rate is not None:
         yield names.rate, client, usage.rate
-        yield names.throttle_time, client, usage.throttle_ms_average
+        yield f"{names.kafka}_throttle_time", client, usage.throttle_ms_average
     if usage.demand is not None and names.is_shared:
         yield "kavka_client_demand_bytes_per_second", labels, usage.demand
     if usage.tokens is not None:

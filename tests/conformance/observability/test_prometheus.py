@@ -31,6 +31,7 @@ from tests.conformance.observability.watching import (
 from tests.conformance.quotas.speaker import Speaker
 from tests.support.nodes import Nodes, cluster, combined
 from tests.support.servers import free_port
+from tests.support.tokens import Issuer
 from tests.support.topics import create_topic
 from tests.unit.operator.person import run
 
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.promtool
 
 NAME = re.compile(r"[a-zA-Z_:][\w:]*")
 DOCS = Path(__file__).parents[3] / "docs"
+OAUTH = "org.apache.kafka.common.security.oauthbearer"
 TOPIC = "watched"
 ALONE = {"enable.auto.commit": False}  # the offsets topic wants three brokers
 LIMITS = {
@@ -47,6 +49,28 @@ LIMITS = {
     "controller_mutation_rate": 100,
     "kavka_observed_producer_byte_rate": 10_000,
 }
+
+
+def take_tokens(nodes: Nodes, keys: Path) -> None:
+    """Give each node a listener for clients with tokens, whose keys are in a file."""
+    keys.write_bytes(Issuer(keys.with_suffix(".pem")).key_set())
+    for server in nodes.servers.values():
+        path = server.directory / "server.properties"
+        text = path.read_text().replace("listeners=", f"listeners=TOKENS://127.0.0.1:{free_port()},", 1)
+        text = text.replace("protocol.map=", "protocol.map=TOKENS:SASL_PLAINTEXT,")
+        path.write_text(text + "".join(f"{key}={value}\n" for key, value in of_tokens(keys).items()))
+
+
+def of_tokens(keys: Path) -> dict[str, str]:
+    own = "listener.name.tokens.oauthbearer"
+    return {
+        "listener.name.tokens.sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{own}.sasl.jaas.config": f"{OAUTH}.OAuthBearerLoginModule required;",
+        f"{own}.sasl.server.callback.handler.class": f"{OAUTH}.OAuthBearerValidatorCallbackHandler",
+        "sasl.oauthbearer.jwks.endpoint.url": keys.as_uri(),
+        "sasl.oauthbearer.expected.issuer": "https://issuer.example",
+        "sasl.oauthbearer.expected.audience": "kafka",
+    }
 
 
 def admin_ports(nodes: Nodes) -> list[str]:
@@ -114,6 +138,7 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
     }
     with cluster(tmp_path, combined(2), settings, started=False) as nodes:
         targets = admin_ports(nodes)
+        take_tokens(nodes, tmp_path / "keys.json")
         nodes.start()
         configure(nodes)
         verified = ("--metrics-file", str(tmp_path / "audit.prom"), "--key-file", str(key))

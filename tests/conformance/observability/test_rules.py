@@ -162,6 +162,17 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         20,
         {f'kafka_server_socket_server_metrics_failed_authentication_total{{{NODE}, listener="CLIENTS"}}': "0+20x30"},
     ),
+    "KavkaTokenKeysOld": (
+        {
+            f'kavka_token_keys_age_seconds{{{NODE}, listener="CLIENTS"}}': "0+60x200",
+            f'kavka_token_keys_refresh_seconds{{{NODE}, listener="CLIENTS"}}': "3600x200",
+        },
+        132,
+        {
+            f'kavka_token_keys_age_seconds{{{NODE}, listener="CLIENTS"}}': "0+60x120",
+            f'kavka_token_keys_refresh_seconds{{{NODE}, listener="CLIENTS"}}': "3600x120",
+        },
+    ),
     "KavkaAuditDeniedSpike": (
         {f'kavka_audit_told_total{{{NODE}, kind="denied"}}': "0+6x60 360+600x30"},
         72,

@@ -19,8 +19,8 @@ from kavka_broker.core.audit.happenings import (
 )
 from kavka_broker.core.audit.journal import BATCH_EVENTS_MAX, HELD_MAX, PRINCIPALS_MAX, Journal, Policy
 from kavka_broker.core.audit.keys import HmacKey
-from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX
 from kavka_broker.core.audit.verification import verify
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 
 KEY = HmacKey(bytes(range(32)))
 
@@ -132,7 +132,16 @@ def test_long_names_are_cut() -> None:
     window = Window(0)
     window.denied("User:" + "a" * 1000, "::1", "WRITE", "topic", "b" * 1000)
     (tally,) = window.take(1)
-    assert max(map(len, tally.happening)) == NAME_CHARACTERS_MAX  # type: ignore[arg-type]
+    assert max(map(len, tally.happening)) == len("User:") + NAME_CHARACTERS_MAX  # type: ignore[arg-type]
+
+
+def test_names_that_begin_alike_stay_apart() -> None:
+    window, long = Window(0), "CN=" + "a" * 500
+    for name in (f"{long},OU=a", f"{long},OU=b"):
+        window.denied(f"User:{name}", "::1", "WRITE", "topic", "orders")
+        window.logged_in(name, "::1", "TLS", "TLS")
+        window.changed(f"User:{name}", "::1", "app", Change("ALTER_CONFIGS", "topic", "orders", name, name, name))
+    assert len(window.take(1)) == 2 * len(("denied", "logged in", "changed"))
 
 
 def test_a_clock_that_goes_back_ends_no_window_before_its_start() -> None:

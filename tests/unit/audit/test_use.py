@@ -11,7 +11,6 @@ from kavka_broker.core.audit.journal import HELD_MAX, Journal
 from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.use import (
     MINUTE_MS,
-    NAME_CHARACTERS_MAX,
     OTHERS,
     PAIRS_MAX,
     READ,
@@ -21,6 +20,7 @@ from kavka_broker.core.audit.use import (
     Use,
     UseWindow,
 )
+from kavka_broker.core.names import NAME_CHARACTERS_MAX
 
 KEY = HmacKey(bytes(range(32)))
 ALICE = '{"user": "alice"}'
@@ -102,7 +102,18 @@ def test_long_names_are_cut() -> None:
     window.wrote("a" * 1000, "::1", "b" * 1000, "c" * 249, 1, 1)
     window.throttled("a" * 1000, "::1", "b" * 1000, LIMIT, 1)
     texts = [part for found, _ in window.take(1) for part in found if isinstance(part, str)]
-    assert max(map(len, texts)) == NAME_CHARACTERS_MAX
+    assert max(map(len, texts)) == len("User:") + NAME_CHARACTERS_MAX
+
+
+def test_names_that_begin_alike_stay_apart() -> None:
+    """A certificate's name may have 1,024 characters: cut alone, two users would be one to an auditor."""
+    window, long = UseWindow(0), "CN=" + "a" * 500
+    for user in (f"{long},OU=a", f"{long},OU=b"):
+        window.wrote(user, "::1", "app", "orders", 1, 1)
+    (one, _), (other, _) = window.take(1)
+    assert isinstance(one, Use)
+    assert isinstance(other, Use)
+    assert one.principal != other.principal
 
 
 def test_a_window_ends_with_its_minute_or_a_clock_that_goes_back() -> None:

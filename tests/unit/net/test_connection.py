@@ -232,7 +232,7 @@ def test_a_connection_that_owes_more_when_its_delay_is_over_waits_on() -> None:
     async def scenario() -> None:
         async with serving() as (handlers, connect):
             rests = [THROTTLE_MS, 0]
-            handlers.holding = Holding(handlers.held, handlers.of_entity, lambda _: rests.pop(0))
+            handlers.holding = Holding(handlers.held, handlers.of_entity, rest_ms=lambda _: rests.pop(0))
             client = await connect()
             client.send("t1", "s2")
             assert await client.answer() == body("t1")

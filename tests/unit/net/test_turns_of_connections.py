@@ -45,7 +45,7 @@ class Handlers:
         client_id = read_request_header(frame)[0].client_id or ""
         self.begun.append(client_id)
         client = Requester(0, client_id, 0, "", "")
-        client.throttle(self.throttle_time_ms, Holding(HeldTime(), HeldTime()))
+        client.throttle(self.throttle_time_ms, Holding(HeldTime()))
         return SimpleNamespace(
             api=SimpleNamespace(pipelined=False, name=""),
             client=client,

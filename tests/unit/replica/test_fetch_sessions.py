@@ -204,8 +204,10 @@ def test_all_sessions_together_remember_so_many_bytes_of_names(is_prepared: bool
     before = sessions.names_bytes
     enter(by_name(2, 1, "orders", 0))
     assert sessions.names_bytes == before, "a partition that is known is not kept again"
+    enter(by_name(1, 1, long, 0, 0))
+    assert sessions.names_bytes == before, "a partition that is named twice is one"
     with pytest.raises(BrokerError) as caught:
         enter(by_name(2, 2, "m" * 40_000, 0))
     assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    enter(by_name(1, 1, long, forget=(1,)))
+    enter(by_name(1, 2, long, forget=(1,)))
     assert len(long) < sessions.names_bytes < len(long) + 100

@@ -115,7 +115,9 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         rates=rates(),
         authentications=Authentications(8, 7, 3, 6, 2, 5),
         clock=SimpleNamespace(monotonic_ms=lambda: 9_500.0),
-        sasl=SimpleNamespace(tokens=SimpleNamespace(keys_read_ms=2_000.0)),
+        sasl=SimpleNamespace(
+            tokens=SimpleNamespace(keys_read_ms=2_000.0, settings=SimpleNamespace(refresh_ms=3_600_000))
+        ),
     )
     topic = SimpleNamespace(
         partitions={0: SimpleNamespace(leader=1, replicas=(1, 2)), 1: SimpleNamespace(leader=-1, replicas=(1,))}

@@ -84,6 +84,8 @@ def test_each_configured_quota_has_its_limit_usage_and_held_time() -> None:
     labels = {"entity": 'default user with client id "etl"', "quota_type": "produce"}
     figures = ("limit", "usage", "shares", "throttled_seconds_total", "throttled_connections", "shadowed")
     assert [value(found, f"kavka_quota_{figure}", **labels) for figure in figures] == [1000, 1500, 1, 4.5, 1, 0]
+    assert value(found, "kafka_server_produce_queue_size") == 1
+    assert value(found, "kafka_server_fetch_queue_size") == 0
     assert value(found, "kavka_series_omitted", family="quota") == 0
 
 
@@ -174,7 +176,8 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, "kavka_connections_throttled", listener="PLAINTEXT") == 1
     assert value(found, "kavka_connections_refused_total", listener="PLAINTEXT") == 1
     name = "kafka_server_socket_server_metrics"
-    assert value(found, f"{name}_connection_accept_rate", listener="PLAINTEXT") == 0.5
+    assert value(found, f"{name}_connection_accept_rate", listener="PLAINTEXT", ip="") == 0.5
+    assert value(found, f"{name}_connection_accept_rate", listener="", ip="192.0.2.7") == 0.5
     assert value(found, f"{name}_broker_connection_accept_rate") == 0.5
     assert value(found, f"{name}_successful_authentication_total", listener="PLAINTEXT") == 8
     assert value(found, f"{name}_successful_authentication_no_reauth_total", listener="PLAINTEXT") == 7
@@ -183,6 +186,7 @@ def test_connections_are_counted_by_listener() -> None:
     assert value(found, f"{name}_failed_reauthentication_total", listener="PLAINTEXT") == 2
     assert value(found, "kavka_sessions_ended_total", listener="PLAINTEXT") == 5
     assert value(found, "kavka_token_keys_age_seconds", listener="PLAINTEXT") == 7.5
+    assert value(found, "kavka_token_keys_refresh_seconds", listener="PLAINTEXT") == 3600
     assert value(found, "kavka_address_connection_rate", ip="192.0.2.7") == 0.5
     quota = {"entity": 'address "192.0.2.7"', "quota_type": "connection_creation"}
     assert value(found, "kavka_quota_limit", **quota) == 10

@@ -13,7 +13,8 @@ One request may be refused for thousands of names. So that one principal takes n
 from typing import Final, NamedTuple
 
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.use import NAME_CHARACTERS_MAX, OTHERS, Throttling, Use
+from kavka_broker.core.audit.use import OTHERS, Throttling, Use
+from kavka_broker.core.names import shortened, shortened_principal
 
 KINDS_MAX: Final = 5_000
 """Different happenings that one window tells apart, which are taken in 5 ms."""
@@ -143,19 +144,18 @@ class Window:
 
     def denied(self, principal: str, address: str, operation: str, resource_type: str, resource: str) -> None:
         """Count a refusal."""
-        cut = slice(NAME_CHARACTERS_MAX)
-        self.note(Denied(principal[cut], address, operation, resource_type, resource[cut]))
+        self.note(Denied(shortened_principal(principal), address, operation, resource_type, shortened(resource)))
 
     def logged_in(self, user: str | None, address: str, listener: str, protocol: str = "SASL") -> None:
         """Count a login; `user` is None for one that failed."""
-        self.note(LoggedIn(None if user is None else user[:NAME_CHARACTERS_MAX], address, listener, protocol))
+        self.note(LoggedIn(None if user is None else shortened(user), address, listener, protocol))
 
     def changed(self, principal: str, address: str, client_id: str, change: Change) -> None:
         """Count a change."""
-        cut = slice(NAME_CHARACTERS_MAX)
-        value, previous = (None if text is None else text[cut] for text in (change.value, change.previous))
-        kept = change._replace(resource=change.resource[cut], key=change.key[cut], value=value, previous=previous)
-        self.note(Changed(principal[cut], address, client_id[cut], kept))
+        value, previous = (None if text is None else shortened(text) for text in (change.value, change.previous))
+        resource, key = shortened(change.resource), shortened(change.key)
+        kept = change._replace(resource=resource, key=key, value=value, previous=previous)
+        self.note(Changed(shortened_principal(principal), address, shortened(client_id), kept))
 
     def changed_others(self, change: Change, times: int) -> None:
         """Count changes like this one of which no more is told than what was done to what kind of resource."""

@@ -8,14 +8,14 @@ records the window becomes longer.
 
 from typing import Final, NamedTuple
 
+from kavka_broker.core.names import shortened, shortened_principal
+
 MINUTE_MS: Final = 60_000
 """The interval unless another is configured."""
 PAIRS_MAX: Final = 1_000
 """Pairs of client and topic, and of client and quota, that are told apart; taken in some 5 ms."""
 TOPICS_MAX: Final = 1_000
 """Topics, written to or read from, whose further clients are told together; beyond, further topics are too."""
-NAME_CHARACTERS_MAX: Final = 256
-"""What is kept of a client's name."""
 OTHERS: Final = "(others)"
 READ, WRITE = "READ", "WRITE"
 
@@ -119,10 +119,10 @@ class UseWindow:
         taken: Taken = []
         for (user, address, client_id, operation, topic), sums in self._used.items():
             records = sums.second if operation == WRITE else None
-            use = Use(_principal(user), address, _cut(client_id), operation, topic, sums.first, records)
+            use = Use(_principal(user), address, shortened(client_id), operation, topic, sums.first, records)
             taken.append((use, sums.times))
         for (user, address, client_id, quota_type, entity), sums in self._throttled.items():
-            client, quota = (_principal(user), address, _cut(client_id)), (quota_type, entity, sums.limit)
+            client, quota = (_principal(user), address, shortened(client_id)), (quota_type, entity, sums.limit)
             taken.append((Throttling(*client, *quota, sums.first, sums.second), sums.times))
         self.start_ms, self._used, self._throttled = now_ms, {}, {}
         return taken
@@ -139,8 +139,4 @@ def _room(sums: dict[Key, Sums], key: Key) -> Sums:
 
 
 def _principal(user: str) -> str:
-    return _cut(f"User:{user}")
-
-
-def _cut(name: str) -> str:
-    return name[:NAME_CHARACTERS_MAX]
+    return shortened_principal(f"User:{user}")

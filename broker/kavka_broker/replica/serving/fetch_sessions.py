@@ -49,8 +49,10 @@ class Named(dict[tuple[TopicKey, int], SessionPartition]):
         self.names_bytes = 0
 
     def add(self, topic: TopicKey, position: FetchPartition) -> None:
+        """Take a partition in; where the request names one twice, the last position counts."""
+        if (topic, position.partition) not in self:
+            self.names_bytes += _name_bytes(topic)
         self[topic, position.partition] = SessionPartition(topic, position)
-        self.names_bytes += _name_bytes(topic)
 
 
 class FetchSession:

@@ -19,8 +19,8 @@ NETWORK: Final[tuple[Row, ...]] = (
     (
         "kafka_server_socket_server_metrics_connection_accept_rate",
         Kind.GAUGE,
-        ("listener",),
-        "Connections a second, as max.connection.creation.rate of the listener measures them.",
+        ("listener", "ip"),
+        "Connections a second of a listener, or of an address under connection_creation_rate; one label is empty.",
     ),
     (
         "kafka_server_socket_server_metrics_broker_connection_accept_rate",
@@ -81,6 +81,12 @@ NETWORK: Final[tuple[Row, ...]] = (
         Kind.GAUGE,
         ("listener",),
         "Time since the keys of OAUTHBEARER tokens were last read, or since the start where they never were.",
+    ),
+    (
+        "kavka_token_keys_refresh_seconds",
+        Kind.GAUGE,
+        ("listener",),
+        "How often these keys are read: sasl.oauthbearer.jwks.endpoint.refresh.ms.",
     ),
     ("kavka_network_received_bytes_total", Kind.COUNTER, ("listener",), "Bytes read from clients."),
     ("kavka_network_sent_bytes_total", Kind.COUNTER, ("listener",), "Bytes written to clients."),

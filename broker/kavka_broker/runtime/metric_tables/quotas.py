@@ -92,6 +92,20 @@ QUOTAS: Final[tuple[Row, ...]] = (
     ),
     *(
         (
+            f"kafka_server_{kind}_queue_size",
+            Kind.GAUGE,
+            (),
+            f"Connections that quotas of the type {quota_type} hold back, now.",
+        )
+        for kind, quota_type in (
+            ("produce", "produce"),
+            ("fetch", "fetch"),
+            ("request", "request"),
+            ("controllermutation", "controller_mutation"),
+        )
+    ),
+    *(
+        (
             f"kafka_server_{kind}replication_byte_rate",
             Kind.GAUGE,
             (),

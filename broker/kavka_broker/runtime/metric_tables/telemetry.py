@@ -48,4 +48,17 @@ TELEMETRY: Final[tuple[Row, ...]] = (
         ("result",),
         "Pushes that were sent to kavka.telemetry.otlp.endpoint, or dropped on the way.",
     ),
+    ("kafka_server_client_metrics_instance_count", Kind.GAUGE, (), "The same as kavka_telemetry_instances."),
+    (
+        "kafka_server_client_metrics_plugin_export_count",
+        Kind.UNTYPED,
+        (),
+        "Pushes of all clients that were sent to kavka.telemetry.otlp.endpoint, which stands for Kafka's plugin.",
+    ),
+    (
+        "kafka_server_client_metrics_plugin_error_count",
+        Kind.UNTYPED,
+        (),
+        "Pushes of all clients that were not sent there: it is away, or too slow, or the push too large.",
+    ),
 )
