@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kavka_broker.api.registry import Api
 from kavka_broker.protocol.compiler.layout import Layout, Place, of_message
 from kavka_broker.protocol.message import Message
+from kavka_broker.request.registry import Api
 
 
 def large(api: Api, elements: int) -> Message:

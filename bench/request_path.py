@@ -25,12 +25,9 @@ from bench import memory
 from bench.wire import CLIENT_ID
 from kavka_broker.api.a00_produce import produce
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Broker, Client, Connected
-from kavka_broker.api.dispatch import Dispatcher
-from kavka_broker.api.preparation import Preparation
-from kavka_broker.api.registry import APIS
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.request_memory import SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.codec import decoder, encode
@@ -49,6 +46,9 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
+from kavka_broker.request.broker import Broker, Client, Connected
+from kavka_broker.request.preparation import Preparation
+from kavka_broker.request.registry import APIS
 from kavka_broker.slices import LoopTime, Slices
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.recovery import open_log

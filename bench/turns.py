@@ -22,13 +22,14 @@ from typing import Final
 from bench import machine, processes, wire
 from bench.brokers import KAVKA, Broker, compile_kavka
 from bench.large import large
-from kavka_broker.api.registry import Api, load
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kavka_broker.request.registry import Api
 
 PARTITIONS: Final = 10_000
 TIMEOUT_MS: Final = 60_000

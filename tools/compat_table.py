@@ -13,14 +13,15 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
-from kavka_broker.api.registry import Api, load
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import Definition
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import PROMISES
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol import messages
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.index import LEFT_OUT
+from kavka_broker.request.registry import Api
 
 Ranges = dict[int, tuple[str, tuple[int, int]]]
 

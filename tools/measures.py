@@ -24,7 +24,7 @@ ROOMS: Final = {
     "core": (f"{BROKER}core/",),
     "protocol": (f"{BROKER}protocol/",),
     "storage": (f"{BROKER}storage/",),
-    "api": (f"{BROKER}api/",),
+    "api": tuple(f"{BROKER}{room}/" for room in ("api", "dispatch", "request")),
     "shells": (BROKER,),
     "operator": ("operator/kavka_operator/",),
     "extras": ("extras/",),

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, NoReturn
 
-from kavka_broker.api.broker import Broker
 from kavka_broker.controller.format import Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
+from kavka_broker.request.broker import Broker
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory, read_meta_properties

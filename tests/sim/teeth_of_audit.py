@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kavka_broker.api import forwarding, telling
-from kavka_broker.api.refusing import Refusing, is_let_in, refusal
 from kavka_broker.core.audit.chain import Entry
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.journal import Journal, Policy
+from kavka_broker.dispatch import audit_changes, forwarding
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.request.audit_backpressure import Refusing, is_let_in, refusal
 from kavka_broker.runtime import auditing
 from kavka_broker.runtime.audit_ends import KeptEnds
 from tests.sim.teething import Patch, tooth
@@ -26,7 +26,7 @@ def events_dropped_under_reject(patch: Patch) -> None:
 @tooth("a change is refused for lack of room in the audit trail once it is done", "kill pause", 5, workloads="audited",
        hectic=True)  # fmt: skip
 def changes_refused_too_late(patch: Patch) -> None:
-    changed = telling.changed
+    changed = audit_changes.changed
 
     async def late(request: Any, api: Any, broker: Any, client: Any, decide: Callable[[Any], Awaitable[Any]]) -> Any:
         is_refused = broker.is_refusing and not is_let_in(request, api, broker, client)
@@ -35,7 +35,7 @@ def changes_refused_too_late(patch: Patch) -> None:
             return await decide(Refusing.of(broker, refusal(ErrorCode.POLICY_VIOLATION)))
         return answer
 
-    patch.setattr(telling, "is_let_in", lambda *_: True)
+    patch.setattr(audit_changes, "is_let_in", lambda *_: True)
     patch.setattr(forwarding, "changed", late)
 
 

@@ -21,7 +21,10 @@ FOREIGN = re.compile(
 SWEPT = ("broker/", "operator/", "extras/", "audit/", "tools/")
 #: Rooms whose docstrings begin with a verb, with the noun that is returned, or with "Whether" where that is a bool.
 BEGUN_PLAINLY = (
-    *(f"broker/kavka_broker/{room}/" for room in ("api", "controller", "coordinator", "membership", "replica")),
+    *(
+        f"broker/kavka_broker/{room}/"
+        for room in ("api", "controller", "coordinator", "dispatch", "membership", "replica", "request")
+    ),
     "operator/",
     "extras/",
 )

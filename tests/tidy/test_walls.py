@@ -33,6 +33,8 @@ PLANTS = (
     ("replica", "kavka_broker.replica.leading.partition", "kavka_broker.replica.serving.fetch_sessions"),
     ("replica", "kavka_broker.replica.following.fetcher", "kavka_broker.replica.hosting.openings"),
     ("coordinator", "kavka_broker.coordinator.shard", "kavka_broker.controller.controller"),
+    ("layers", "kavka_broker.request.broker", "kavka_broker.api.a00_produce"),
+    ("layers", "kavka_broker.api.a03_metadata", "kavka_broker.dispatch.forwarding"),
     ("pure", "kavka_broker.core.placement", "random"),
     ("api", "kavka_broker.api.a00_produce", "kavka_broker.net.connection"),
     ("operator", "kavka_operator.kafka.client", "kavka_broker.timers"),

@@ -16,7 +16,8 @@
 - A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
   comes behind it on its connection waits (`preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
-- While the audit trail has no room, and its policy is to reject, each partition is NOT_ENOUGH_REPLICAS (`refusing`).
+- While the audit trail has no room, and its policy is to reject, each partition is NOT_ENOUGH_REPLICAS
+  (`audit_backpressure`).
 - The answer names `throttle_time_ms`; a client over its quota, or a topic's, is muted from the charge on. Topics are
   charged in slices where the batches are many.
 Versions: flexible from 9; topic ids from 13. Versions 0-2 are advertised but not served (KAFKA-18659).
@@ -29,17 +30,6 @@ from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
 
-from kavka_broker.api.acknowledgement import Acknowledgement, Share, answer_if_due
-from kavka_broker.api.admission import UNITS_PER_BATCH, Admission
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.leader_hint import endpoint_of, leader_of
-from kavka_broker.api.preparation import NoRoom, check_room
-from kavka_broker.api.refusing import is_mender
-from kavka_broker.api.refusing import refusal as trail_is_full
-from kavka_broker.api.registry import api
-from kavka_broker.api.steps import paid
-from kavka_broker.api.throttling import throttle
-from kavka_broker.api.topic_charges import charge_produced
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -55,6 +45,17 @@ from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.quotas.client_quotas import PRODUCE
 from kavka_broker.replica.leading.partition import ACKS_ALL, Partition
+from kavka_broker.request.acknowledgement import Acknowledgement, Share, answer_if_due
+from kavka_broker.request.admission import UNITS_PER_BATCH, Admission
+from kavka_broker.request.audit_backpressure import is_mender
+from kavka_broker.request.audit_backpressure import refusal as trail_is_full
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.leader_hint import endpoint_of, leader_of
+from kavka_broker.request.preparation import NoRoom, check_room
+from kavka_broker.request.registry import api
+from kavka_broker.request.steps import paid
+from kavka_broker.request.throttling import throttle
+from kavka_broker.request.topic_charges import charge_produced
 from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work, at_once
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused

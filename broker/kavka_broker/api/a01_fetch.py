@@ -13,7 +13,7 @@
 - A client over its quota gets an empty answer with `throttle_time_ms`, and is muted for as long. A full fetch opens no
   session then: the client would not know of it, since it throws an empty full answer away.
 - While the audit trail has no room, and its policy is to reject, a consumer reads no topic but that: each partition is
-  KAFKA_STORAGE_ERROR, after `max_wait_ms` (`refusing`).
+  KAFKA_STORAGE_ERROR, after `max_wait_ms` (`audit_backpressure`).
 - A topic that the client may not READ is TOPIC_AUTHORIZATION_FAILED, at each fetch of a session.
 - A client of a topic over its limit gets its records, a second's worth of the limit, and is muted.
 Versions: flexible from 12; topic ids from 13.
@@ -24,11 +24,6 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.fetch_answers import ADDRESSES_SINCE, answer, answer_in_slices
-from kavka_broker.api.quorum_answers import fitting
-from kavka_broker.api.refusing import is_mender
-from kavka_broker.api.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 from kavka_broker.controller.metadata_fetch import metadata_fetch
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.terms import Operation, ResourceType
@@ -39,6 +34,11 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving.fetch_sessions import Named, prepare
 from kavka_broker.replica.serving.poll import Follower, Poll, Reading, Refuses
 from kavka_broker.replica.serving.read_replica import rack_for
+from kavka_broker.request.audit_backpressure import is_mender
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.fetch_answers import ADDRESSES_SINCE, answer, answer_in_slices
+from kavka_broker.request.quorum_answers import fitting
+from kavka_broker.request.registry import BOTH, FETCH_BYTES_MAX, Postponed, api
 
 TOPIC_ID_VERSION: Final = 13
 RACKS_FROM: Final = 11  # a consumer that may read from followers names its rack

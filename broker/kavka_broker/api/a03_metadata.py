@@ -17,17 +17,6 @@ Versions: flexible from 9; topic ids from 10; authorized operations of the clust
 
 from collections.abc import Sequence
 
-from kavka_broker.api.automatic_topics import begin_creating
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.metadata_answers import (
-    CLUSTER_OPERATIONS,
-    NOT_ASKED,
-    TOPIC_OPERATIONS,
-    endpoints,
-    some_broker,
-)
-from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, METADATA_TOPIC, problem_with
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -37,6 +26,16 @@ from kavka_broker.protocol.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.metadata_answers import (
+    CLUSTER_OPERATIONS,
+    NOT_ASKED,
+    TOPIC_OPERATIONS,
+    endpoints,
+    some_broker,
+)
+from kavka_broker.request.registry import api
 from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
@@ -60,7 +59,7 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
         if topic.name and topic.topic_id == ZERO and can_create(topic.name, request, broker, client)
     ]
     if missing:
-        begin_creating(missing, broker, client)
+        broker.create_topics(missing, client)
     return answer(request, broker, client, await broker.slices.whole(find_all(wanted, broker, client)))
 
 

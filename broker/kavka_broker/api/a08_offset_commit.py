@@ -10,9 +10,6 @@ in 10.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.coordinator.shard import Waiting
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.metadata.image.topics import Topic
@@ -27,6 +24,9 @@ from kavka_broker.protocol.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 TOPIC_ID_VERSION = 10
 

@@ -10,9 +10,6 @@ Versions: errors stand at each partition in 1, at the top from 2; flexible from 
 import asyncio
 from collections.abc import Iterable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -30,6 +27,9 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopics,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 from kavka_broker.slices import Pace, Work
 
 GROUPS_VERSION = 8

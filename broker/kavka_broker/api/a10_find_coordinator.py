@@ -13,9 +13,6 @@ Versions: key types from 1, flexible from 3, many keys from 4, share groups (key
 """
 
 from kavka_broker.api.a22_init_producer_id import tell_unserved
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.transaction_coordinators import TRANSACTIONS_TOPIC
@@ -24,6 +21,9 @@ from kavka_broker.core.metadata.image.features import METADATA_VERSION, METADATA
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 GROUP, TRANSACTION, SHARE = range(3)
 MANY_KEYS_VERSION = 4

@@ -11,13 +11,13 @@ Versions: flexible from 6, protocol type in the answer from 7, a reason from 8, 
 
 import asyncio
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.settings import PROTOCOLS_MAX
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
 
 KNOWN_ID_VERSION = 4
 SKIP_ASSIGNMENT_VERSION = 9

@@ -5,11 +5,11 @@
 Versions: static members from 3, flexible from 4.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.heartbeat_request import HeartbeatRequest
 from kavka_broker.protocol.messages.heartbeat_response import HeartbeatResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
 
 
 @api(HeartbeatRequest, HeartbeatResponse, versions=(0, 4))

@@ -5,13 +5,13 @@
 Versions: flexible from 4, a reason from 5.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.core.group.membership import Departure
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 BATCH_VERSION = 3
 

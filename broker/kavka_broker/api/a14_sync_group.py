@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
 from kavka_broker.core.group.sync import Sync
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
 
 PROTOCOL_VERSION = 5
 ASSIGNMENTS_PER_TURN: Final = 1_000

@@ -9,9 +9,6 @@ Versions: authorized operations from 3, static members from 4, flexible from 5.
 
 import asyncio
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -20,6 +17,9 @@ from kavka_broker.protocol.messages.describe_groups_response import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 from kavka_broker.slices import Pace, Work
 
 NOT_FOUND_VERSION = 6

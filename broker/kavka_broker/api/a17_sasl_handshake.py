@@ -8,11 +8,11 @@
 Versions: never flexible.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kavka_broker.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(SaslHandshakeRequest, SaslHandshakeResponse, versions=(0, 1), on=BOTH)

@@ -9,8 +9,6 @@ Versions: flexible from 3, with a response header that never is.
 
 import re
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import APIS, BOTH, api
 from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
 from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import ErrorCode
@@ -21,6 +19,8 @@ from kavka_broker.protocol.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import APIS, BOTH, api
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3

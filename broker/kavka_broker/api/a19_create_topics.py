@@ -18,11 +18,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.envelopes import ask_elsewhere
-from kavka_broker.api.metadata_answers import layers
-from kavka_broker.api.mutations import mutations_of
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import Layers, describe_topic
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import (
@@ -46,6 +41,11 @@ from kavka_broker.protocol.messages.create_topics_response import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.envelopes import ask_elsewhere
+from kavka_broker.request.metadata_answers import layers
+from kavka_broker.request.mutations import mutations_of
+from kavka_broker.request.registry import BOTH, api
 
 DETAILS_FROM_VERSION = 5
 STRICT_FROM_VERSION = 6

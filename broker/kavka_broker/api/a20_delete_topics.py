@@ -13,10 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.mutations import mutations_of
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import Take, delete_topic
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -26,6 +22,10 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.mutations import mutations_of
+from kavka_broker.request.registry import BOTH, api
 
 IDS_FROM_VERSION = 6
 STRICT_FROM_VERSION = 5

@@ -13,9 +13,6 @@ Versions: flexible from 2.
 import asyncio
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
@@ -25,6 +22,9 @@ from kavka_broker.protocol.messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 HIGH_WATERMARK = -1
 Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None], int]

@@ -10,13 +10,13 @@ Versions: flexible from 2; 6 is unstable in Kafka 4.3 and not served.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
 from kavka_broker.core.told_once import shortened
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
 
 log = get("api")
 

@@ -6,9 +6,6 @@ An epoch that this log has never seen is answered with -1, -1.
 Versions: flexible from 4.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderEpochRequest,
@@ -19,6 +16,9 @@ from kavka_broker.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 
 @api(

@@ -16,9 +16,6 @@ Versions: flexible; the transaction version from 2.
 import asyncio
 from typing import NamedTuple
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.write_txn_markers_request import WritableTxnMarker, WriteTxnMarkersRequest
@@ -29,6 +26,9 @@ from kavka_broker.protocol.messages.write_txn_markers_response import (
     WriteTxnMarkersResponse,
 )
 from kavka_broker.protocol.records.control import ControlType, build_marker
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 from kavka_broker.storage.log import Origin
 
 log = get("api")

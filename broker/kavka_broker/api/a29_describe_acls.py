@@ -11,8 +11,6 @@ Versions: flexible from 2.
 import asyncio
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -23,6 +21,8 @@ from kavka_broker.protocol.messages.describe_acls_response import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.slices import Pace, Work
 
 NO_AUTHORIZER: Final = "No Authorizer is configured"  # tools print these words

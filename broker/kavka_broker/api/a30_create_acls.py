@@ -9,14 +9,14 @@ Versions: flexible from 2.
 """
 
 from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.authorization.rules import Rule
 from kavka_broker.core.metadata.decide.acls import create
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kavka_broker.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 UNKNOWN = 0  # of all words of a rule
 

@@ -8,9 +8,6 @@ Versions: flexible from 2.
 """
 
 from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER, filter_of
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.authorization.rules import Rule
 from kavka_broker.core.metadata.decide.acls import delete, exact
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -20,6 +17,9 @@ from kavka_broker.protocol.messages.delete_acls_response import (
     DeleteAclsMatchingAcl,
     DeleteAclsResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(

@@ -11,11 +11,6 @@ Versions: documentation and type from 3; flexible from 4.
 
 from collections.abc import Iterable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.broker_loggers import describe_loggers
-from kavka_broker.api.division import Each
-from kavka_broker.api.metadata_answers import layers
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.describe import (
     Described,
     describe_broker,
@@ -34,6 +29,11 @@ from kavka_broker.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.broker_loggers import describe_loggers
+from kavka_broker.request.each import Each
+from kavka_broker.request.metadata_answers import layers
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(

@@ -9,9 +9,6 @@ Versions: flexible from 2.
 
 from collections import Counter
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import replace_configs
 from kavka_broker.core.metadata.image.configs import Resource
@@ -20,6 +17,9 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(

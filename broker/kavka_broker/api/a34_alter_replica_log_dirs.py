@@ -8,9 +8,6 @@
 Versions: flexible from 2.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from kavka_broker.protocol.messages.alter_replica_log_dirs_response import (
@@ -19,6 +16,9 @@ from kavka_broker.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirTopicResult,
 )
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 
 @api(

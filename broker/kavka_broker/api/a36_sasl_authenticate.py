@@ -19,13 +19,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, Postponed, api
 from kavka_broker.core.authentication.scram import TokenLogin
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, Postponed, api
 
 log = get("net")
 NONCE_BYTES: Final = 24

@@ -14,9 +14,6 @@ Versions: flexible from 2.
 from collections import Counter
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.mutations import mutations_of
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import GrowTopic, Take, grow_topics
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -26,6 +23,9 @@ from kavka_broker.protocol.messages.create_partitions_response import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.mutations import mutations_of
+from kavka_broker.request.registry import BOTH, api
 
 STRICT_FROM_VERSION = 3
 TOPICS_PER_TURN = 20

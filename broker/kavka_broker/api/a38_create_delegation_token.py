@@ -11,15 +11,15 @@
 Versions: flexible from 2; the owner and who has asked from 3.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.delegation_tokens import NEVER_MS, may_ask, parted, requester
-from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.decide.delegation_tokens import Lifetimes, NewToken, create
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_delegation_token_request import CreateDelegationTokenRequest
 from kavka_broker.protocol.messages.create_delegation_token_response import CreateDelegationTokenResponse
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.delegation_tokens import NEVER_MS, may_ask, parted, requester
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
 
 
 def refused(

@@ -7,13 +7,13 @@
 Versions: flexible from 2.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.delegation_tokens import NEVER_MS, find, may_ask
-from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.decide.delegation_tokens import Lifetimes, renew
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.renew_delegation_token_request import RenewDelegationTokenRequest
 from kavka_broker.protocol.messages.renew_delegation_token_response import RenewDelegationTokenResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.delegation_tokens import NEVER_MS, find, may_ask
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
 
 
 def refused(

@@ -12,9 +12,6 @@ Versions: flexible from 2; who has asked for a token from 3.
 
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.delegation_tokens import may_ask, parted, requester
-from kavka_broker.api.registry import SMALL_BYTES_MAX, api
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken
 from kavka_broker.protocol.errors import ErrorCode
@@ -24,6 +21,9 @@ from kavka_broker.protocol.messages.describe_delegation_token_response import (
     DescribedDelegationTokenRenewer,
     DescribeDelegationTokenResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.delegation_tokens import may_ask, parted, requester
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api
 
 PER_TURN: Final = 200
 """Tokens that are described in one turn, at 6 us each."""

@@ -12,9 +12,6 @@ Versions: flexible from 2; the type and an error at the top from 1.
 
 from collections.abc import Iterable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.decide.elections import Election, Result, elect_leaders
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -24,6 +21,9 @@ from kavka_broker.protocol.messages.elect_leaders_response import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 TOP_ERROR_FROM = 1
 

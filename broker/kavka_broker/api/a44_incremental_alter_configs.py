@@ -12,10 +12,6 @@ Versions: flexible from 1.
 
 from collections import Counter
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.broker_loggers import alter_loggers, is_about_loggers
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.config.cordoned import KEY, check_cordoned
 from kavka_broker.core.config.definition import ConfigError, split_list
 from kavka_broker.core.decision import Decision
@@ -32,6 +28,10 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.broker_loggers import alter_loggers, is_about_loggers
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 from kavka_broker.slices import Pace, Work
 
 

@@ -7,9 +7,6 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
@@ -24,6 +21,9 @@ from kavka_broker.protocol.messages.alter_partition_reassignments_response impor
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(

@@ -9,9 +9,6 @@ import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.decide.reassignments import is_moving
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
@@ -20,6 +17,9 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 from kavka_broker.slices import Pace, Work
 
 PARTITIONS_PER_LOOK: Final = 1_000

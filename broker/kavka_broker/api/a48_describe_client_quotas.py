@@ -10,8 +10,6 @@ Versions: flexible from 1.
 import asyncio
 from collections.abc import Iterator
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.image.quota_filter import Component, matching
 from kavka_broker.core.metadata.image.quotas import AnyEntity, parts_of
 from kavka_broker.protocol.errors import BrokerError
@@ -22,6 +20,8 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
     EntryData,
     ValueData,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api
 from kavka_broker.slices import Pace, Work
 
 UNITS_PER_LIMIT = 4  # of a slice

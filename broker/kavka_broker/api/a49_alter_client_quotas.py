@@ -16,9 +16,6 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.quotas import Alteration, alter
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -32,6 +29,9 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
     EntityData,
     EntryData,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 HOSTS_MAX: Final = 16  # of a request; more are refused
 FIND_SECONDS_MAX: Final = 5.0

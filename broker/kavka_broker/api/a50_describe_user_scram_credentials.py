@@ -7,9 +7,6 @@ Versions: flexible from 0.
 
 from collections import Counter
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_user_scram_credentials_request import DescribeUserScramCredentialsRequest
 from kavka_broker.protocol.messages.describe_user_scram_credentials_response import (
@@ -17,6 +14,9 @@ from kavka_broker.protocol.messages.describe_user_scram_credentials_response imp
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 
 
 @api(

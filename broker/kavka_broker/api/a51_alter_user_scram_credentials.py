@@ -11,8 +11,6 @@ Versions: flexible from 0.
 
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.decide.credentials import alter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.messages.alter_user_scram_credentials_request import AlterUserScramCredentialsRequest
@@ -20,6 +18,8 @@ from kavka_broker.protocol.messages.alter_user_scram_credentials_response import
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, api
 
 ALTERATIONS_MAX: Final = 500
 """Alterations of a request: they take 10 us each."""

@@ -8,11 +8,11 @@ Versions: flexible from 0; directories from 1; pre-vote from 2.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.quorum_answers import fitting
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.quorum_answers import fitting
+from kavka_broker.request.registry import CONTROLLER, api
 
 ADDRESSES_SINCE = 1
 

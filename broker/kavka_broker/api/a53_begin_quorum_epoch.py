@@ -7,11 +7,11 @@ Versions: flexible from 1; directories and the leader's addresses from 1.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.quorum_answers import fitting
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.quorum_answers import fitting
+from kavka_broker.request.registry import CONTROLLER, api
 
 ADDRESSES_SINCE = 1
 

@@ -6,11 +6,11 @@ Versions: flexible from 1; directories and the leader's addresses from 1.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.quorum_answers import fitting
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kavka_broker.protocol.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.quorum_answers import fitting
+from kavka_broker.request.registry import CONTROLLER, api
 
 ADDRESSES_SINCE = 1
 

@@ -8,9 +8,6 @@
 Versions: flexible from 0; times from 1; directories and addresses from 2.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.image.topic_names import METADATA_TOPIC
 from kavka_broker.core.raft.replicas import Replica
 from kavka_broker.protocol.errors import ErrorCode
@@ -24,6 +21,9 @@ from kavka_broker.protocol.messages.describe_quorum_response import (
     TopicData,
 )
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import BOTH, api
 
 NODES_FROM_VERSION = 2
 

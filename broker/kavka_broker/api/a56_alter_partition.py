@@ -9,9 +9,6 @@ Versions: flexible throughout; by topic ids throughout.
 
 from itertools import chain
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
 from kavka_broker.core.metadata.decide.policy import policy_of
@@ -21,6 +18,9 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, TopicData
 from kavka_broker.protocol.messages.alter_partition_response import PartitionData as PartitionAnswer
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import CONTROLLER, api
 
 
 @api(

@@ -7,8 +7,6 @@
 Versions: flexible throughout; the kind of change from 1, before that "may it be lowered".
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
 from kavka_broker.core.metadata.decide.policy import policy_of
@@ -16,6 +14,8 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.messages.update_features_response import UpdatableFeatureResult, UpdateFeaturesResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
 
 KINDS_FROM_VERSION = 1
 NO_RESULTS_FROM_VERSION = 2

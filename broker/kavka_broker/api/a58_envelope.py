@@ -9,13 +9,13 @@
 Versions: 0, flexible.
 """
 
-from kavka_broker.api.broker import Broker, Client, Connected
-from kavka_broker.api.envelopes import decode_address, decode_principal
-from kavka_broker.api.registry import APIS, CONTROLLER, api
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
+from kavka_broker.request.broker import Broker, Client, Connected
+from kavka_broker.request.envelopes import decode_address, decode_principal
+from kavka_broker.request.registry import APIS, CONTROLLER, api
 
 
 @api(EnvelopeRequest, EnvelopeResponse, versions=(0, 0), on=CONTROLLER)

@@ -7,11 +7,11 @@ Versions: flexible from 0; directories and the leader's address from 1.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.quorum_answers import fitting
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshotResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.quorum_answers import fitting
+from kavka_broker.request.registry import CONTROLLER, api
 
 ADDRESSES_SINCE = 1
 

@@ -7,12 +7,12 @@
 Versions: flexible from 0; the type of endpoint from 1.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.metadata_answers import CLUSTER_OPERATIONS, NOT_ASKED, some_broker
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kavka_broker.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.metadata_answers import CLUSTER_OPERATIONS, NOT_ASKED, some_broker
+from kavka_broker.request.registry import BOTH, api
 
 BROKERS = 1
 CONTROLLERS = 2

@@ -8,9 +8,6 @@ Versions: flexible.
 
 import asyncio
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import api
 from kavka_broker.core.partition.producer_state import Producer
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest
@@ -20,6 +17,9 @@ from kavka_broker.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import api
 from kavka_broker.slices import Pace, Work
 
 

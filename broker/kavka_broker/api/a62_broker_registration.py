@@ -7,8 +7,6 @@
 Versions: flexible throughout; the epoch of a clean stop comes from version 3.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Register, register
@@ -18,6 +16,8 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import CONTROLLER, SMALL_BYTES_MAX, api
 
 log = get("controller")
 

@@ -6,11 +6,11 @@
 Versions: flexible throughout; failed directories from 1, cordoned ones from 2.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat
 from kavka_broker.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kavka_broker.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import CONTROLLER, api
 
 
 @api(BrokerHeartbeatRequest, BrokerHeartbeatResponse, versions=(0, 2), on=CONTROLLER)

@@ -6,12 +6,12 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import unregister
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(UnregisterBrokerRequest, UnregisterBrokerResponse, versions=(0, 0), on=BOTH, forwarded=True)

@@ -4,13 +4,13 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.producer_ids import Block, allocate
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kavka_broker.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import CONTROLLER, api
 
 
 @api(AllocateProducerIdsRequest, AllocateProducerIdsResponse, versions=(0, 0), on=CONTROLLER)

@@ -5,8 +5,6 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.core.metadata.decide.registrations import register_controller
 from kavka_broker.protocol.messages.controller_registration_request import ControllerRegistrationRequest
 from kavka_broker.protocol.messages.controller_registration_response import ControllerRegistrationResponse
@@ -15,6 +13,8 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
     ControllerFeature,
     RegisterControllerRecord,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import CONTROLLER, SMALL_BYTES_MAX, api
 
 
 @api(

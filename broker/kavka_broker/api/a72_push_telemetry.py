@@ -15,11 +15,11 @@ import asyncio
 from collections.abc import Coroutine
 
 from kavka_broker.api.a71_get_telemetry_subscriptions import attributes, remember
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import api
 from kavka_broker.core.telemetry.instances import Push
 from kavka_broker.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kavka_broker.protocol.messages.push_telemetry_response import PushTelemetryResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
 
 
 @api(PushTelemetryRequest, PushTelemetryResponse, versions=(0, 0))

@@ -5,9 +5,6 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.division import Each
-from kavka_broker.api.registry import CONTROLLER, api
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.directories import Assign, assign_directories
 from kavka_broker.core.metadata.decide.policy import policy_of
@@ -20,6 +17,9 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
     PartitionData,
     TopicData,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.each import Each
+from kavka_broker.request.registry import CONTROLLER, api
 
 
 @api(

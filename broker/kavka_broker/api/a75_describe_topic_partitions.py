@@ -14,10 +14,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.metadata_answers import TOPIC_OPERATIONS
-from kavka_broker.api.registry import api
-from kavka_broker.api.topic_answers import UNITS_PER_PARTITION, offline
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import ErrorCode
@@ -28,6 +24,10 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.metadata_answers import TOPIC_OPERATIONS
+from kavka_broker.request.registry import api
+from kavka_broker.request.topic_answers import UNITS_PER_PARTITION, offline
 from kavka_broker.slices import Pace, Work
 
 BYTES_MAX: Final = 256 * 1024

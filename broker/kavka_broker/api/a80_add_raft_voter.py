@@ -7,10 +7,10 @@ Versions: flexible from 0; from 1 it may be answered before the change is commit
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, SMALL_BYTES_MAX, api
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
 
 
 @api(AddRaftVoterRequest, AddRaftVoterResponse, versions=(0, 1), on=BOTH, forwarded=True, bytes_max=SMALL_BYTES_MAX)

@@ -7,10 +7,10 @@ Versions: flexible from 0.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import BOTH, api
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import BOTH, api
 
 
 @api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, versions=(0, 0), on=BOTH, forwarded=True)

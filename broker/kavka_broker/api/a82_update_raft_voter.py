@@ -6,10 +6,10 @@ Versions: flexible from 0.
 
 from collections.abc import Awaitable
 
-from kavka_broker.api.broker import Broker, Client
-from kavka_broker.api.registry import CONTROLLER, SMALL_BYTES_MAX, api
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import CONTROLLER, SMALL_BYTES_MAX, api
 
 
 @api(UpdateRaftVoterRequest, UpdateRaftVoterResponse, versions=(0, 0), on=CONTROLLER, bytes_max=SMALL_BYTES_MAX)

@@ -21,11 +21,10 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from kavka_broker.api.broker import Connected
-from kavka_broker.api.dispatch import Dispatcher, Exchange
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login
 from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
@@ -33,6 +32,7 @@ from kavka_broker.net.tls import USER_CHARACTERS_MAX
 from kavka_broker.net.transports import free
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
+from kavka_broker.request.broker import Connected
 from kavka_broker.seams import Clock
 from kavka_broker.timers import Timer, Timers
 from kavka_broker.turns import CONNECTION_NS, NS_PER_BYTE, Flow

@@ -12,10 +12,10 @@ a client that says a little now and then stays without a login for good.
 from asyncio import Transport
 from collections.abc import Callable
 
-from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection

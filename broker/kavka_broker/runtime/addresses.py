@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from kavka_broker.api.dispatch import Dispatcher
 from kavka_broker.core.authentication.links import LinkSettings, to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authentication.tls import tls_of
@@ -15,6 +14,7 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, check_secured, without_effect
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.logs import get
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas

@@ -2,7 +2,8 @@
 
 The node writes as a producer does, to the leader of its partition and with numbered batches, so that a batch that is
 sent again is not written twice and none overtakes another. Where the topic takes none, events wait in the journal; by
-its policy it counts what it has no room for, or clients are refused before anything happens (`api/refusing`).
+its policy it counts what it has no room for, or clients are refused before anything happens
+(`request/audit_backpressure`).
 """
 
 import asyncio
@@ -12,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
-from kavka_broker.api.broker import Broker
 from kavka_broker.core.audit.chain import Chain, Entry, Kind
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Lifecycle
@@ -31,6 +31,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.request.broker import Broker
 from kavka_broker.runtime.audit_ends import KeptEnds
 from kavka_broker.storage.disk import Disk
 

@@ -17,10 +17,10 @@ from importlib.metadata import version
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final
 
-from kavka_broker.api.dispatch import ApiStats
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.names import label_of
+from kavka_broker.dispatch.dispatcher import ApiStats
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE

@@ -13,8 +13,6 @@ the last to go, so that a cluster of one can decide to let its broker stop.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from kavka_broker.api.broker import Broker
-from kavka_broker.api.registry import APIS
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.newborn import check_memory
 from kavka_broker.controller.quorum import Quorum
@@ -33,6 +31,8 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.throttles import Throttle
+from kavka_broker.request.broker import Broker
+from kavka_broker.request.registry import APIS
 from kavka_broker.runtime.addresses import Addresses, StartError, check, introduction_of, links_of
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.auditing import Auditing, key_of

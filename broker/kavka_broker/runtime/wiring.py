@@ -8,13 +8,9 @@ that knows them all.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from kavka_broker.api.access.table import guard
-from kavka_broker.api.broker import Broker, Leading, Serving
-from kavka_broker.api.dispatch import Dispatcher
-from kavka_broker.api.registry import load
-from kavka_broker.api.telling import telling
 from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import random_uuid
@@ -27,6 +23,11 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.dispatch.access.table import guard
+from kavka_broker.dispatch.audit_changes import audited
+from kavka_broker.dispatch.automatic_topics import begin_creating
+from kavka_broker.dispatch.dispatcher import Dispatcher
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
@@ -46,6 +47,7 @@ from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
+from kavka_broker.request.broker import Broker, Leading, Serving
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
@@ -140,9 +142,10 @@ class Wiring:
         )
         apis = guard(load(), self.authorizer)
         time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns, self._world.thread_ns)
-        of_brokers = Dispatcher(broker, telling(apis, "broker"), self._crash, time)
-        of_controllers = Dispatcher(broker, telling(apis, "controller"), self._crash, time, "controller")
+        of_brokers = Dispatcher(broker, audited(apis, "broker"), self._crash, time)
+        of_controllers = Dispatcher(broker, audited(apis, "controller"), self._crash, time, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped
+        broker.create_topics = partial(begin_creating, broker)
         broker.channel = ControllerChannel(
             config.node_id,
             quorum,

@@ -13,11 +13,10 @@ from typing import Any, Final
 
 import pytest
 
-from kavka_broker.api.access.table import GATES
-from kavka_broker.api.metadata_answers import NOT_ASKED
-from kavka_broker.api.registry import load
 from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.config.properties import parse_properties
+from kavka_broker.dispatch.access.table import GATES
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode as E
 from kavka_broker.protocol.message import Message, Struct
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
@@ -31,6 +30,7 @@ from kavka_broker.protocol.messages.metadata_request import MetadataRequest, Met
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.metadata_answers import NOT_ASKED
 from tests.conformance.authorization.profiles import PROFILES, address_of, rules_of_profiles
 from tests.conformance.authorization.requests import TOPIC, on_broker, on_controller
 from tests.support.asking import ask, ask_on

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from kavka_broker.api.registry import APIS
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.message import Message, Struct
@@ -37,6 +36,7 @@ from kavka_broker.protocol.messages import (
 )
 from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kavka_broker.protocol.uuids import ONE
+from kavka_broker.request.registry import APIS
 from tests.support.cluster import uuid
 from tests.support.in_process import CLUSTER_ID, Client, InProcess, running
 from tests.support.waiting import until

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.api.registry import load
 from kavka_broker.core.metadata.decide.heartbeats import fence
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as alter_quotas
 from kavka_broker.protocol.messages import alter_configs_request as replacing

@@ -7,13 +7,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kavka_broker.api.broker import Client, Connected
-from kavka_broker.api.registry import APIS, load
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -40,6 +39,8 @@ from kavka_broker.protocol.messages.list_partition_reassignments_request import 
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.request.broker import Client, Connected
+from kavka_broker.request.registry import APIS
 from kavka_broker.slices import Slices
 from tests.support.brokers import TOPIC_ID, epoch_of, replicated, state
 from tests.support.cluster import CLUSTER_ID, PROPERTIES, StillClock, enact, uuid

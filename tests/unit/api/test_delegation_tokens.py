@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.envelopes import decode_principal, encode_principal
 from kavka_broker.core.authentication.scram import SHA_256
 from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.protocol.errors import ErrorCode
@@ -33,6 +32,7 @@ from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthent
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kavka_broker.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
 from kavka_broker.protocol.messages.sasl_handshake_response import SaslHandshakeResponse
+from kavka_broker.request.envelopes import decode_principal, encode_principal
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.authentication.scripted import last
 

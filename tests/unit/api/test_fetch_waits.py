@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Client
-from kavka_broker.api.registry import Postponed
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.request.broker import Client
+from kavka_broker.request.registry import Postponed
 from tests.support.in_process import batch, running
 
 NEVER_MS = 3_600_000

@@ -9,7 +9,6 @@ import pytest
 
 from kavka_broker.api.a46_list_partition_reassignments import list_partition_reassignments
 from kavka_broker.api.a74_list_config_resources import list_config_resources
-from kavka_broker.api.broker import Broker, Client
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
@@ -17,6 +16,7 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
+from kavka_broker.request.broker import Broker, Client
 from kavka_broker.slices import Slices
 from tests.support.turns import Turns
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.registry import load
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import begin_quorum_epoch_request as begin
 from kavka_broker.protocol.messages import end_quorum_epoch_request as end

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 from kavka_broker.api.a01_fetch import fetch
-from kavka_broker.api.broker import Client as Sender
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
@@ -16,6 +15,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.request.broker import Client as Sender
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.api.transactions import NOW_MS, end, play, write
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.broker import Connected, Enveloped
-from kavka_broker.api.envelopes import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -23,6 +21,8 @@ from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.request.broker import Connected, Enveloped
+from kavka_broker.request.envelopes import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 
@@ -115,7 +115,7 @@ def test_without_a_controller_every_part_gets_the_error(tmp_path: Path, monkeypa
         assert controller is not None
         controller.is_active = False
         with monkeypatch.context() as patch:
-            patch.setattr("kavka_broker.api.envelopes.FORWARD_MS_MAX", 100)
+            patch.setattr("kavka_broker.request.envelopes.FORWARD_MS_MAX", 100)
             # Given up, which is not unsaid: the controller may read it when it is active again.
             assert (await create(await second.connect(), "given-up")).error_code == ErrorCode.NOT_CONTROLLER
         assert (await create(await first.connect(to_controller=True), "t")).error_code == ErrorCode.NOT_CONTROLLER

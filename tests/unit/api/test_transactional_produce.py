@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.api import a00_produce
-from kavka_broker.api.broker import Client as Requester
-from kavka_broker.api.preparation import Preparation
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -18,6 +16,8 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.request.broker import Client as Requester
+from kavka_broker.request.preparation import Preparation
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Log, Origin
 from tests.support.in_process import Client, InProcess, running

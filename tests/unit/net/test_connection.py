@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.api.broker import Client as Requester
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.use import UseWindow
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
@@ -25,6 +24,7 @@ from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
+from kavka_broker.request.broker import Client as Requester
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
 from tests.support.clocks import StoppedClock

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.api.registry import FETCH_BYTES_MAX
 from kavka_broker.net.inbox import KEPT_BYTES_MIN, Inbox
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RETAINED_BYTES_MAX, SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.request.registry import FETCH_BYTES_MAX
 
 #: Into so many pieces a large frame is cut at most: a million single bytes show no more.
 TURNS_MAX = 500

@@ -8,7 +8,6 @@ from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
-from kavka_broker.api.broker import Client as Requester
 from kavka_broker.core.fairness import QUANTUM_NS
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.inbox import LITTLE_BYTES
@@ -16,6 +15,7 @@ from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_request_header
 from kavka_broker.quotas.sensor import HeldTime, Holding
+from kavka_broker.request.broker import Client as Requester
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.timers import Timers
 from kavka_broker.turns import CONNECTION_NS, NEWCOMERS, Turns

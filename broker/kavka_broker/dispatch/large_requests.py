@@ -1,0 +1,145 @@
+"""Large requests: read in a thread, looked at a part a turn, and their answers written in a thread.
+
+    up to 512 bytes      as they come
+    up to 8 KiB          read and written on the loop; an API that has an `Each` takes its elements a part a turn
+    above                read and written in a thread besides
+    above 16 MiB         refused, Produce excepted, as is who has more than 100,000 elements in all; of what brokers
+                         pass on above 4 MiB, and of some APIs, to which nobody has much to say, above 16 KiB
+                         (`bytes_max`)
+
+Produce is long for its records, so a thread reads it for its elements alone. An answer with many elements is written
+in a thread, however short the question was.
+
+What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
+decides are decided one after another, each for itself, unless they may go together (`Each`); those, and parts of all
+else, wait for their answers at the same time.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.codec import bounded_decoder, decoder
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.message import Message, has_more, says
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.envelopes import ask_elsewhere
+from kavka_broker.request.message_threads import AT_ONCE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from kavka_broker.request.each import Each
+    from kavka_broker.request.registry import Answer, Api
+
+WHOLE_BYTES_MAX: Final = 512
+"""A request of this size has a hundred elements at most."""
+AT_ONCE_ELEMENTS_MAX: Final = 500
+"""Elements of an answer, or of a request with records, that take at most two milliseconds."""
+
+
+def check_size(api: "Api", size_bytes: int) -> None:
+    """Raises ProtocolViolation for a request that is larger than its API allows."""
+    if size_bytes > api.bytes_max and not api.pipelined:
+        raise ProtocolViolation(f"{api.name} of {size_bytes} bytes; {api.bytes_max} are allowed")
+
+
+def is_long(answer: Message, api: "Api", client: Client) -> bool:
+    """Whether a thread has to write the answer."""
+    if api.is_counting:
+        return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
+    return client.size_bytes > AT_ONCE_BYTES_MAX or has_more(answer, AT_ONCE_ELEMENTS_MAX)
+
+
+def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Message:
+    """The request in a frame that is short, or long because of its records. Raises ProtocolViolation, in particular
+    TooManyElements where a thread has to read it.
+    """
+    if len(frame) <= AT_ONCE_BYTES_MAX:
+        request, _ = decoder(api.request, version)(frame, body)
+    else:
+        request, _ = bounded_decoder(api.request, version)(frame, body, AT_ONCE_ELEMENTS_MAX)
+    return request
+
+
+async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, client: Client) -> Message:
+    """The request in a frame of any size. Raises ProtocolViolation."""
+    if len(frame) > AT_ONCE_BYTES_MAX:
+        return await broker.message_threads.read(frame, body, api, client.version)
+    request, _ = decoder(api.request, client.version)(frame, body)
+    return request
+
+
+def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
+    """The handler's answer; a request with many elements is handled in parts."""
+    if client.size_bytes > WHOLE_BYTES_MAX:
+        return handle_in_parts(request, api, broker, client)
+    return api.handle(request, broker, client)
+
+
+def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
+    """As `handle`, for a request of unknown size."""
+    elements = next((elements for elements in api.each if elements.has_elements(request)), None)
+    if elements is None:
+        return api.handle(request, broker, client)
+    parts = elements.parts(request)
+    first = next(parts)
+    if first is request:
+        return api.handle(request, broker, client)
+    return _joined(elements, chain((first,), parts), api, broker, client)
+
+
+async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
+    """The answer to all parts, each of which is begun in a turn of its own. Where the lead is lost before the first is
+    decided and won again before the last, the refused parts are decided too: no request is refused in part for that.
+    """
+    said: list[asyncio.Future[Answer]] = []
+    answers: list[Any] = []
+    undecided: dict[int, Message] = {}
+    try:
+        for part in parts:
+            await broker.slices.turn()
+            if api.is_decision and not elements.together:
+                answers.append(await _decided(part, api, broker, client))
+                if not client.has_decided:
+                    undecided[len(answers) - 1] = part
+                continue
+            answer = api.handle(part, broker, client)
+            if answer is not None and not isinstance(answer, Message):
+                answer = asyncio.ensure_future(answer)
+                said.append(answer)
+            answers.append(answer)
+        for index, part in undecided.items() if client.has_decided else ():
+            answers[index] = await _decided(part, api, broker, client)
+        return elements.joined([answer if isinstance(answer, Message) else await answer for answer in answers])
+    finally:
+        for waiting in said:
+            if not waiting.cancel() and not waiting.cancelled():
+                waiting.exception()  # marks it as seen: the error of another part is the answer to all
+
+
+async def _decided(part: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
+    """The decision on a part. If the lead was lost after an earlier part, the next controller is asked for the rest: a
+    client that asked it for all parts would get errors for those decided already. Raises BrokerError.
+    """
+    answer: Answer = None
+    try:
+        answer = await _handled(part, api, broker, client)
+        is_lost = answer is not None and says(answer, ErrorCode.NOT_CONTROLLER)
+    except BrokerError as error:
+        if error.code is not ErrorCode.NOT_CONTROLLER or not client.has_decided:
+            raise
+        is_lost = True
+    if not is_lost:
+        client.has_decided = api.forwarded
+    elif client.has_decided:
+        try:
+            return await ask_elsewhere(part, api.response, broker, client)
+        except Unreachable:
+            return await _handled(part, api, broker, client)
+    return answer
+
+
+async def _handled(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
+    answer = api.handle(request, broker, client)
+    return answer if answer is None or isinstance(answer, Message) else await answer

@@ -1,0 +1,140 @@
+"""Which batches of a transactional Produce may be written: those whose partition is part of the transaction.
+
+- A partition in which the transaction is open already needs no question. All others of a request go to the coordinator
+  in one.
+- Between its answer and the append a marker may have come: then the transaction is over, and the batch is refused.
+- What the coordinator cannot say now is NOT_ENOUGH_REPLICAS, upon which every client tries again. So is a transaction
+  in a partition that has as many open ones as it may have.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
+from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.slices import Pace, Work
+
+Place = tuple[str, int]  # topic, partition
+
+ADDS_FROM: Final = 12  # Produce from here on: the leader adds partitions to the transaction (transaction version 2)
+ABORTABLE_FROM: Final = 11  # Produce from here on knows TRANSACTION_ABORTABLE
+UNITS_PER_BATCH: Final = 40  # units of a slice; the first record of a log takes twice as long
+TRY_AGAIN: Final = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Admission:
+    """The coordinator's verdicts on a request's batches: `ask` if it `must_ask`, `check` before each append, `end`."""
+
+    def __init__(self, transactional_id: str, broker: Broker, client: Client) -> None:
+        self._transactional_id = transactional_id
+        self._broker = broker
+        self._version = client.version
+        self._codes: dict[Place, int] = {}
+        self._producers: dict[tuple[int, int], None] = {}  # the producers' ids and epochs
+        self._asked: dict[Place, ProducerStates] = {}
+
+    def look(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> Work[bool]:
+        """Whether the transaction is not open yet in some of these partitions."""
+        self._asked = {}
+        pace = Pace()
+        for name, topic in named:
+            if pace.spent(1):
+                yield
+            if name is None:
+                continue
+            for data in topic.partition_data:
+                if pace.spent(UNITS_PER_BATCH):
+                    yield
+                self._note(name, data)
+        return bool(self._asked)
+
+    def must_ask(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> bool:
+        """As `look`, for few partitions, in one slice."""
+        self._asked = {}
+        for name, topic in named:
+            if name is None:
+                continue
+            for data in topic.partition_data:
+                self._note(name, data)
+        return bool(self._asked)
+
+    async def ask(self) -> None:
+        """Ask the coordinator which partitions are in the transaction, for one request of an id at a time."""
+        if len(self._producers) > 1:
+            self._codes = dict.fromkeys(self._asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            return
+        ((producer_id, epoch),) = self._producers
+        for producers in self._asked.values():
+            producers.await_verdict(producer_id)
+        adds = self._version >= ADDS_FROM
+        try:
+            self._codes = await self._broker.coordinators.admit(
+                self._transactional_id, producer_id, epoch, list(self._asked), adds=adds
+            )
+        except BrokerError as error:
+            self._codes = dict.fromkeys(self._asked, error.code)
+
+    def _note(self, topic: str, data: PartitionProduceData) -> None:
+        header = header_of(data)
+        if header is None or not header.is_transactional or not header.has_producer_id:
+            return
+        self._producers[header.producer_id, header.producer_epoch] = None
+        try:
+            producers = self._broker.replicas.leader(topic, data.index).log.producers
+        except BrokerError:
+            return  # the append will raise the same error
+        if not producers.is_in_transaction(header.producer_id, header.producer_epoch):
+            self._asked[topic, data.index] = producers
+
+    def check(self, partition: Partition, data: PartitionProduceData) -> None:
+        """Raises BrokerError where the batch may not be written."""
+        header, producers = header_of(data), partition.log.producers
+        if header is None:
+            return
+        if not header.is_transactional:
+            if producers.transactions.is_open(header.producer_id):
+                raise BrokerError(ErrorCode.INVALID_TXN_STATE, "a batch outside of the producer's open transaction")
+            return
+        if producers.is_in_transaction(header.producer_id, header.producer_epoch):
+            return
+        code = self._codes.get((partition.topic, data.index), ErrorCode.INVALID_TXN_STATE)
+        if code != ErrorCode.NONE:
+            raise self._refusal(ErrorCode(code))
+        if not producers.awaits_verdict(header.producer_id):
+            raise BrokerError(ErrorCode.INVALID_TXN_STATE, "the transaction has ended meanwhile")
+        if not producers.may_begin:
+            producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
+            raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition}: {len(producers.transactions)} are open")
+        if self._version >= ADDS_FROM and header.base_sequence and producers.get(header.producer_id) is None:
+            problem = f"producer {header.producer_id} is not known here; its sequence begins at 0"
+            raise BrokerError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, problem)
+
+    def _refusal(self, code: ErrorCode) -> BrokerError:
+        if code in TRY_AGAIN:
+            return BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction's coordinator says {code.name}")
+        if code == ErrorCode.PRODUCER_FENCED:
+            return BrokerError(ErrorCode.INVALID_PRODUCER_EPOCH)
+        if code == ErrorCode.TRANSACTION_ABORTABLE and self._version < ABORTABLE_FROM:
+            code = ErrorCode.INVALID_TXN_STATE
+        return BrokerError(code, "the partition is not part of the transaction")
+
+    def end(self) -> None:
+        """Forget the verdicts at the end of the request."""
+        for producers in self._asked.values():
+            for producer_id, _ in self._producers:
+                producers.forget_verdict(producer_id)
+
+
+def header_of(data: PartitionProduceData) -> BatchHeader | None:
+    if data.records is None or len(data.records) < HEADER_BYTES:
+        return None
+    return read_header(data.records)

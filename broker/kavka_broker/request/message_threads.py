@@ -1,0 +1,40 @@
+"""A thread that reads large requests and writes long answers, so that the loop serves others meanwhile."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from kavka_broker.protocol.codec import bounded_decoder
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.framing import encode_response_parts
+from kavka_broker.protocol.message import Message, says
+from kavka_broker.request.request_threads import RequestThreads
+from kavka_broker.slices import Slices
+
+if TYPE_CHECKING:
+    from kavka_broker.request.registry import Api
+
+AT_ONCE_BYTES_MAX: Final = 8 * 1024
+"""Takes a millisecond to read at most."""
+THREADS_MAX: Final = 1
+"""A thread is busy in Python: a second one would only take turns with the first, and the loop with both."""
+
+
+class MessageThreads:
+    """Reads requests and writes answers in a thread; clients take turns."""
+
+    def __init__(self, slices: Slices) -> None:
+        self._threads = RequestThreads(slices, THREADS_MAX)
+
+    async def read(self, frame: memoryview, body: int, api: "Api", version: int) -> Message:
+        """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
+        request, _ = await self._threads.run(bounded_decoder(api.request, version), frame, body)
+        return request
+
+    async def write(self, answer: Message, version: int, correlation_id: int) -> list[Any]:
+        """The pieces of an answer, with size and header."""
+        return await self._threads.run(encode_response_parts, answer, version, correlation_id)
+
+    async def says(self, answer: Message, code: ErrorCode, request_bytes: int) -> bool:
+        """Whether the error code is anywhere in the answer to a request of this size."""
+        if request_bytes <= AT_ONCE_BYTES_MAX:
+            return says(answer, code)
+        return await self._threads.run(says, answer, code)

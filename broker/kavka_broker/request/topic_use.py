@@ -1,0 +1,28 @@
+"""What consumers read of topics, counted for the audit trail, in slices."""
+
+from collections.abc import Iterable
+
+from kavka_broker.protocol.messages.fetch_response import PartitionData
+from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
+from kavka_broker.replica.serving.partition_data import size_of
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.slices import Pace, Work
+
+
+def count_read(served: Iterable[tuple[SessionPartition, PartitionData]], broker: Broker, client: Client) -> Work[None]:
+    """Count the records of an answer to a consumer, by their bytes."""
+    use, pace = broker.use, Pace()
+    if use is None:
+        return
+    for asked, data in served:
+        if size_bytes := size_of(data):
+            use.read(client.user, client.address, client.client_id, _name(asked.topic, broker), size_bytes)
+        if pace.spent(1):
+            yield
+
+
+def _name(topic: TopicKey, broker: Broker) -> str:
+    if isinstance(topic, str):
+        return topic
+    known = broker.metadata.topics.by_id(topic)
+    return topic.hex() if known is None else known.name  # deleted while its records were read

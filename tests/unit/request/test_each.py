@@ -1,0 +1,59 @@
+"""Requests in parts: what is asked of each element is the same, and so is the answer to all."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
+from kavka_broker.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicResponse,
+)
+from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from kavka_broker.request.each import Each
+
+TOPICS = Each("topics.partition_indexes", "topics.partitions", per_turn=3)
+MEMBERS = Each("members", "members", per_turn=3)
+
+
+def answer(request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(topic.name, [PartitionResponse(index) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=8))
+def test_the_answers_to_the_parts_are_the_answer_to_all(topics: list[list[int]]) -> None:
+    request = DescribeProducersRequest([TopicRequest(f"t{index}", wanted) for index, wanted in enumerate(topics)])
+    parts = list(TOPICS.parts(request))
+    for part in parts:
+        assert isinstance(part, DescribeProducersRequest)
+        assert sum(max(1, len(topic.partition_indexes)) for topic in part.topics) <= TOPICS.per_turn
+    assert TOPICS.joined(answer(part) for part in parts) == answer(request)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_small_request_is_not_divided(count: int) -> None:
+    request = LeaveGroupRequest("g", "", [MemberIdentity(f"m{index}") for index in range(count)])
+    (part,) = MEMBERS.parts(request)
+    assert part is request
+
+
+def test_a_part_has_all_other_fields_of_the_request() -> None:
+    request = LeaveGroupRequest("g", "", [MemberIdentity(f"m{index}") for index in range(4)])
+    first, second = MEMBERS.parts(request)
+    assert first == LeaveGroupRequest("g", "", request.members[:3])
+    assert second == LeaveGroupRequest("g", "", request.members[3:])
+    assert len(request.members) == 4
+
+
+def test_the_answer_of_a_wholly_refused_part_is_the_answer_to_all() -> None:
+    refused = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
+    members = LeaveGroupResponse(members=[MemberResponse("m0")])
+    assert MEMBERS.joined([members, refused]) is refused

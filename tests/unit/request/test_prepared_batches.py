@@ -1,0 +1,250 @@
+"""Batches that are compressed again, or looked into: a thread does it, and no request overtakes them."""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.records.batch import HEADER_BYTES, set_crc
+from kavka_broker.protocol.records.compression import Compression
+from kavka_broker.protocol.records.record import build_batch, read_records
+from kavka_broker.request import preparation
+from kavka_broker.request.preparation import BATCHES_AHEAD
+from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
+from kavka_broker.storage.disk import RealDisk, RealFile
+from kavka_broker.storage.room import MAKES_ROOM
+from tests.support.in_process import InProcess, running
+from tests.support.waiting import until
+
+VERSION = 9
+VALUE = bytes(64 * 1024)
+TIMEOUT_SECONDS = 60
+
+
+def request(*batches: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
+    data = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)]) for topic, batch in batches]
+    return ProduceRequest(None, acks, 10_000, data)
+
+
+def batch(sequence: int = -1, key: bytes | None = b"k", value: bytes = VALUE) -> bytes:
+    named: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence}
+    producer = {} if sequence < 0 else named
+    return bytes(build_batch([(key, value)], timestamp_ms=-1, **producer))
+
+
+def answers(response: ProduceResponse) -> dict[str, tuple[ErrorCode, int]]:
+    return {
+        topic.name: (ErrorCode(partition.error_code), partition.base_offset)
+        for topic in response.responses
+        for partition in topic.partition_responses
+    }
+
+
+class Threads:
+    """The threads of the broker: notes which ran, and holds them until they may work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_work = threading.Event()
+        self.begun = 0
+        self.idents = set[int]()
+        monkeypatch.setattr(preparation, "prepare_in_thread", self.work)
+
+    def work(self, batches: memoryview, config: LogConfig, now_ms: int) -> Prepared:
+        self.begun += 1
+        self.idents.add(threading.get_ident())
+        assert self.may_work.wait(TIMEOUT_SECONDS)
+        return prepare_in_thread(batches, config, now_ms)
+
+    async def until_begun(self, count: int) -> None:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await until(lambda: self.begun >= count)
+
+
+def log_end(inside: InProcess, topic: str) -> int:
+    return inside.broker.replicas.leader(topic, 0).log.log_end_offset
+
+
+def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, of_loop = Threads(monkeypatch), threading.get_ident()
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            await client.call(request(("plain", batch()), ("packed", batch(value=b"small"))), ProduceResponse, VERSION)
+            for sequence in range(3):
+                client.send(request(("packed", batch(sequence)), ("plain", batch())), VERSION)
+            await threads.until_begun(1)
+            assert (log_end(inside, "packed"), log_end(inside, "plain")) == (1, 2), "the next one has not begun"
+            told = await other.call(request(("plain", batch())), ProduceResponse, VERSION)
+            assert answers(told) == {"plain": (ErrorCode.NONE, 2)}, "nobody else waits"
+            threads.may_work.set()
+            for offset in range(3):
+                told = await client.receive(ProduceResponse, VERSION)
+                assert answers(told)["packed"] == (ErrorCode.NONE, offset + 1)
+            log = inside.broker.replicas.leader("packed", 0).log
+            stored = log.read(1, 1 << 20).parts[0]
+            assert (Compression(stored[22] & 7), read_records(stored)[0].value) == (Compression.ZSTD, VALUE)
+
+    asyncio.run(scenario())
+    assert threads.begun == 3
+    assert of_loop not in threads.idents
+
+
+def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strain = SimpleNamespace(is_felt=True, looks=0)
+
+    def look(disk: RealDisk) -> bool:
+        strain.looks += 1
+        return bool(strain.is_felt)
+
+    monkeypatch.setattr(RealDisk, "is_strained", property(look))
+    monkeypatch.setattr(RealDisk, "strain_lasts", False)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            for _ in range(3):
+                client.send(request(("plain", batch())), VERSION)
+            for offset in range(2):
+                told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
+                assert answers(told) == {"plain": (ErrorCode.NONE, offset)}, "what is small waits for nobody"
+            looks = strain.looks
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: strain.looks >= looks + 3)
+            assert log_end(inside, "plain") == 2
+            strain.is_felt = False
+            for offset in (2, 3, 4):
+                assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
+
+    asyncio.run(scenario())
+
+
+def test_room_is_made_ahead_of_large_batches_while_strain_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+    monkeypatch.setattr(RealDisk, "is_strained", True)
+    monkeypatch.setattr(RealDisk, "strain_lasts", True)
+    made, may_make, of_loop = list[int](), threading.Event(), threading.get_ident()
+    make_room = RealFile.make_room
+
+    def noting(file: RealFile, size: int) -> None:
+        assert threading.get_ident() != of_loop
+        assert may_make.wait(TIMEOUT_SECONDS)
+        make_room(file, size)
+        made.append(size)
+
+    monkeypatch.setattr(RealFile, "make_room", noting)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("plain")
+            client, other = await inside.connect(), await inside.connect()
+            await other.call(request(("plain", batch(value=b"opens the file"))), ProduceResponse, VERSION)
+            for _ in range(3):
+                client.send(request(("plain", batch())), VERSION)
+            told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
+            assert answers(told) == {"plain": (ErrorCode.NONE, 1)}, "who waits for no room waits for nobody"
+            may_make.set()
+            for offset in (2, 3, 4):
+                assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
+            log = inside.broker.replicas.leader("plain", 0).log
+            assert read_records(log.read(2, 1 << 20).parts[0])[0].value == VALUE
+            file = log.segments.active.file
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: len(made) > 1)
+            assert file.room_bytes > 0 or not MAKES_ROOM
+        assert os.stat(file.path).st_size == file.size, "what is left is given back"
+
+    asyncio.run(scenario())
+    assert made[0] == len(batch())
+    assert BATCHES_AHEAD * len(batch()) in made
+    assert threads.begun == 0, "for the sake of room no batch is prepared"
+    assert len(made) <= 4 or not MAKES_ROOM
+
+
+def test_bad_records_inside_a_batch_are_reported(tmp_path: Path) -> None:
+    garbage = bytearray(batch())
+    garbage[HEADER_BYTES:] = b"\xff" * (len(garbage) - HEADER_BYTES)
+    set_crc(garbage)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            await inside.create("compacted", cleanup_policy="compact")
+            client = await inside.connect()
+            wanted = request(("packed", bytes(garbage)), ("compacted", batch(key=None)))
+            told = answers(await client.call(wanted, ProduceResponse, VERSION))
+            assert told == dict.fromkeys(("packed", "compacted"), (ErrorCode.INVALID_RECORD, -1))
+            client.send(request(("compacted", batch(key=None)), acks=0), VERSION)
+            assert await client.is_closed()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_prepared_batches_with_other_acks(tmp_path: Path, acks: int) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("compacted", cleanup_policy="compact")
+            client = await inside.connect()
+            for _ in range(2):
+                client.send(request(("compacted", batch()), acks=acks), VERSION)
+            told = await client.call(request(("compacted", batch(value=b"last"))), ProduceResponse, VERSION)
+            assert answers(told)["compacted"] == (ErrorCode.NONE, 0 if acks else 2)
+
+    asyncio.run(scenario())
+
+
+def test_a_config_change_during_preparation_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(monkeypatch)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            client = await inside.connect()
+            client.send(request(("packed", batch())), VERSION)
+            await threads.until_begun(1)
+            log = inside.broker.replicas.leader("packed", 0).log
+            log.config = LogConfig(compression_type="lz4")
+            threads.may_work.set()
+            assert answers(await client.receive(ProduceResponse, VERSION))["packed"] == (ErrorCode.NONE, 0)
+            assert log.read(0, 1 << 20).parts[0][22] & 7 == Compression.LZ4
+
+    asyncio.run(scenario())
+    assert threads.begun == 2
+
+
+def test_a_lost_clients_place_is_freed_when_its_thread_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads(monkeypatch)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("packed", compression_type="zstd")
+            for count in range(preparation.AT_ONCE_MAX):
+                client = await inside.connect()
+                client.send(request(("packed", batch())), VERSION)
+                await threads.until_begun(count + 1)
+                client.close()
+            third = await inside.connect()
+            third.send(request(("packed", batch())), VERSION)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert threads.begun == preparation.AT_ONCE_MAX, "no more threads than there may be"
+            threads.may_work.set()
+            assert answers(await third.receive(ProduceResponse, VERSION))["packed"][0] == ErrorCode.NONE
+
+    asyncio.run(scenario())
