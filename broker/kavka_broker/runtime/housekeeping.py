@@ -39,6 +39,7 @@ class Chore:
     name: str
     interval_ms: int
     work: Callable[[], Awaitable[None]]
+    first_ms: int | None = None  # after the start, where that is sooner than an interval
 
 
 class Housekeeping:
@@ -83,7 +84,12 @@ class Housekeeping:
         return [
             Chore("flush", FLUSH_MS, self._flush),
             Chore("checkpoint", config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint),
-            Chore("retention", config["log.retention.check.interval.ms"], self._retain),
+            Chore(
+                "retention",
+                config["log.retention.check.interval.ms"],
+                self._retain,
+                first_ms=config["log.initial.task.delay.ms"],
+            ),
             Chore("removal", REMOVAL_MS, self._remove),
             Chore("quota expiry", QUOTA_EXPIRY_MS, self._expire_quotas),
         ]
@@ -92,8 +98,10 @@ class Housekeeping:
         """Do the chore forever. A failure is logged and the chore comes round again: one that ended in silence would be
         missed only when a disk is full.
         """
+        delay_ms = chore.interval_ms if chore.first_ms is None else min(chore.first_ms, chore.interval_ms)
         while True:
-            await asyncio.sleep(chore.interval_ms / 1000)
+            await asyncio.sleep(delay_ms / 1000)
+            delay_ms = chore.interval_ms
             try:
                 await chore.work()
             except (OSError, BrokerError) as problem:

@@ -65,6 +65,29 @@ def test_a_broken_invariant_is_not_carried_on_with() -> None:
     assert run_chore(error, 3) == (1, [error])
 
 
+@pytest.mark.parametrize(
+    ("first_ms", "delays_s"), [(None, [300, 300, 300]), (30_000, [30, 300, 300]), (900_000, [300, 300, 300])]
+)
+def test_a_chore_may_come_sooner_after_the_start(
+    first_ms: int | None, delays_s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a broker that restarts each few minutes nothing would ever be deleted (log.initial.task.delay.ms)."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        if len(slept) == len(delays_s):
+            raise asyncio.CancelledError
+        slept.append(seconds)
+
+    async def work() -> None:
+        pass
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(keeper(raised).repeat(Chore("test", 300_000, work, first_ms)))
+    assert slept == delays_s
+
+
 LOGS = 20
 
 

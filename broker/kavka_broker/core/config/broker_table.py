@@ -132,7 +132,7 @@ BROKER_KEYS: Final = by_name(
         Definition("log.flush.start.offset.checkpoint.interval.ms", INT, 60_000, HIGH, Range(0)),
         Definition("log.index.interval.bytes", INT, 4096, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("log.index.size.max.bytes", INT, 10_485_760, MEDIUM, Range(4), CLUSTER_WIDE, served=True),
-        Definition("log.initial.task.delay.ms", LONG, 30_000, LOW, Range(0), internal=True),
+        Definition("log.initial.task.delay.ms", LONG, 30_000, LOW, Range(0), internal=True, served=True),
         Definition("log.local.retention.bytes", LONG, -2, MEDIUM, Range(-2), CLUSTER_WIDE),
         Definition("log.local.retention.ms", LONG, -2, MEDIUM, Range(-2), CLUSTER_WIDE),
         Definition("log.message.timestamp.after.max.ms", LONG, 3_600_000, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
