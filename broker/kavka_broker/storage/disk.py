@@ -38,6 +38,7 @@ from typing import Final, Protocol
 from kavka_broker.storage.kept_pages import keep_behind
 from kavka_broker.storage.lock_file import Lock, LockFile
 from kavka_broker.storage.maps import MAPS, bring_in
+from kavka_broker.storage.modes import DIRECTORY_MODE, FILE_MODE, opener
 from kavka_broker.storage.room import ROOM_BYTES_MIN, Room
 from kavka_broker.storage.strain import Strain
 
@@ -45,8 +46,7 @@ Buffer = bytes | bytearray | memoryview
 
 # Below this a read of bytes that are not mapped yet costs less as a copy than as a map.
 PREAD_BYTES_MAX: Final = 64 * 1024
-#: Bytes read at a time of a small file.
-READ_BYTES: Final = 64 * 1024
+READ_BYTES: Final = 64 * 1024  # at a time of a small file
 # Ends of names of files that are not finished, or not wanted any more: a start removes them.
 UNFINISHED_SUFFIXES: Final = (".tmp", ".cleaned", ".deleted")
 _EMPTY: Final = memoryview(b"")
@@ -210,7 +210,7 @@ class RealFile:
         if self._fd < 0:
             if self._closed:
                 raise ValueError(f"{self.path} is closed")
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         return self._fd
 
     def append(self, piece: Buffer) -> None:
@@ -435,9 +435,11 @@ class RealDisk:
 
     def make_directory(self, path: str) -> None:
         try:
-            os.mkdir(path)  # mostly only this one is missing, and each further call may wait for the disk
+            os.mkdir(
+                path, DIRECTORY_MODE
+            )  # mostly only this one is missing, and each further call may wait for the disk
         except FileNotFoundError:
-            os.makedirs(path, exist_ok=True)
+            os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
         except FileExistsError:
             if not os.path.isdir(path):
                 raise
@@ -455,10 +457,9 @@ class RealDisk:
         assert not path.endswith(UNFINISHED_SUFFIXES), f"a start would remove {path}"
         # The loop and a flushing thread may both write a log's epochs: each has a temporary file of its own.
         unfinished = f"{path}.{threading.get_ident()}.tmp"
-        with open(unfinished, "wb") as file:
-            # A nearly full disk takes a part: `flush` goes on with the rest, and the next write raises the error.
+        with open(unfinished, "wb", opener=opener) as file:
             file.write(data)
-            file.flush()
+            file.flush()  # a nearly full disk takes a part: this goes on with the rest, or raises its error
             if durable:
                 os.fsync(file.fileno())
         os.replace(unfinished, path)

@@ -4,6 +4,8 @@ import fcntl
 import os
 from typing import Protocol
 
+from kavka_broker.storage.modes import FILE_MODE
+
 
 class Lock(Protocol):
     """A lock that other processes respect."""
@@ -15,7 +17,7 @@ class LockFile:
     """The lock, while this process holds it."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

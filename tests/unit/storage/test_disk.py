@@ -33,6 +33,28 @@ def test_a_file_grows_and_is_read(tmp_path: Path) -> None:
         file.append(b"x")
 
 
+def test_what_is_written_is_not_for_every_user_of_the_machine(tmp_path: Path) -> None:
+    """The metadata log has the salted keys of SCRAM users."""
+    before = os.umask(0o022)
+    try:
+        top = tmp_path / "logs"
+        DISK.make_directory(str(top / "orders-0"))
+        DISK.make_directory(str(top / "orders-1"))
+        DISK.open(str(top / "orders-0" / "00000000000000000000.log")).append(b"x")
+        DISK.write_file(str(top / "meta.properties"), b"version=1")
+        DISK.lock(str(top / ".lock"))
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in top.rglob("*")}
+    assert modes == {
+        "orders-0": 0o750,
+        "orders-1": 0o750,
+        "00000000000000000000.log": 0o640,
+        "meta.properties": 0o640,
+        ".lock": 0o640,
+    }
+
+
 def test_a_map_grows_with_the_file(tmp_path: Path) -> None:
     file = DISK.open(str(tmp_path / "f"))
     file.append(bytes(LARGE))
