@@ -90,9 +90,8 @@ _BROKER: Final = {
     "listeners": "The addresses that this process opens, NAME://HOST:PORT; an empty host is every interface.",
     "log.dir": "Where logs live, when log.dirs is not set.",
     "log.dirs": "Where logs live; several directories, one a disk, fail one by one.",
-    "log.initial.task.delay.ms": "How long after a start logs are first looked through for what is to be deleted, where"
-    " log.retention.check.interval.ms is not shorter. Apache Kafka's other chores of logs, which wait for it too, begin at"
-    " once here.",
+    "log.initial.task.delay.ms": "How long after a start logs are first looked through for what is to be deleted,"
+    " unless log.retention.check.interval.ms is shorter. Other chores of logs do not wait for it, as Kafka's do.",
     "log.retention.check.interval.ms": "How often logs are looked through for what is to be deleted.",
     "log.retention.hours": "How old a record may become, in hours; the keys in minutes and milliseconds come first.",
     "log.retention.minutes": "How old a record may become, in minutes; the key in milliseconds comes first.",
