@@ -52,6 +52,7 @@ def test_the_image_with_spark_holds_the_spark_that_the_tests_run() -> None:
 def test_an_image_holds_what_its_members_declare_as_the_tests_run_it(image: str, members: list[str]) -> None:
     declared = [text for member in members for text in project(member)["dependencies"]]
     declared += project("extras")["optional-dependencies"].get(image, [])
+    declared += project("broker")["optional-dependencies"]["ed25519"] if "broker" in members else []
     names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared} - {"kavka-broker"}
     held, run = pins(image), pins("run")
     assert names <= held.keys()
