@@ -142,3 +142,21 @@ def test_where_all_are_in_sync_nobody_comes_in() -> None:
     leader = led(1, 2, 3)
     fetch(leader, 2, 5, 5, now_ms=200)
     assert leader.joining(5, 5, lambda _: 4, 200) == ()
+
+
+@pytest.mark.parametrize(
+    ("epochs", "least"),
+    [
+        ({2: 4, 3: 4}, 3),  # both are there, as they fetched
+        ({2: 5, 3: 4}, NO_OFFSET),  # 2 has begun again, and a crash may have taken the start of its log back
+        ({2: None, 3: 4}, 3),  # 2 is away: nobody waits for it
+        ({2: None, 3: None}, 9),
+    ],
+)
+def test_where_a_log_begins_counts_from_the_present_incarnation_only(epochs: dict[int, int | None], least: int) -> None:
+    leader = led(1, 2, 3)
+    for broker_id, start_offset in ((2, 5), (3, 3)):
+        leader.fetched(
+            leader.followers[broker_id], 9, log_start_offset=start_offset, broker_epoch=4, end_offset=9, now_ms=60
+        )
+    assert leader.least_start(9, epochs.__getitem__) == least

@@ -186,6 +186,17 @@ class LeaderState:
         told = self.followers[broker_id].broker_epoch
         return epoch is not None and told in (epoch, UNKNOWN_BROKER_EPOCH)
 
+    def least_start(self, start_offset: int, eligible: Eligible) -> int:
+        """The least start of this log and of those of all followers that are alive; NO_OFFSET until each has fetched as
+        the incarnation that is registered: what a former one said of its start, a crash may have taken back.
+        """
+        starts = [
+            follower.log_start_offset if self._is_eligible(broker_id, eligible) else NO_OFFSET
+            for broker_id, follower in self.followers.items()
+            if eligible(broker_id) is not None
+        ]
+        return min(start_offset, *starts) if starts else start_offset
+
     def joining(self, high_watermark: int, end_offset: int, eligible: Eligible, now_ms: float) -> tuple[int, ...]:
         """Followers that may join the ISR. One that is silent or too slow would be removed again at the next check."""
         assert high_watermark <= end_offset, f"{high_watermark} is committed of a log that ends at {end_offset}"

@@ -470,13 +470,9 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The least log start offset of all replicas that are alive."""
-        leadership = self.leadership
-        starts = [self.log.log_start_offset]
-        if leadership is not None:
-            eligible = self._host.eligible
-            starts += [known.log_start_offset for broker_id, known in leadership if eligible(broker_id) is not None]
-        return min(starts)
+        """The least log start offset of all replicas that are alive; -1 until each has said its own."""
+        leadership, start_offset = self.leadership, self.log.log_start_offset
+        return start_offset if leadership is None else leadership.least_start(start_offset, self._host.eligible)
 
     def trim(self, offset: int) -> asyncio.Future[None] | None:
         """Move the start of the log forward; returns a future where followers have yet to do so."""
