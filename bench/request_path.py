@@ -28,6 +28,7 @@ from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.dispatch.dispatcher import Dispatcher
+from kavka_broker.loop.slices import LoopTime, Slices
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.request_memory import SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.codec import decoder, encode
@@ -49,7 +50,6 @@ from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.request.broker import Broker, Client, Connected
 from kavka_broker.request.preparation import Preparation
 from kavka_broker.request.registry import APIS
-from kavka_broker.slices import LoopTime, Slices
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.recovery import open_log
 

@@ -14,14 +14,14 @@ from struct import pack
 from types import SimpleNamespace
 from typing import Any, Final
 
+from kavka_broker.loop.timers import Timers
+from kavka_broker.loop.turns import Flow, Turns
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.request.broker import Client
 from kavka_broker.runtime.clock import SystemClock, work_ns
-from kavka_broker.timers import Timers
-from kavka_broker.turns import Flow, Turns
 
 ROUNDS: Final = 15
 REQUESTS: Final = 20_000

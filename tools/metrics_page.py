@@ -7,13 +7,13 @@ python -m tools.metrics_page --check    says whether it has drifted
 import sys
 from pathlib import Path
 
+from kavka_broker.loop.turns import CLIENTS_NAMED_MAX
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX
 from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
 from kavka_broker.runtime.dashboard_names import ALIASES, PARTITION_NAMES
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
-from kavka_broker.turns import CLIENTS_NAMED_MAX
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
 from kavka_kubernetes.metric_table import Family as OfOperator
 from kavka_kubernetes.standing import NOT_READY_MAX

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from random import Random
 from typing import Final
 
-from kavka_broker.replica.hosting import in_turns
+from kavka_broker.loop import backlog
 
-HANDOVERS_A_TURN: Final = in_turns.SLICE_MAX
+HANDOVERS_A_TURN: Final = backlog.SLICE_MAX
 
 
 def drawn(seed: int) -> int:
@@ -21,8 +21,8 @@ def drawn(seed: int) -> int:
 @contextmanager
 def slices_of(handovers_a_turn: int) -> Iterator[None]:
     """Cut the work of all nodes into slices of that size."""
-    before, in_turns.SLICE_MAX = in_turns.SLICE_MAX, handovers_a_turn  # type: ignore[misc]
+    before, backlog.SLICE_MAX = backlog.SLICE_MAX, handovers_a_turn  # type: ignore[misc]
     try:
         yield
     finally:
-        in_turns.SLICE_MAX = before  # type: ignore[misc]
+        backlog.SLICE_MAX = before  # type: ignore[misc]

@@ -6,11 +6,11 @@ from typing import Any
 
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.partition.leader import LeaderState
+from kavka_broker.loop import backlog
+from kavka_broker.loop.backlog import Backlog
 from kavka_broker.membership.lifecycle import Lifecycle
 from kavka_broker.replica.following import taking
 from kavka_broker.replica.following.session import Followed
-from kavka_broker.replica.hosting import in_turns
-from kavka_broker.replica.hosting.in_turns import InTurns
 from kavka_broker.replica.hosting.missing import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import durability, recovery
@@ -70,22 +70,22 @@ def overtaken_answers_thrown_away(patch: Patch) -> None:
 
 @tooth("partitions beyond the first slice are not handed over", "kill", 5, handovers_a_turn=1)
 def rest_of_the_handovers_forgotten(patch: Patch) -> None:
-    act = InTurns._act_on_slice
+    act = Backlog._act_on_slice
 
-    def act_once(self: InTurns[Any]) -> None:
-        self._waiting = dict(islice(self._waiting.items(), in_turns.SLICE_MAX))
+    def act_once(self: Backlog[Any]) -> None:
+        self._waiting = dict(islice(self._waiting.items(), backlog.SLICE_MAX))
         act(self)
 
-    patch.setattr(InTurns, "_act_on_slice", act_once)
+    patch.setattr(Backlog, "_act_on_slice", act_once)
 
 
 @tooth("a batch of records takes the place of the hand-overs that still wait", "kill", 20, handovers_a_turn=1)
 def waiting_handovers_replaced(patch: Patch) -> None:
-    def add(self: InTurns[Any], items: Iterable[Any]) -> None:
+    def add(self: Backlog[Any], items: Iterable[Any]) -> None:
         self._waiting = dict.fromkeys(items)
-        self._turns.begin()
+        self._drain.begin()
 
-    patch.setattr(InTurns, "add", add)
+    patch.setattr(Backlog, "add", add)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

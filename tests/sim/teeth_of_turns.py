@@ -1,7 +1,7 @@
 """Defects of who has the next turn on a broker's loop."""
 
 from kavka_broker.core.fairness import FairQueue
-from kavka_broker.turns import Turns
+from kavka_broker.loop.turns import Turns
 from tests.sim.teething import Patch, tooth
 
 

@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kavka_broker.loop.turns import QUANTUM_NS, Turns
 from kavka_broker.net.connection import IN_FLIGHT_MAX, OUTBOX_BYTES_MAX, Connection
-from kavka_broker.turns import QUANTUM_NS, Turns
 
 Simulation = Any
 Name = tuple[str, str]

@@ -21,6 +21,7 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
+from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError
@@ -29,7 +30,6 @@ from kavka_broker.protocol.messages.api_versions_request import ApiVersionsReque
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
-from kavka_broker.timers import Timers
 from tests.sim.loop import Process, SimLoop
 from tests.sim.node import EPOCH_MS, SimClock
 from tests.support.cluster import CLUSTER_ID, uuid

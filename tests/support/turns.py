@@ -10,8 +10,8 @@ from itertools import count
 from types import FrameType
 from typing import Any, Final
 
-from kavka_broker.slices import Slices
-from kavka_broker.turns import QUANTUM_NS
+from kavka_broker.loop.slices import Slices
+from kavka_broker.loop.turns import QUANTUM_NS
 
 #: A tenth of a microsecond and more each.
 CALLS_PER_TURN_MAX: Final = 30_000

@@ -23,7 +23,7 @@ SWEPT = ("broker/", "operator/", "extras/", "audit/", "tools/")
 BEGUN_PLAINLY = (
     *(
         f"broker/kavka_broker/{room}/"
-        for room in ("api", "controller", "coordinator", "dispatch", "membership", "replica", "request")
+        for room in ("api", "controller", "coordinator", "dispatch", "loop", "membership", "replica", "request")
     ),
     "operator/",
     "extras/",

@@ -31,6 +31,8 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, INTERNAL
+from kavka_broker.loop.slices import UNITS_PER_SLICE, Pace, Work, at_once
+from kavka_broker.loop.steps import paid
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (
@@ -53,10 +55,8 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.leader_hint import endpoint_of, leader_of
 from kavka_broker.request.preparation import NoRoom, check_room
 from kavka_broker.request.registry import api
-from kavka_broker.request.steps import paid
 from kavka_broker.request.throttling import throttle
 from kavka_broker.request.topic_charges import charge_produced
-from kavka_broker.slices import UNITS_PER_SLICE, Pace, Work, at_once
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused
 

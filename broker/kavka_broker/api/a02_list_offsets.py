@@ -20,6 +20,7 @@ Versions: flexible from 6; leader epochs from 4.
 import asyncio
 from enum import Enum, auto
 
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kavka_broker.protocol.messages.list_offsets_response import (
@@ -31,7 +32,6 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
 
 LATEST = -1

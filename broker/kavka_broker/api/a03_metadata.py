@@ -18,6 +18,7 @@ Versions: flexible from 9; topic ids from 10; authorized operations of the clust
 from collections.abc import Sequence
 
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, METADATA_TOPIC, problem_with
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import (
@@ -36,7 +37,6 @@ from kavka_broker.request.metadata_answers import (
     some_broker,
 )
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable
 
 from kavka_broker.core.group.offsets import Offsets
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.messages.offset_fetch_request import (
@@ -30,7 +31,6 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 
 GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10

@@ -10,6 +10,7 @@ Versions: authorized operations from 3, static members from 4, flexible from 5.
 import asyncio
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_groups_response import (
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.describe_groups_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 
 NOT_FOUND_VERSION = 6
 UNITS_PER_MEMBER = 2  # of a slice

@@ -10,12 +10,12 @@ Versions: flexible from 3, states from 4, types from 5.
 import asyncio
 
 from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import SMALL_BYTES_MAX, api
-from kavka_broker.slices import Pace, Work
 
 STATE_VERSION = 4
 TYPE_VERSION = 5

@@ -13,6 +13,7 @@ from typing import Final
 
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter
 from kavka_broker.protocol.messages.describe_acls_request import DescribeAclsRequest
@@ -23,7 +24,6 @@ from kavka_broker.protocol.messages.describe_acls_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
-from kavka_broker.slices import Pace, Work
 
 NO_AUTHORIZER: Final = "No Authorizer is configured"  # tools print these words
 

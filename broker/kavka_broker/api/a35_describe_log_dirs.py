@@ -9,6 +9,7 @@ Versions: flexible from 2.
 
 import asyncio
 
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import (
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.describe_log_dirs_response import (
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log_directory import LogDirectory
 
 Wanted = dict[str, frozenset[int]] | None

@@ -18,6 +18,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (
@@ -32,7 +33,6 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.broker_loggers import alter_loggers, is_about_loggers
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.slices import Pace, Work
 
 
 async def refused(

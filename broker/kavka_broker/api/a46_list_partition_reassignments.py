@@ -11,6 +11,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.decide.reassignments import is_moving
 from kavka_broker.core.metadata.image.topics import Topic
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.slices import Pace, Work
 
 PARTITIONS_PER_LOOK: Final = 1_000
 

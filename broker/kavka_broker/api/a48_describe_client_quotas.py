@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from kavka_broker.core.metadata.image.quota_filter import Component, matching
 from kavka_broker.core.metadata.image.quotas import AnyEntity, parts_of
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_client_quotas_response import (
@@ -22,7 +23,6 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import SMALL_BYTES_MAX, api
-from kavka_broker.slices import Pace, Work
 
 UNITS_PER_LIMIT = 4  # of a slice
 

@@ -9,6 +9,7 @@ Versions: flexible.
 import asyncio
 
 from kavka_broker.core.partition.producer_state import Producer
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kavka_broker.protocol.messages.describe_producers_response import (
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.describe_producers_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
-from kavka_broker.slices import Pace, Work
 
 
 @api(

@@ -15,12 +15,12 @@ from typing import Final
 
 from kavka_broker.core.telemetry.instances import ACCEPTED
 from kavka_broker.core.telemetry.subscription import Attributes
+from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
 from kavka_broker.protocol.messages.get_telemetry_subscriptions_response import GetTelemetrySubscriptionsResponse
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import SMALL_BYTES_MAX, api
-from kavka_broker.slices import Work
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 UNKNOWN: Final = "unknown"

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Sequence
 
 from kavka_broker.core.metadata.image.configs import ResourceType
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import SMALL_BYTES_MAX, api
-from kavka_broker.slices import Pace, Work
 
 
 @api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)

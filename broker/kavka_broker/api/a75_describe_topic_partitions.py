@@ -16,6 +16,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
 from kavka_broker.core.metadata.image.topics import Topic
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kavka_broker.protocol.messages.describe_topic_partitions_response import (
@@ -28,7 +29,6 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.metadata_answers import TOPIC_OPERATIONS
 from kavka_broker.request.registry import api
 from kavka_broker.request.topic_answers import UNITS_PER_PARTITION, offline
-from kavka_broker.slices import Pace, Work
 
 BYTES_MAX: Final = 256 * 1024
 """The largest request: thousands of names, which are sorted in one turn of the loop."""

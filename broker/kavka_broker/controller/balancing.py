@@ -22,8 +22,9 @@ from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, balance, 
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.timers import Timer, Timers
 
 log = get("controller")
 
@@ -92,9 +93,7 @@ class Balancing:
 
     def _go(self, chosen: Round) -> None:
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._round(chosen), name=f"round.{chosen.name}")
-        self._tasks[chosen.name] = task
-        task.add_done_callback(_raise_failure)
+        self._tasks[chosen.name] = watch(loop.create_task(self._round(chosen), name=f"round.{chosen.name}"))
 
     async def _round(self, chosen: Round) -> None:
         changed = 0
@@ -113,8 +112,3 @@ def _moved(work: str, count: int) -> None:
 
 def _removed(work: str, count: int) -> None:
     log.info("delegation_tokens.removed", work=work, tokens=count)
-
-
-def _raise_failure(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled():
-        task.result()  # an unexpected error goes to the loop's exception handler

@@ -36,6 +36,7 @@ from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
@@ -50,7 +51,6 @@ from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftV
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.records.batch import set_base_offset
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timers
 
 log = get("raft")
 

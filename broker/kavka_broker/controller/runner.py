@@ -40,6 +40,7 @@ from kavka_broker.core.raft.effects import (
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
@@ -55,7 +56,6 @@ from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaft
 from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kavka_broker.protocol.messages.vote_response import VoteResponse
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timer, Timers
 
 log = get("raft")
 

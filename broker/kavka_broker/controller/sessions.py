@@ -28,10 +28,11 @@ from kavka_broker.core.metadata.decide.registrations import Presence
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timer, Timers
 
 log = get("controller")
 
@@ -279,12 +280,7 @@ class Sessions:
 
         task = asyncio.get_running_loop().create_task(run(), name="broker session")
         self._tasks[task] = None
-        task.add_done_callback(self._finished)
-
-    def _finished(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.pop(task, None)
-        if not task.cancelled():
-            task.result()  # an unexpected error goes to the loop's exception handler
+        watch(task, forget=lambda ended: self._tasks.pop(ended, None))
 
 
 def _unwatch(session: Session) -> None:

@@ -20,13 +20,14 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import Work, at_once
+from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
-from kavka_broker.slices import Work, at_once
-from kavka_broker.timers import Timers
 
 log = get("coordinator")
 
@@ -139,8 +140,7 @@ class GroupCoordinator:
         task = asyncio.get_running_loop().create_task(
             self._load(shard, partition), name=f"load groups {partition.index}"
         )
-        task.add_done_callback(raise_failure)
-        self._loads[partition.index] = task
+        self._loads[partition.index] = watch(task)
 
     def _open_when_secured(self, shard: Shard, partition: Partition) -> None:
         """Serve a new partition once a thread has synced its topic's id: the first append would sync it on the loop."""
@@ -274,12 +274,6 @@ def slices(steps: Iterator[int]) -> Work[None]:
         if looked_at >= OFFSETS_PER_SLICE_MAX:
             looked_at = 0
             yield
-
-
-def raise_failure(task: asyncio.Task[None]) -> None:
-    """Raise a finished task's unexpected error, so that it reaches the loop's exception handler."""
-    if not task.cancelled():
-        task.result()
 
 
 def settings_of(config: BrokerConfig) -> GroupSettings:

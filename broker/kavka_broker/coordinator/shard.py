@@ -28,6 +28,7 @@ from kavka_broker.core.group.records import KeyedRecord, group_record, offset_to
 from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -38,7 +39,6 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
-from kavka_broker.timers import Timer, Timers
 
 Waiting = asyncio.Future[ErrorCode]
 

@@ -24,12 +24,13 @@ from kavka_broker.core.audit.changes import (
     is_only_asked,
 )
 from kavka_broker.core.metadata.image.configs import Resource
+from kavka_broker.loop.steps import paid
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.framing import read_response_header
 from kavka_broker.protocol.message import Message
 from kavka_broker.request.audit_backpressure import Refusing, is_let_in, refusal_of_change
 from kavka_broker.request.delegation_tokens import find, known
-from kavka_broker.request.steps import paid
 
 if TYPE_CHECKING:
     from kavka_broker.core.audit.happenings import Window
@@ -111,13 +112,12 @@ async def _unhindered(work: Coroutine[Any, Any, T], broker: "Broker") -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.add_done_callback(_ended_alone)
+        watch(task, _raise_assertion)
         raise
 
 
-def _ended_alone(task: asyncio.Task[Any]) -> None:
-    """Hand a failed assertion on of which no client hears."""
-    error = None if task.cancelled() else task.exception()
+def _raise_assertion(error: BaseException) -> None:
+    """Hand a failed assertion on: no client gets this answer."""
     if isinstance(error, AssertionError):
         raise error
 

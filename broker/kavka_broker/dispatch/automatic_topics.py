@@ -11,13 +11,14 @@ again.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import islice
 from typing import Final
 
 from kavka_broker.core.told_once import shortened
 from kavka_broker.dispatch.forwarding import Forwarded, forward_in_name
 from kavka_broker.logs import get
+from kavka_broker.loop.steps import paid
+from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.topics import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -26,7 +27,6 @@ from kavka_broker.protocol.messages.create_topics_request import CreateTopicsReq
 from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import APIS
-from kavka_broker.request.steps import paid
 
 log = get("api")
 
@@ -50,15 +50,7 @@ def begin_creating(broker: Broker, names: Iterable[str], client: Client) -> None
     work = paid(_create_all(queue, broker, client), broker.slices.time)
     task = asyncio.get_running_loop().create_task(work, name="create topics")
     broker.creating[task] = None
-    task.add_done_callback(partial(_ended, broker))
-
-
-def _ended(broker: Broker, task: asyncio.Task[None]) -> None:
-    """Hand a failed assertion on: nobody waits for the task."""
-    del broker.creating[task]
-    error = None if task.cancelled() else task.exception()
-    if error is not None:
-        raise error
+    watch(task, forget=broker.creating.pop)
 
 
 async def _create_all(queue: dict[str, None], broker: Broker, client: Client) -> None:

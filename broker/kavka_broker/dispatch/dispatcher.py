@@ -38,6 +38,10 @@ from kavka_broker.dispatch.large_requests import (
     read_at_once,
 )
 from kavka_broker.logs import get
+from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
+from kavka_broker.loop.slices import LoopTime
+from kavka_broker.loop.steps import Steps
+from kavka_broker.loop.turns import Flow
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import encode_response_parts, read_request_header
@@ -47,12 +51,8 @@ from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthen
 from kavka_broker.quotas.client_quotas import REQUEST
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.request.broker import Broker, Client, Connected, Enveloped
-from kavka_broker.request.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.request.registry import CONTROLLER, Answer, Api, Postponed, Role
-from kavka_broker.request.steps import Steps
 from kavka_broker.request.throttling import throttle
-from kavka_broker.slices import LoopTime
-from kavka_broker.turns import Flow
 
 log = get("api")
 
@@ -274,7 +274,7 @@ class Dispatcher:
         return asyncio.ensure_future(answer)
 
     async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
-        request = await self._broker.message_threads.read(frame, body, exchange.api, exchange.client.version)
+        request = await self._broker.message_threads.read(frame, body, exchange.api.request, exchange.client.version)
         answer = handle(request, exchange.api, self._broker, exchange.client)
         del frame, request  # frees both while the answer waits for others, as JoinGroup's does
         if answer is not None and not isinstance(answer, Message):

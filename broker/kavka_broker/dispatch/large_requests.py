@@ -20,13 +20,13 @@ from collections.abc import Awaitable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import bounded_decoder, decoder
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message, has_more, says
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.envelopes import ask_elsewhere
-from kavka_broker.request.message_threads import AT_ONCE_BYTES_MAX
 
 if TYPE_CHECKING:
     from kavka_broker.request.each import Each
@@ -65,7 +65,7 @@ def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Mess
 async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, client: Client) -> Message:
     """The request in a frame of any size. Raises ProtocolViolation."""
     if len(frame) > AT_ONCE_BYTES_MAX:
-        return await broker.message_threads.read(frame, body, api, client.version)
+        return await broker.message_threads.read(frame, body, api.request, client.version)
     request, _ = decoder(api.request, client.version)(frame, body)
     return request
 

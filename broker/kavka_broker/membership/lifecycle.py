@@ -28,6 +28,7 @@ from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.features import CORDONED_SINCE
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
@@ -166,8 +167,7 @@ class Lifecycle:
                 log.warning("registration.refused", reason=reason, tries="again")
             await asyncio.sleep(RETRY_MS / 1000)
         log.info("registration.accepted", node=self._introduction.node_id, epoch=self.broker_epoch)
-        self._beating = asyncio.create_task(self._beat_for_ever(), name="heartbeats")
-        self._beating.add_done_callback(_raise_failure)
+        self._beating = watch(asyncio.create_task(self._beat_for_ever(), name="heartbeats"))
         await self._until(lambda: self.registration is not None)
         return self.broker_epoch
 
@@ -360,12 +360,6 @@ class Lifecycle:
         while not condition():
             self._replayed.clear()
             await self._replayed.wait()
-
-
-def _raise_failure(task: "asyncio.Task[None]") -> None:
-    """Raise an unexpected error where the loop's exception handler sees it at once."""
-    if not task.cancelled():
-        task.result()
 
 
 def _always() -> bool:

@@ -9,9 +9,9 @@ refused connection at most; Apache Kafka shows it for the nine seconds that it t
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.protocol.message import Message
-from kavka_broker.timers import Timer, Timers
 
 LINGER_MS: Final = 3_000
 

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.protocol.message import Message
-from kavka_broker.timers import Timer, Timers
 
 log = get("membership")
 

@@ -14,10 +14,10 @@ from typing import Final, Protocol
 
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.logs import get
+from kavka_broker.loop.turns import CONNECTION_NS, Flow
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import Tls
 from kavka_broker.net.tls_protocol import TlsProtocol
-from kavka_broker.turns import CONNECTION_NS, Flow
 
 log = get("net")
 

@@ -11,10 +11,10 @@ from typing import Final
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import entity_of_ip
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage, shown_of
 from kavka_broker.quotas.observed import WouldBeHeld
 from kavka_broker.quotas.sensor import HeldTime
-from kavka_broker.slices import Pace, Work
 
 ADDRESSES_MAX: Final = 10_000
 OTHERS: Final = "__other__"

@@ -25,6 +25,8 @@ from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
+from kavka_broker.loop.timers import Timer, Timers
+from kavka_broker.loop.turns import CONNECTION_NS, NS_PER_BYTE, Flow
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
@@ -34,8 +36,6 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.request.broker import Connected
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timer, Timers
-from kavka_broker.turns import CONNECTION_NS, NS_PER_BYTE, Flow
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64

@@ -14,9 +14,9 @@ from typing import Final
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import as_seen, entity_of_ip, resolve_ip
+from kavka_broker.loop.slices import Work
 from kavka_broker.net.address_rates import AddressRates, HeldAddresses, ObservedAddresses
 from kavka_broker.quotas.entity_usage import EntityUsage
-from kavka_broker.slices import Work
 
 INT_MAX: Final = 2**31 - 1
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.request_memory import RequestMemory
-from kavka_broker.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)

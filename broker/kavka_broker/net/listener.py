@@ -17,6 +17,7 @@ from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.connection_quotas import ConnectionQuotas
@@ -25,7 +26,6 @@ from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import Tls
 from kavka_broker.quotas.sensor import HeldTime
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timer, Timers
 
 log = get("net")
 

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, TopicEntity
 from kavka_broker.core.quota.resolve import is_shadowed
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.quotas.sensor import HeldTime, Sensor
-from kavka_broker.slices import Pace, Work
 
 E = TypeVar("E", Entity, IpEntity)
 ENTITIES_MAX: Final = 500  # that are shown, of each type of quota

@@ -9,12 +9,12 @@ from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.quota.terms import budgets, in_force, next_change_ms, observed
 from kavka_broker.core.quota.topic_limits import limits_of
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timer, Timers
 
 LOOKED_AGAIN_MS_MAX: Final = 60_000
 """The wall clock may be set: an override's end is looked at again after so long at the most."""

@@ -23,11 +23,11 @@ from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share, as_kept, is_of_one_share
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.quotas.entity_usage import EntityUsage, entity_usages
 from kavka_broker.quotas.room import Room, size_of
 from kavka_broker.quotas.rules import KafkaRule, Rule
 from kavka_broker.quotas.sensor import OTHER, HeldTime, Holding, Sensor, Usage
-from kavka_broker.slices import Pace, Work
 
 SENSORS_MAX = 10_000
 SERIES_MAX = 100

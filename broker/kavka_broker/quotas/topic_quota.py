@@ -17,9 +17,9 @@ from typing import Final
 from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import TopicEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.sensor import HeldTime, Holding
-from kavka_broker.slices import Pace, Work
 
 UNITS_PER_PARTITION: Final = 4  # of a slice
 OWED_MS_MAX: Final = 60_000

@@ -8,10 +8,10 @@ come by here, so there is no task for each, and no future for each partition.
 import asyncio
 from collections.abc import Callable
 
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kavka_broker.timers import Timer, Timers
 
 NamesLeader = Callable[[PartitionProduceResponse], None]
 

@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Final
 
 from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.slices import Pace, Work
 
 Place = tuple[str, int]  # topic, partition
 

@@ -17,11 +17,11 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kavka_broker.core.told_once import ToldOnce
+from kavka_broker.loop.message_threads import MessageThreads
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.request.message_threads import MessageThreads
 from kavka_broker.request.preparation import Preparation
 from kavka_broker.request.topic_answers import TopicAnswers
-from kavka_broker.slices import Slices
 
 if TYPE_CHECKING:
     from kavka_broker.controller.controller import Controller
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
+    from kavka_broker.loop.timers import Timers
+    from kavka_broker.loop.turns import Flow
     from kavka_broker.membership.channel import ControllerChannel
     from kavka_broker.membership.lifecycle import Lifecycle
     from kavka_broker.membership.lingering import Lingering
@@ -53,8 +55,6 @@ if TYPE_CHECKING:
     from kavka_broker.request.registry import Role
     from kavka_broker.seams import Clock
     from kavka_broker.telemetry.client_metrics import ClientMetrics
-    from kavka_broker.timers import Timers
-    from kavka_broker.turns import Flow
 
 
 class Connected:

@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from kavka_broker.core.fairness import FairQueue
-from kavka_broker.slices import Slices
+from kavka_broker.loop.slices import Slices
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from kavka_broker.loop.slices import Pace, Work, at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -20,7 +21,6 @@ from kavka_broker.request.leader_hint import endpoint_of, leader_of
 from kavka_broker.request.throttling import throttle
 from kavka_broker.request.topic_charges import charge_fetched
 from kavka_broker.request.topic_use import count_read
-from kavka_broker.slices import Pace, Work, at_once
 
 ADDRESSES_SINCE: Final = 16
 NAMES_LEADER_FROM: Final = 12  # the version that names the leader in a tagged field

@@ -14,12 +14,12 @@ producers on several connections none was ever said.
 import asyncio
 from typing import Final
 
+from kavka_broker.loop.request_threads import RequestThreads
+from kavka_broker.loop.slices import Slices
+from kavka_broker.loop.steps import paid
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.request.disk_queue import DiskQueue
-from kavka_broker.request.request_threads import RequestThreads
-from kavka_broker.request.steps import paid
-from kavka_broker.slices import Slices
 from kavka_broker.storage import room
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared, prepare_in_thread
 from kavka_broker.storage.log import Log

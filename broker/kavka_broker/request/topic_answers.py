@@ -11,9 +11,9 @@ from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
-from kavka_broker.slices import Pace, Work
 
 UNITS_PER_PARTITION: Final = 3  # of a slice
 #: Answers kept for each topic of the cluster: clients mostly use one listener, seldom more than two.

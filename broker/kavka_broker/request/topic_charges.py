@@ -6,6 +6,7 @@ A request may name very many partitions, so it is charged in slices; `at_once` i
 from collections.abc import Iterable
 
 from kavka_broker.core.audit.quota_entities import entity_key
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.messages.produce_request import TopicProduceData
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
@@ -13,7 +14,6 @@ from kavka_broker.quotas.topic_quota import LimitedTopic
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.partition_data import size_of
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.slices import Pace, Work
 
 
 def charge_produced(topics: Iterable[TopicProduceData], broker: Broker, client: Client) -> Work[None]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.serving.partition_data import size_of
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.slices import Pace, Work
 
 
 def count_read(served: Iterable[tuple[SessionPartition, PartitionData]], broker: Broker, client: Client) -> Work[None]:

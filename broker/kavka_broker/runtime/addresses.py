@@ -16,6 +16,8 @@ from kavka_broker.core.config.unserved import check_promises, check_secured, wit
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timers
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.introduction import Introduction
@@ -26,8 +28,6 @@ from kavka_broker.net.tls import Tls, TlsError
 from kavka_broker.quotas.client_quotas import OfEntities
 from kavka_broker.runtime.bounding import Bounding
 from kavka_broker.seams import Clock
-from kavka_broker.timers import Timers
-from kavka_broker.turns import Turns
 
 log = get("runtime")
 

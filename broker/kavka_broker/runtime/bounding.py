@@ -15,10 +15,10 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import split_list
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
 from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.quotas.client_quotas import OfEntities
-from kavka_broker.timers import Timer, Timers
 
 log = get("runtime")
 

@@ -12,10 +12,10 @@ from itertools import islice
 from typing import Final
 
 from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.metric_tables.family import PARTITION, Family, Kind
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, Sample
-from kavka_broker.slices import Pace, Work
 
 UNITS_PER_PARTITION: Final = 6  # of a slice
 RUNNING: Final = 3  # of Kafka's BrokerState

@@ -21,6 +21,8 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.names import label_of
 from kavka_broker.dispatch.dispatcher import ApiStats
+from kavka_broker.loop.slices import Slices, Work
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.calls import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
@@ -43,10 +45,8 @@ from kavka_broker.runtime.quota_figures import (
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.watchdog import Watchdog
-from kavka_broker.slices import Slices, Work
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
-from kavka_broker.turns import Turns
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -7,8 +7,8 @@ from typing import Final
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.slices import Pace, Work
 
 TOPIC_SERIES_MAX: Final = 500
 PARTITION_SERIES_MAX: Final = 1000

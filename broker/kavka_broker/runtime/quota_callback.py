@@ -8,6 +8,8 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.loop.slices import Pace, Slices, Work
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
@@ -17,8 +19,6 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
 from kavka_broker.quotas.calls import QuotaCalls
-from kavka_broker.slices import Pace, Slices, Work
-from kavka_broker.timers import Timers
 
 KEY: Final = "client.quota.callback.class"
 GROUP: Final = "kavka.quota_callback"

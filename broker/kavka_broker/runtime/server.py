@@ -23,6 +23,8 @@ from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timers
+from kavka_broker.loop.turns import Turns
 from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin
 from kavka_broker.net.outbound import Outbound
@@ -46,8 +48,6 @@ from kavka_broker.runtime.wiring import Node, Outbounds, Wiring
 from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.storage.names import PartitionName
-from kavka_broker.timers import Timers
-from kavka_broker.turns import Turns
 
 __all__ = ["Server", "StartError"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.dispatcher import ApiStats
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
@@ -19,7 +20,6 @@ from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics
-from kavka_broker.turns import Turns
 
 
 @dataclass(slots=True)

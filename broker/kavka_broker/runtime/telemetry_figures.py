@@ -1,7 +1,7 @@
 """The figures of what clients push, of which there may be thousands: in slices."""
 
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.runtime.partition_figures import Sample
-from kavka_broker.slices import Pace, Work
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 

@@ -28,6 +28,8 @@ from kavka_broker.dispatch.audit_changes import audited
 from kavka_broker.dispatch.automatic_topics import begin_creating
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.dispatch.handlers import load
+from kavka_broker.loop.slices import LoopTime
+from kavka_broker.loop.timers import Timers
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
@@ -57,12 +59,10 @@ from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.runtime.world import World
-from kavka_broker.slices import LoopTime
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
-from kavka_broker.timers import Timers
 
 Crash = Callable[[BaseException], None]
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
+from kavka_broker.loop.slices import Pace, Work, at_once
 from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.slices import Pace, Work, at_once
 from kavka_broker.storage.segment import Segment
 
 HEADER_UNITS: Final = 3

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.logs import get
-from kavka_broker.slices import Work, as_long_as, at_once
+from kavka_broker.loop.slices import Work, as_long_as, at_once
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import corrected

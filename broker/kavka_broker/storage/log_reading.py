@@ -12,9 +12,9 @@ What does not hold, and what the disk does not give out at all, is CORRUPT_MESSA
 from typing import Final, NamedTuple
 
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import EXTENT_BYTES
-from kavka_broker.slices import Work
 from kavka_broker.storage.batch_walk import Damage, OtherEpoch
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.epoch_file import EpochFile

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import UNITS_PER_PIECE, Pace, Work
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.slices import UNITS_PER_PIECE, Pace, Work
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_out_of_files, is_passing
 from kavka_broker.storage.found_logs import Unusable

@@ -20,9 +20,9 @@ from itertools import count, pairwise
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.slices import at_once
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk

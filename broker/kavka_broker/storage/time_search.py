@@ -8,10 +8,10 @@ log may be cut, and retention or the cleaner may take a segment: then what was l
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.scan import Seen, scan
-from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.time_check import confirms

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey, TopicEntity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.loop.slices import Pace, at_once
+from kavka_broker.loop.turns import Flow, Turns, Waiter
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
 from kavka_broker.request.broker import Client as Requester
-from kavka_broker.slices import Pace, at_once
-from kavka_broker.turns import Flow, Turns, Waiter
 
 LIMIT = 10_000
 WINDOW = SampleWindow()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 
 from kavka_broker.core.quota.entity import TopicEntity
+from kavka_broker.loop.slices import Pace, at_once
 from kavka_broker.quotas.topic_quota import TopicQuota
-from kavka_broker.slices import Pace, at_once
 from tests.property.quota.connections import (
     CONNECTIONS,
     LIMIT,

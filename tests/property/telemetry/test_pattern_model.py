@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_broker.core.telemetry.pattern import Pattern, PatternError
-from kavka_broker.slices import at_once
+from kavka_broker.loop.slices import at_once
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "1", "(?:)", "^", "$"])
 

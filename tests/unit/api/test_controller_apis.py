@@ -13,6 +13,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.handlers import load
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -41,7 +42,6 @@ from kavka_broker.protocol.messages.update_features_request import FeatureUpdate
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.request.broker import Client, Connected
 from kavka_broker.request.registry import APIS
-from kavka_broker.slices import Slices
 from tests.support.brokers import TOPIC_ID, epoch_of, replicated, state
 from tests.support.cluster import CLUSTER_ID, PROPERTIES, StillClock, enact, uuid
 

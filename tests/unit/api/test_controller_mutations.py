@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.quota.entity import Entity
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as altering
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
@@ -16,7 +17,6 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
-from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until
 

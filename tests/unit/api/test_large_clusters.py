@@ -12,12 +12,12 @@ from kavka_broker.api.a74_list_config_resources import list_config_resources
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.slices import Slices
 from tests.support.turns import Turns
 
 #: Both are more than a slice: ten pieces where no time goes by, and a piece may be 1,000 partitions.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.messages import incremental_alter_configs_request as altering
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
@@ -15,7 +16,6 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import In
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.runtime.world import REAL
-from kavka_broker.slices import at_once
 from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.turns import CALLS_PER_TURN_MAX, Turns

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -23,7 +24,6 @@ from kavka_broker.protocol.messages.init_producer_id_response import InitProduce
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.request.broker import Connected, Enveloped
 from kavka_broker.request.envelopes import decode_address, decode_principal, encode_address, encode_principal
-from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE = 7

@@ -12,6 +12,7 @@ from kavka_broker.controller.runner import Runner
 from kavka_broker.core.raft.effects import Effect, NodeAddress, Persist, Send
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS
+from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
@@ -19,7 +20,6 @@ from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.messages.vote_response import VoteResponse
-from kavka_broker.timers import Timers
 from tests.support.cluster import StillClock
 
 LEADER = 2

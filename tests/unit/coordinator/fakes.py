@@ -12,6 +12,7 @@ from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import GroupState
 from kavka_broker.core.metadata.image.topics import Topics
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
@@ -20,7 +21,6 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, read_records
 from kavka_broker.storage.log import Appended, Origin
 from kavka_broker.storage.log_reading import Chunk
-from kavka_broker.timers import Timers
 
 NOW_MS = 1_800_000_000_000
 DAY_MS = 24 * 3_600_000

@@ -20,6 +20,7 @@ from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState, Topics
+from kavka_broker.loop.timers import TICK_MS, Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
@@ -28,7 +29,6 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Origin
-from kavka_broker.timers import TICK_MS, Timers
 from tests.support.waiting import until
 from tests.unit.coordinator.fakes import Clock, FakePartition
 

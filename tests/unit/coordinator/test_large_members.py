@@ -13,6 +13,7 @@ import pytest
 from kavka_broker.api import a14_sync_group
 from kavka_broker.coordinator import shard
 from kavka_broker.core.group.settings import PROTOCOLS_MAX
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.join_group_request import JoinGroupRequestPr
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
-from kavka_broker.slices import Slices
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.coordinator.calls import find, join, join_request
 

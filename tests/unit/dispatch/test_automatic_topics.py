@@ -13,6 +13,7 @@ from kavka_broker.core.audit.happenings import Changed
 from kavka_broker.core.audit.journal import Journal, Policy
 from kavka_broker.core.told_once import FORGET_MS, TEXT_MAX, ToldOnce
 from kavka_broker.dispatch import automatic_topics as module
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as altering
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
@@ -20,7 +21,6 @@ from kavka_broker.protocol.messages.find_coordinator_request import FindCoordina
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
-from kavka_broker.slices import at_once
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until
 

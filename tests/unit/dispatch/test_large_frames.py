@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.protocol import wire
 from kavka_broker.protocol.errors import ErrorCode
@@ -21,7 +22,6 @@ from kavka_broker.protocol.messages.find_coordinator_response import FindCoordin
 from kavka_broker.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
-from kavka_broker.request.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.request.registry import FORWARDED_BYTES_MAX, LARGE_BYTES_MAX, SMALL_BYTES_MAX
 from tests.support.in_process import InProcess, running
 

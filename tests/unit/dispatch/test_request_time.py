@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.protocol.message import Message
@@ -25,7 +26,6 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.request.broker import Connected
 from kavka_broker.runtime.world import REAL
-from kavka_broker.slices import at_once
 from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until

@@ -2,13 +2,13 @@
 
 import asyncio
 
+from kavka_broker.loop.timers import TICK_MS, Timers
 from kavka_broker.membership.lingering import LINGER_MS, Lingering
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.unfence_broker_record import UnfenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import TICK_MS, Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
 from tests.support.waiting import pass_seconds, play_simulated

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kavka_broker.loop.timers import TICK_MS, Timers
 from kavka_broker.membership.suspects import DOUBT_MS_MAX, Suspects
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
@@ -12,7 +13,6 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
     ControllerEndpoint,
     RegisterControllerRecord,
 )
-from kavka_broker.timers import TICK_MS, Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
 from tests.support.waiting import pass_seconds, play_simulated

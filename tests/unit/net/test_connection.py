@@ -18,6 +18,7 @@ import pytest
 
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.use import UseWindow
+from kavka_broker.loop.timers import Timers
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
@@ -26,7 +27,6 @@ from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.request.broker import Client as Requester
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
 from tests.support.clocks import StoppedClock
 from tests.support.waiting import until
 

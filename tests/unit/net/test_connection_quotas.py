@@ -12,6 +12,8 @@ import pytest
 from kavka_broker.core.audit.happenings import Denied, Window
 from kavka_broker.core.audit.use import Throttling, UseWindow
 from kavka_broker.core.quota.entity import IpEntity
+from kavka_broker.loop.slices import at_once
+from kavka_broker.loop.timers import Timers
 from kavka_broker.net import acceptor
 from kavka_broker.net import listener as listening
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
@@ -19,8 +21,6 @@ from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.quotas.entity_usage import EntityUsage
-from kavka_broker.slices import at_once
-from kavka_broker.timers import Timers
 from tests.support.clocks import StoppedClock
 from tests.support.waiting import until
 from tests.unit.net.test_connection import Client, Handlers, body

@@ -3,9 +3,9 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, IpEntity
+from kavka_broker.loop.slices import at_once
 from kavka_broker.net import address_rates
 from kavka_broker.net.connection_rates import ConnectionRates, RateBounds
-from kavka_broker.slices import at_once
 
 SAMPLE_MS = 1000
 AT_ONCE = 10  # seconds' worth that may come at once

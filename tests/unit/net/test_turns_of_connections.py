@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from kavka_broker.core.fairness import QUANTUM_NS
+from kavka_broker.loop.timers import Timers
+from kavka_broker.loop.turns import CONNECTION_NS, NEWCOMERS, Turns
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.inbox import LITTLE_BYTES
 from kavka_broker.net.limits import Limits
@@ -17,8 +19,6 @@ from kavka_broker.protocol.framing import RequestHeader, encode_request_header, 
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.request.broker import Client as Requester
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
-from kavka_broker.turns import CONNECTION_NS, NEWCOMERS, Turns
 from tests.support.waiting import until
 
 CONNECTIONS = 8

@@ -1,9 +1,9 @@
 """The figures of a configured quota, whoever draws on it."""
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
-from kavka_broker.slices import at_once
 
 EACH_CLIENT = Entity(None, DEFAULT)
 

@@ -6,9 +6,9 @@ import pytest
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.quotas.mutation_quota import MutationQuota, Mutations
-from kavka_broker.slices import at_once
 
 LIMIT = 5.0
 BURST = 50  # of ten samples of a second

@@ -4,11 +4,11 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.client_quotas import PRODUCE, ClientQuotas
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.quotas.observed import WouldBeHeld
 from kavka_broker.quotas.sensor import Demand, HeldTime
-from kavka_broker.slices import at_once
 
 ALICE, BOB = Entity("alice"), Entity("bob")
 PRODUCER, CONSUMER = "producer_byte_rate", "consumer_byte_rate"

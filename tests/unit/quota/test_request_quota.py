@@ -2,8 +2,8 @@
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.request_quota import RequestQuota
-from kavka_broker.slices import at_once
 
 SECOND_NS = 1_000_000_000
 MS_NS = 1_000_000

@@ -3,12 +3,12 @@
 from kavka_broker.core.names import shortened
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.observed import ObservedQuota
 from kavka_broker.quotas.room import NAMES_BYTES_MAX, size_of
 from kavka_broker.quotas.sensor import OTHER
 from kavka_broker.quotas.shares import ANONYMOUS, IDLE_MS_MAX, RESOLVED_BYTES_MAX
-from kavka_broker.slices import at_once
 
 WIDE = "\U0001f600" * 240  # four bytes a character
 EMPTIED_MS = 10_000

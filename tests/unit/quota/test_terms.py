@@ -19,11 +19,11 @@ from kavka_broker.core.quota.terms import (
     observed,
     share_key,
 )
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.following import QuotaTerms
-from kavka_broker.timers import Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
 from tests.support.waiting import pass_seconds, play_simulated

@@ -6,6 +6,7 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.quota.entity import QuotaKey, TopicEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.topic_limits import limits_of
+from kavka_broker.loop.slices import UNITS_PER_PIECE, Pace, at_once
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
@@ -15,7 +16,6 @@ from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.following import TopicTerms
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.topic_quota import OWED_MS_MAX, LimitedTopic, TopicQuota
-from kavka_broker.slices import UNITS_PER_PIECE, Pace, at_once
 from tests.support.cluster import StillClock
 
 LIMIT = 1000

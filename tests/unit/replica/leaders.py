@@ -8,6 +8,7 @@ from typing import Any, cast
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.brokers import Brokers, Endpoint, Registration
 from kavka_broker.core.metadata.image.topics import PartitionState
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest
 from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -19,7 +20,6 @@ from kavka_broker.replica.following.fetcher import FetchSettings
 from kavka_broker.replica.following.fetchers import Fetchers
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import recovery
-from kavka_broker.timers import Timers
 from tests.sim.loop import SimLoop
 from tests.sim.node import SimClock
 from tests.support.alone import Alone

@@ -4,6 +4,7 @@ from itertools import count
 
 import pytest
 
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import (
     FetchPartition,
@@ -14,7 +15,6 @@ from kavka_broker.protocol.messages.fetch_request import (
 )
 from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions, prepare
-from kavka_broker.slices import at_once
 
 ORDERS = b"orders".ljust(16, b"\0")
 

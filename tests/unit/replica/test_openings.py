@@ -123,7 +123,7 @@ def test_who_comes_in_the_turn_in_which_the_work_ends_is_not_forgotten() -> None
         for index in range(SLICE_MAX + 1):
             openings.add(b"c", index)
         openings.open_soon()
-        task = openings._turns._task
+        task = openings._drain._task
         assert task is not None
         await until(task.done)
         openings.add(b"d", 0)

@@ -6,6 +6,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.follower import Resume
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
 from kavka_broker.protocol.records.record import build_batch
@@ -13,7 +14,6 @@ from kavka_broker.replica.following.cutting import restart_at
 from kavka_broker.replica.following.taking import Next, resume_between, take
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.slices import at_once
 from kavka_broker.storage import recovery
 from tests.support.alone import Alone
 from tests.support.sim_disk import SimDisk

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
 from kavka_broker.protocol.messages.produce_response import (
@@ -14,7 +15,6 @@ from kavka_broker.protocol.messages.produce_response import (
 )
 from kavka_broker.request.acknowledgement import Acknowledgement, Share
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
 
 MINUTE_MS = 60_000
 

@@ -4,12 +4,12 @@ from collections.abc import Generator
 
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import Topic
+from kavka_broker.loop.slices import Pace, at_once
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata_response import MetadataResponseTopic
 from kavka_broker.request.topic_answers import KEPT_PER_TOPIC_MAX, TopicAnswers
-from kavka_broker.slices import Pace, at_once
 from tests.support.cluster import cluster, uuid
 
 

@@ -10,6 +10,7 @@ from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
@@ -20,7 +21,6 @@ from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward
-from kavka_broker.turns import Turns
 from tests.support.sim_disk import SimDisk
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.quota.entity import DEFAULT, IpEntity
+from kavka_broker.loop.timers import Timers
 from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.runtime import bounding
 from kavka_broker.runtime.bounding import Bounding, bounds_of
 from kavka_broker.runtime.clock import SystemClock
-from kavka_broker.timers import Timers
 
 PROPERTIES = {
     "node.id": "1",

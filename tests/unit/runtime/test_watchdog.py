@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
+from kavka_broker.loop.timers import Timers
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metrics import loop_samples
 from kavka_broker.runtime.watchdog import HELD_SECONDS, NAMES_MAX, OTHER, Watchdog
-from kavka_broker.timers import Timers
 
 
 class Time:

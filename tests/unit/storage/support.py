@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from kavka_broker.core.config.topic import LogConfig
+from kavka_broker.loop.slices import Pace, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
-from kavka_broker.slices import Pace, at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Appended, Log, Origin
 from kavka_broker.storage.log_manager import LogManager

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.partition.producer_state import BATCHES_KEPT_MAX, WrittenBatch
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
-from kavka_broker.slices import at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager

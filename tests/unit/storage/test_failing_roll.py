@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.slices import at_once
 from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN

@@ -3,9 +3,9 @@
 import pytest
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
+from kavka_broker.loop.slices import UNITS_PER_PIECE, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.slices import UNITS_PER_PIECE, at_once
 from kavka_broker.storage.epoch_check import HEADER_UNITS
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.retention import delete_expired

@@ -3,8 +3,8 @@
 import pytest
 
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.slices import at_once
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager

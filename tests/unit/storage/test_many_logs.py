@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.slices import at_once
+from kavka_broker.loop.slices import at_once
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties

@@ -6,12 +6,12 @@ from struct import pack_into
 
 import pytest
 
+from kavka_broker.loop.slices import UNITS_PER_PIECE, UNITS_PER_SLICE, Pace, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, set_crc
 from kavka_broker.protocol.records.compression import Buffer, Compression, compress
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.protocol.records.scan import Seen, scan
-from kavka_broker.slices import UNITS_PER_PIECE, UNITS_PER_SLICE, Pace, at_once
 from kavka_broker.storage import time_search
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.retention import delete_expired

@@ -12,10 +12,10 @@ from kavka_broker.core.telemetry.instances import Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode
 from kavka_broker.core.telemetry.pattern import Pattern
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
+from kavka_broker.loop.slices import UNITS_PER_PIECE, LoopTime, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import Compression, compress
-from kavka_broker.slices import UNITS_PER_PIECE, LoopTime, at_once
 from kavka_broker.telemetry import client_metrics
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 from kavka_broker.telemetry.forward import Forward

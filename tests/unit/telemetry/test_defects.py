@@ -8,7 +8,7 @@ from kavka_broker.core.telemetry import series
 from kavka_broker.core.telemetry.instances import Instances
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 from kavka_broker.core.telemetry.series import AllSeries, Key, Source, gathered
-from kavka_broker.slices import at_once
+from kavka_broker.loop.slices import at_once
 
 NOW_MS, INTERVAL_MS = 1_000_000, 1_000
 CLIENT = Source("c", "s/1")

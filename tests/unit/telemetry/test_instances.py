@@ -4,8 +4,8 @@ import pytest
 
 from kavka_broker.core.telemetry.instances import EXPIRY_MS_MIN, Instances, Push
 from kavka_broker.core.telemetry.subscription import Attributes, Demand, subscription
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.slices import at_once
 
 E = ErrorCode
 ME, ANOTHER = b"\1" * 16, b"\2" * 16

@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.core.telemetry.pattern import STATES_MAX, TEXT_CHARACTERS_MAX, Pattern, PatternError
-from kavka_broker.slices import at_once
+from kavka_broker.loop.slices import at_once
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from kavka_broker.core.telemetry.java_sets import hash_code, set_order
 from kavka_broker.core.telemetry.subscription import Attributes, Demand, demand, subscription
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.slices import at_once
 
 CLIENT: Attributes = {"client_id": "app-1", "client_software_name": "apache-kafka-java", "client_source_port": None}
 

@@ -19,6 +19,8 @@ from typing import Final, NamedTuple
 
 from kavka_broker.core.partition.follower import Resume
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
@@ -35,7 +37,6 @@ from kavka_broker.replica.following.taking import Next, begin, resume_between, t
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
-from kavka_broker.timers import Timers
 
 log = get("replica")
 
@@ -123,8 +124,8 @@ class Fetcher:
         self._followed[followed.key] = followed
         self._begin(followed)
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name=f"fetcher {self.leader_id}")
-            self._task.add_done_callback(self._ended)
+            task = asyncio.get_running_loop().create_task(self._run(), name=f"fetcher {self.leader_id}")
+            self._task = watch(task, self._crash)
 
     def _begin(self, followed: Followed) -> None:
         if self._followed.get(followed.key) is not followed:
@@ -192,10 +193,6 @@ class Fetcher:
     def _poke(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
 
     # --- the loop -----------------------------------------------------------------------------------------------
 

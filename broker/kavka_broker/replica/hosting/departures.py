@@ -9,7 +9,7 @@ opened (`end_now`).
 from collections.abc import Callable
 from typing import Final
 
-from kavka_broker.replica.hosting.in_turns import Turns
+from kavka_broker.loop.backlog import Drain
 from kavka_broker.replica.leading.partition import Partition
 
 #: Partitions ended in one turn of the loop.
@@ -22,7 +22,7 @@ class Departures:
     def __init__(self, ended: Callable[[Partition], None], crash: Callable[[BaseException], None]) -> None:
         self._end = ended
         self._waiting: dict[str, dict[int, Partition]] = {}
-        self._turns = Turns("ending partitions", lambda: self._waiting, self._end_slice, crash)
+        self._drain = Drain("ending partitions", lambda: self._waiting, self._end_slice, crash)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -38,7 +38,7 @@ class Departures:
 
     def end_soon(self) -> None:
         """End a slice now, unless others wait already; the rest is ended in the turns to come."""
-        self._turns.begin()
+        self._drain.begin()
 
     def end_all(self) -> None:
         """End all partitions: at a start, or where the image was replaced as a whole, nothing else is done yet."""
@@ -47,7 +47,7 @@ class Departures:
 
     async def stop(self) -> None:
         """Wait until all partitions are ended."""
-        await self._turns.stop()
+        await self._drain.stop()
 
     def _end_slice(self) -> None:
         for _ in range(min(SLICE_MAX, len(self))):

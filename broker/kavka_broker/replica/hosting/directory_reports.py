@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.log_directory import LogDirectory
 
@@ -63,16 +64,11 @@ class DirectoryReports:
 
     def _send_soon(self) -> None:
         if self._is_started and self._waiting and self._assign is not None and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._send(self._assign), name="directory reports")
-            self._task.add_done_callback(self._ended)
+            task = asyncio.get_running_loop().create_task(self._send(self._assign), name="directory reports")
+            self._task = watch(task, self._crash, forget=self._forget_task, then=self._send_soon)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _forget_task(self, _: "asyncio.Task[None]") -> None:
         self._task = None
-        if task.cancelled():
-            return
-        if (error := task.exception()) is not None:
-            self._crash(error)
-        self._send_soon()
 
     async def _send(self, assign: AssignDirectories) -> None:
         pause_s = RETRY_S

@@ -20,10 +20,10 @@ from kavka_broker.core.cleaning.pace import Pace
 from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import UNITS_PER_PIECE
+from kavka_broker.loop.slices import Pace as Turns
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.seams import Clock
-from kavka_broker.slices import UNITS_PER_PIECE
-from kavka_broker.slices import Pace as Turns
 from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
 from kavka_broker.storage.disk_errors import is_passing

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.partition import Partition
@@ -126,8 +127,8 @@ class Moves:
     def _add(self, move: Move) -> None:
         self._moves[move.partition.topic, move.partition.index] = move
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="moves between directories")
-            self._task.add_done_callback(self._ended)
+            task = asyncio.get_running_loop().create_task(self._run(), name="moves between directories")
+            self._task = watch(task, self._crash, forget=self._forget_task)
 
     def cancel(self, partition: Partition) -> None:
         """End the move: the replica stays, or leaves this broker. The copy of an offline replica stays for the next
@@ -167,10 +168,8 @@ class Moves:
         except BrokerError as error:
             log.error("move.not_kept", partition=str(future.name), reason=str(error))
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _forget_task(self, _: "asyncio.Task[None]") -> None:
         self._task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
 
     # --- the work -----------------------------------------------------------------------------------------------
 

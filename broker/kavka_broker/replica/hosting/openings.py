@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
-from kavka_broker.replica.hosting.in_turns import Turns
+from kavka_broker.loop.backlog import Drain
+from kavka_broker.loop.tasks import watch
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
@@ -38,7 +39,7 @@ class Openings:
         # Partitions that wait to be opened, and whether a thread was asked to forget former logs of the name.
         self._waiting: dict[Place, bool] = {}
         self._former: dict[Place, PartitionName] = {}
-        self._turns = Turns("opening logs", lambda: self._waiting, self._open_and_secure, crash)
+        self._drain = Drain("opening logs", lambda: self._waiting, self._open_and_secure, crash)
         self._forgetting: asyncio.Task[None] | None = None
         self._securing: asyncio.Task[None] | None = None
         self._is_started = False
@@ -67,8 +68,8 @@ class Openings:
 
     def _forget_soon(self) -> None:
         if self._former and self._forgetting is None:
-            self._forgetting = asyncio.get_running_loop().create_task(self._forget(), name="forgetting former logs")
-            self._forgetting.add_done_callback(self._forgotten)
+            task = asyncio.get_running_loop().create_task(self._forget(), name="forgetting former logs")
+            self._forgetting = watch(task, self._crash, forget=self._end_forgetting, then=self._forget_soon)
 
     def open_all(self) -> None:
         """Open all logs: at a start nothing else is done yet."""
@@ -82,7 +83,7 @@ class Openings:
 
     def open_soon(self) -> None:
         """Open a slice now, unless others wait already; the rest is opened in the turns to come."""
-        self._turns.begin()
+        self._drain.begin()
 
     @property
     def is_securing(self) -> bool:
@@ -104,8 +105,8 @@ class Openings:
     def _secure_soon(self) -> None:
         """Let a thread sync the ids of the logs that were made."""
         if self._is_started and self._securing is None and self._logs.has_unsecured:
-            self._securing = asyncio.get_running_loop().create_task(self._secure(), name="securing new logs")
-            self._securing.add_done_callback(self._secured)
+            task = asyncio.get_running_loop().create_task(self._secure(), name="securing new logs")
+            self._securing = watch(task, self._crash, forget=self._end_securing, then=self._secure_soon)
 
     async def stop(self) -> None:
         self._is_started = False
@@ -113,7 +114,7 @@ class Openings:
         self._former.clear()
         if self._forgetting is not None:
             await asyncio.gather(self._forgetting, return_exceptions=True)
-        await self._turns.stop()
+        await self._drain.stop()
         if self._securing is not None:
             await asyncio.gather(self._securing, return_exceptions=True)
 
@@ -121,10 +122,8 @@ class Openings:
         while self._logs.has_unsecured:
             await asyncio.to_thread(self._logs.secure)
 
-    def _secured(self, task: "asyncio.Task[None]") -> None:
+    def _end_securing(self, _: "asyncio.Task[None]") -> None:
         self._securing = None
-        self._crash_of(task)
-        self._secure_soon()
 
     async def _forget(self) -> None:
         while self._former:
@@ -135,10 +134,8 @@ class Openings:
                     self._waiting[place] = True
             self.open_soon()
 
-    def _forgotten(self, task: "asyncio.Task[None]") -> None:
+    def _end_forgetting(self, _: "asyncio.Task[None]") -> None:
         self._forgetting = None
-        self._crash_of(task)
-        self._forget_soon()  # a log may have been added after the last look
 
     def _open_and_secure(self) -> None:
         self._open_slice()
@@ -148,7 +145,3 @@ class Openings:
         for place in list(islice(self._waiting, SLICE_MAX)):
             self._former.pop(place, None)  # the same partition may have been added twice: one opening is enough
             self._open(*place, self._waiting.pop(place))
-
-    def _crash_of(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)

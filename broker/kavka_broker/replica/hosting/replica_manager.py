@@ -20,6 +20,8 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
 from kavka_broker.logs import get
+from kavka_broker.loop.backlog import Backlog
+from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -30,7 +32,6 @@ from kavka_broker.replica.hosting.changes import Place, changes_of
 from kavka_broker.replica.hosting.damage import Refusals, others
 from kavka_broker.replica.hosting.departures import Departures
 from kavka_broker.replica.hosting.directory_reports import AssignDirectories, DirectoryReports, call_on
-from kavka_broker.replica.hosting.in_turns import InTurns
 from kavka_broker.replica.hosting.missing import MissingLogs, is_log_missing
 from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.hosting.openings import Openings
@@ -41,7 +42,6 @@ from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.timers import Timers
 
 log = get("replica")
 
@@ -100,8 +100,8 @@ class ReplicaManager:
         self._timers = timers
         self.openings = Openings(self._open_placed, logs, crash)
         self.departures = Departures(self._end, crash)
-        self.handovers = InTurns[Place]("handing partitions over", self._hand_over_all, crash)
-        self._rechecks = InTurns[Partition]("looking at followers", self._recheck, crash)
+        self.handovers = Backlog[Place]("handing partitions over", self._hand_over_all, crash)
+        self._rechecks = Backlog[Partition]("looking at followers", self._recheck, crash)
         self.fetchers: Fetchers | None = None
         if peers is not None and timers is not None:
             settings = fetch_settings(node_id, config, broker_epoch, self.throttles, self.openings.when_secured)

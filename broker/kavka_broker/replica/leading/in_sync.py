@@ -14,6 +14,7 @@ from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, ProposalOutcome
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.replica.leading.log_syncs import LogSyncs
 from kavka_broker.replica.leading.partition import Partition
@@ -80,12 +81,7 @@ class InSyncKeeper:
             work = self._ask(alter_isr, proposed[begin : begin + TOGETHER_MAX])
             task = asyncio.get_running_loop().create_task(work)
             self._asking[task] = None
-            task.add_done_callback(self._ended)
-
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._asking.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
+            watch(task, self._crash, forget=self._asking.pop)
 
     def sync(self, partition: Partition) -> None:
         self._syncs.soon(partition)
@@ -115,8 +111,8 @@ class InSyncKeeper:
 
     def start(self, partitions: Callable[[], Iterable[Partition]]) -> None:
         """Check every partition's followers twice in the time that a follower may lag."""
-        self._checking = asyncio.get_running_loop().create_task(self._check(partitions), name="in-sync sets")
-        self._checking.add_done_callback(self._ended)
+        task = asyncio.get_running_loop().create_task(self._check(partitions), name="in-sync sets")
+        self._checking = watch(task, self._crash)
 
     async def _check(self, partitions: Callable[[], Iterable[Partition]]) -> None:
         while True:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from errno import ENOSPC
 from typing import TYPE_CHECKING, Final
 
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.log import Log
 
@@ -68,20 +69,12 @@ class Line:
         if self._waiting and len(self._workers) < SYNCS_PER_DIRECTORY_MAX:
             worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
             self._workers[worker] = None
-            worker.add_done_callback(self._ended)
+            watch(worker, self._crash, forget=self._workers.pop, then=self._employ)
 
     async def stop(self) -> None:
         self._is_stopping = True
         while self._workers:
             await asyncio.gather(*self._workers, return_exceptions=True)
-
-    def _ended(self, worker: "asyncio.Task[None]") -> None:
-        self._workers.pop(worker, None)
-        if worker.cancelled():
-            return
-        if (error := worker.exception()) is not None:
-            self._crash(error)
-        self._employ()  # for partitions that came after this worker was done
 
     async def _work(self) -> None:
         while self._waiting:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final, Protocol
 
-from kavka_broker.timers import Timer, Timers
+from kavka_broker.loop.timers import Timer, Timers
 
 PURGE_MIN: Final = 1_000
 

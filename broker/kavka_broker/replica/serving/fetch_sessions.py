@@ -23,6 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -31,7 +32,6 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.serving.partition_data import has_diverged, says_more
-from kavka_broker.slices import Pace, Work
 
 EVICTION_MS = 120_000
 PARTITIONS_MAX = 1_000_000

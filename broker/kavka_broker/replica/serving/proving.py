@@ -7,6 +7,7 @@ nothing new, and is woken when it is known what was aborted.
 import asyncio
 
 from kavka_broker.logs import get
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.transaction_proof import prove
@@ -26,8 +27,7 @@ def is_proven(partition: Partition, offset: int) -> bool:
         code = ErrorCode.CORRUPT_MESSAGE if len(partition.isr) < 2 else ErrorCode.KAFKA_STORAGE_ERROR
         raise BrokerError(code, f"{partition}: {partition.log.segments.proof_problem}")
     if partition.proof is None:
-        partition.proof = asyncio.get_running_loop().create_task(_prove(partition), name=f"prove {partition}")
-        partition.proof.add_done_callback(_raise_failure)
+        partition.proof = watch(asyncio.get_running_loop().create_task(_prove(partition), name=f"prove {partition}"))
     return False
 
 
@@ -42,8 +42,3 @@ async def _prove(partition: Partition) -> None:
     finally:
         partition.proof = None
         partition.interrupt()
-
-
-def _raise_failure(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        raise error

@@ -5,6 +5,7 @@ from typing import Final
 
 from kavka_broker.core.config.topic_table import LONG_MAX
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import AbortedTransaction, PartitionData
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -15,7 +16,6 @@ from kavka_broker.replica.serving.partition_data import has_diverged, size_of
 from kavka_broker.replica.serving.poll import Follower, Poll, Reading
 from kavka_broker.replica.serving.proving import is_proven
 from kavka_broker.replica.serving.read_replica import preferred_replica
-from kavka_broker.slices import Pace, Work
 from kavka_broker.storage.log import Chunk
 
 READ_TOGETHER: Final = 25

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.timers import SWEEP_TICKS_MIN, TICK_MS, Timer, Timers
+from kavka_broker.loop.timers import SWEEP_TICKS_MIN, TICK_MS, Timer, Timers
 
 
 class Handle:

@@ -10,20 +10,20 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
+from kavka_broker.loop.tasks import Crash, watch
+
 K = TypeVar("K", bound=Hashable)
 
 #: Items in one turn of the loop.
 SLICE_MAX: Final = 200
 
 
-class Turns:
+class Drain:
     """Work of which `act` does a slice: one at once, and one a turn of the loop while it `has_more`. `crash` is called
     with an error of `act` in a later turn.
     """
 
-    def __init__(
-        self, name: str, has_more: Callable[[], object], act: Callable[[], None], crash: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, name: str, has_more: Callable[[], object], act: Callable[[], None], crash: Crash) -> None:
         self._name = name
         self._has_more = has_more
         self._act = act
@@ -43,30 +43,26 @@ class Turns:
 
     def _go_on(self) -> None:
         if self._task is None and self._has_more():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
-            self._task.add_done_callback(self._ended)
+            task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+            self._task = watch(task, self._crash, forget=self._forget, then=self._go_on)
 
     async def _run(self) -> None:
         while self._has_more():
             await asyncio.sleep(0)
             self._act()
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _forget(self, task: "asyncio.Task[None]") -> None:
         assert task is self._task, f"{self._name}: two tasks do one work"
         self._task = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._crash(error)
-        else:
-            self._go_on()  # more work may have come since the last look
 
 
-class InTurns(Generic[K]):
+class Backlog(Generic[K]):
     """Items that wait, in the order in which they came first. `act` handles a slice of them."""
 
-    def __init__(self, name: str, act: Callable[[list[K]], None], crash: Callable[[BaseException], None]) -> None:
+    def __init__(self, name: str, act: Callable[[list[K]], None], crash: Crash) -> None:
         self._act = act
         self._waiting: dict[K, None] = {}
-        self._turns = Turns(name, lambda: self._waiting, self._act_on_slice, crash)
+        self._drain = Drain(name, lambda: self._waiting, self._act_on_slice, crash)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -74,11 +70,11 @@ class InTurns(Generic[K]):
     def add(self, items: Iterable[K]) -> None:
         """Add items to be handled. A slice is handled now, unless others wait already."""
         self._waiting.update(dict.fromkeys(items))
-        self._turns.begin()
+        self._drain.begin()
 
     async def stop(self) -> None:
         """Wait until all items are handled."""
-        await self._turns.stop()
+        await self._drain.stop()
 
     def _act_on_slice(self) -> None:
         items = list(islice(self._waiting, SLICE_MAX))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.replica.hosting.in_turns import SLICE_MAX, InTurns
+from kavka_broker.loop.backlog import SLICE_MAX, Backlog
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from tests.support.in_process import InProcess, running
 from tests.support.waiting import until
@@ -18,7 +18,7 @@ def never(error: BaseException) -> None:
 def test_a_slice_is_done_at_once_and_a_slice_a_turn() -> None:
     async def scenario() -> None:
         done = list[list[int]]()
-        turns = InTurns[int]("test", done.append, never)
+        turns = Backlog[int]("test", done.append, never)
         turns.add(range(2 * SLICE_MAX + 1))
         assert done == [list(range(SLICE_MAX))]
         turns.add([2 * SLICE_MAX, 2 * SLICE_MAX + 1])  # one waits already
@@ -39,7 +39,7 @@ def test_what_is_added_while_the_last_slice_is_done_is_not_forgotten() -> None:
             if done == list(range(SLICE_MAX + 1)):
                 turns.add([-1])
 
-        turns = InTurns[int]("test", act, never)
+        turns = Backlog[int]("test", act, never)
         turns.add(range(SLICE_MAX + 1))
         await turns.stop()
         assert (done[-1], len(turns)) == (-1, 0)
@@ -55,7 +55,7 @@ def test_an_error_ends_the_process() -> None:
             if SLICE_MAX in items:
                 raise ZeroDivisionError
 
-        turns = InTurns[int]("test", act, errors.append)
+        turns = Backlog[int]("test", act, errors.append)
         turns.add(range(SLICE_MAX + 1))
         await turns.stop()
         assert [type(error) for error in errors] == [ZeroDivisionError]

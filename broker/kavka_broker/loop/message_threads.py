@@ -1,16 +1,13 @@
 """A thread that reads large requests and writes long answers, so that the loop serves others meanwhile."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from kavka_broker.loop.request_threads import RequestThreads
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.codec import bounded_decoder
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, says
-from kavka_broker.request.request_threads import RequestThreads
-from kavka_broker.slices import Slices
-
-if TYPE_CHECKING:
-    from kavka_broker.request.registry import Api
 
 AT_ONCE_BYTES_MAX: Final = 8 * 1024
 """Takes a millisecond to read at most."""
@@ -24,9 +21,9 @@ class MessageThreads:
     def __init__(self, slices: Slices) -> None:
         self._threads = RequestThreads(slices, THREADS_MAX)
 
-    async def read(self, frame: memoryview, body: int, api: "Api", version: int) -> Message:
-        """The request in a frame. Raises ProtocolViolation, also where it has too many elements."""
-        request, _ = await self._threads.run(bounded_decoder(api.request, version), frame, body)
+    async def read(self, frame: memoryview, body: int, kind: type[Message], version: int) -> Message:
+        """Return the request of this kind in a frame. Raises ProtocolViolation, also where it has too many elements."""
+        request, _ = await self._threads.run(bounded_decoder(kind, version), frame, body)
         return request
 
     async def write(self, answer: Message, version: int, correlation_id: int) -> list[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType
 from typing import Any, TypeVar
 
-from kavka_broker.slices import LoopTime, Payer
+from kavka_broker.loop.slices import LoopTime, Payer
 
 T = TypeVar("T")
 

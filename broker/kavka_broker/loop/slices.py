@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Final, Protocol, TypeVar
 
-from kavka_broker.turns import Flow, Turns
+from kavka_broker.loop.turns import Flow, Turns
 
 T = TypeVar("T")
 Work = Generator[None, None, T]

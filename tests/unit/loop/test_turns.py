@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from kavka_broker.core.fairness import GONE_FLOWS_MAX, QUANTUM_NS
-from kavka_broker.slices import UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
-from kavka_broker.turns import CLIENTS_NAMED_MAX, NAMES_BYTES_MAX, OTHER, Flow, Turns, size_of
+from kavka_broker.loop.slices import UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
+from kavka_broker.loop.turns import CLIENTS_NAMED_MAX, NAMES_BYTES_MAX, OTHER, Flow, Turns, size_of
 
 TURNS = 200
 

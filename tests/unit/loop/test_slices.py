@@ -6,7 +6,15 @@ from itertools import count as counting
 import pytest
 
 from kavka_broker.core.fairness import QUANTUM_NS
-from kavka_broker.slices import PIECES_PER_SLICE_MAX, UNITS_PER_PIECE, UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
+from kavka_broker.loop.slices import (
+    PIECES_PER_SLICE_MAX,
+    UNITS_PER_PIECE,
+    UNITS_PER_SLICE,
+    LoopTime,
+    Pace,
+    Slices,
+    Work,
+)
 
 
 def count(name: str, units: int, done: list[str]) -> Work[str]:

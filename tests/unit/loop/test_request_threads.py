@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.request.request_threads import RequestThreads
-from kavka_broker.request.steps import paid
-from kavka_broker.slices import LoopTime, Slices
-from kavka_broker.turns import Flow, Turns
+from kavka_broker.loop.request_threads import RequestThreads
+from kavka_broker.loop.slices import LoopTime, Slices
+from kavka_broker.loop.steps import paid
+from kavka_broker.loop.turns import Flow, Turns
 
 TOOK_NS = 10_000_000
 

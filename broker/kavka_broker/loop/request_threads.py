@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kavka_broker.core.fairness import FairQueue, Flow
-from kavka_broker.slices import Payer, Slices
+from kavka_broker.loop.slices import Payer, Slices
 
 R = TypeVar("R")
 Turn = asyncio.Future[None]

@@ -73,12 +73,12 @@ class Turns:
 
     @property
     def flow_count(self) -> int:
-        """How many clients are known."""
+        """The number of clients that are known."""
         return self._queue.flow_count
 
     @property
     def quantum_ns(self) -> int:
-        """How long a turn is now: shorter while a client is there that asks for little."""
+        """The length of a turn now: shorter while a client is there that asks for little."""
         return self._queue.quantum_ns
 
     def join(self, user: str, client_id: str, *, is_peer: bool = False) -> Flow:
