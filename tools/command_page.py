@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kavka_operator.cli.app import parser
+from kavka_operator.cli.registry import CommandParser
 from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command.md"
@@ -38,6 +39,8 @@ def _commands(root: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Arg
     for action in root._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
+                if isinstance(command, CommandParser):
+                    command.load()
                 nested = list(_commands(command))
                 yield from ((f"{name} {below}", inner) for below, inner in nested)
                 if not nested:

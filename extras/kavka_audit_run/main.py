@@ -21,9 +21,9 @@ from kavka_audit_run.fitting import recommendations
 from kavka_audit_run.owners import OWNER, labels_of
 from kavka_audit_run.places import Addressing, lake_of, store_of
 from kavka_operator.cli.client_properties import java_properties
-from kavka_operator.cli.recommending import How, cluster_name, file_of
-from kavka_operator.cli.targets import Asked, Target, target
-from kavka_operator.cli.words import CommandError, complain, say
+from kavka_operator.cli.output import CommandError, complain, say
+from kavka_operator.cli.suggested_quotas import How, cluster_name, file_of
+from kavka_operator.cli.target import Target, TargetOptions, find_target
 from kavka_operator.extras import lacking
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.trail import AuditTopic
@@ -55,7 +55,7 @@ class Wanted:
     work_directory: Path | None = None
 
 
-def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
+def run_audit(asked: TargetOptions, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
     """Take in what is new in the trail and print an answer a line, once or every so often; the exit code."""
     if wanted.every_seconds is None:
         return _run(asked, wanted)
@@ -69,7 +69,7 @@ def run_audit(asked: Asked, wanted: Wanted, sleep: Callable[[float], None] = tim
             return code
 
 
-def _run(asked: Asked, wanted: Wanted) -> int:
+def _run(asked: TargetOptions, wanted: Wanted) -> int:
     try:
         outcome, untold = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError, EngineError) as error:
@@ -93,7 +93,7 @@ def _run(asked: Asked, wanted: Wanted) -> int:
     return 0
 
 
-def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
+def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
     """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError,
     LakeError and EngineError.
     """
@@ -106,7 +106,7 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
         )
     check_engine(wanted.engine)
     check_store(wanted.directory)
-    found = target(asked)
+    found = find_target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
     with closing(accountant):
@@ -132,7 +132,7 @@ def ask_trail(asked: Asked, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
     return outcome, accounted.untold
 
 
-def files_of(asked: Asked, found: Target, accounted: Accounted) -> Files:
+def files_of(asked: TargetOptions, found: Target, accounted: Accounted) -> Files:
     """Return what makes the file with limits that would have fitted."""
 
     def besides(tables: Mapping[str, Table]) -> Mapping[str, str]:

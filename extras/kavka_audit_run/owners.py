@@ -21,7 +21,7 @@ from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import entity_of
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
-from kavka_operator.cli.words import CommandError
+from kavka_operator.cli.output import CommandError
 
 OWNER: Final = "owner"
 ANNOTATION: Final = "kavka.dev/owner"

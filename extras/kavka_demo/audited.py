@@ -10,7 +10,7 @@ from rich.console import Console
 
 from kavka_audit.run import Outcome
 from kavka_audit_run.main import Wanted, ask_trail
-from kavka_operator.cli.targets import Asked
+from kavka_operator.cli.target import TargetOptions
 from kavka_operator.kafka.admin import AdminError
 
 INTERVAL_MS = 1_000
@@ -63,6 +63,6 @@ def tells(outcome: Outcome, throttled: str) -> bool:
 
 def _asked(bootstrap: str, directory: Path) -> Outcome:
     try:
-        return ask_trail(Asked(bootstrap), Wanted(directory))[0]
+        return ask_trail(TargetOptions(bootstrap), Wanted(directory))[0]
     except AdminError as error:
         raise AuditedError(str(error)) from error

@@ -17,7 +17,7 @@ from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family
 from kavka_broker.runtime.metrics import names_of, process_families
 from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
-from kavka_operator.cli.verifying import FAMILIES as OF_VERIFICATION
+from kavka_operator.cli.commands.audit.verify import FAMILIES as OF_VERIFICATION
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
 MONITORING = ROOT / "examples/monitoring"

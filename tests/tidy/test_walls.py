@@ -43,10 +43,10 @@ PLANTS = (
     ("operator-layers", "kavka_operator.api.quota", "kavka_operator.domain.entities"),
     ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
     ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
-    ("extras", "kavka_operator.cli.words", "kavka_top.sheet"),
-    ("extras", "kavka_operator.cli.planning", "kavka_kubernetes.platform.hosted"),
+    ("extras", "kavka_operator.cli.output", "kavka_top.sheet"),
+    ("extras", "kavka_operator.cli.commands.plan", "kavka_kubernetes.platform.hosted"),
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
-    ("extras", "kavka_operator.cli.verifying", "kavka_audit.run"),
+    ("extras", "kavka_operator.cli.commands.audit.verify", "kavka_audit.run"),
     ("audit", "kavka_audit.lake.rows", "kavka_broker.core.quota.entity"),
     ("members", "kavka_broker.cli", "kavka_operator.extras"),
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import parse_properties
-from kavka_operator.cli.words import CommandError
+from kavka_operator.cli.output import CommandError
 from kavka_operator.domain.access import OPEN, Origin, Security
 
 OPTION: Final = "--command-config"

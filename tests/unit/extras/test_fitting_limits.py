@@ -11,7 +11,7 @@ from kavka_audit_run.fitting import recommendations
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.api.files import load
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.cli.recommending import How, file_of
+from kavka_operator.cli.suggested_quotas import How, file_of
 
 LIMITS: dict[AnyEntity, dict[str, float]] = {
     Entity("a"): {"producer_byte_rate": 100_000.0, "request_percentage": 50.0},

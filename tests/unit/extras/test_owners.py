@@ -6,7 +6,7 @@ import pytest
 
 from kavka_audit_run.owners import labels_of
 from kavka_operator.api.files import load
-from kavka_operator.cli.words import CommandError
+from kavka_operator.cli.output import CommandError
 
 RESOURCES = """\
 apiVersion: kavka.dev/v1alpha1

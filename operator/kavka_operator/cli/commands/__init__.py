@@ -1,0 +1,25 @@
+"""The commands of `kavka`, a file each: `HELP`, `add_options(parser)` and `run(options)`. See `registry`."""
+
+ORDER = (
+    "up",
+    "down",
+    "apply",
+    "diff",
+    "delete",
+    "plan",
+    "get",
+    "describe",
+    "approve",
+    "restart",
+    "hold",
+    "release",
+    "wait",
+    "explain",
+    "top",
+    "quota",
+    "doctor",
+    "export",
+    "audit",
+    "demo",
+)
+"""The commands as the help lists them; others follow by name."""

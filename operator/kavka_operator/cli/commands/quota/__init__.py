@@ -1,0 +1,4 @@
+"""The commands of `kavka quota`."""
+
+HELP = "Find limits that fit."
+METAVAR, TITLE = "WHAT", "what"
