@@ -12,6 +12,7 @@ GENERATORS = (
     "tools.config_types",
     "tools.definitions.generate",
     "tools.compat_table",
+    "tools.configs_page",
     "tools.metrics_page",
     "tools.dashboards",
     "tools.command_page",

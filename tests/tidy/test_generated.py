@@ -19,6 +19,10 @@ def test_compat_is_what_the_handlers_say() -> None:
     assert not drift("tools.compat_table")
 
 
+def test_configs_are_described_as_they_are_defined() -> None:
+    assert not drift("tools.configs_page")
+
+
 def test_types_of_configs_are_what_the_tables_say() -> None:
     assert not drift("tools.config_types")
 
