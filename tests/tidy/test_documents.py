@@ -96,6 +96,18 @@ def test_the_tree_that_architecture_names_is_there() -> None:
     assert not missing
 
 
+def test_the_places_that_the_glossary_names_are_there() -> None:
+    """A name that moves takes its line along."""
+    rows = (ROOT / "docs/reference/glossary.md").read_text().splitlines()
+    places = [row.split("|")[-2] for row in rows if row.startswith("| ")]
+    paths = [path for place in places for path in re.findall(r"`([^`]+)`", place)]
+    assert len(paths) > len(rows) / 2
+    missing = [
+        path for path in paths if not any((ROOT / top / path).exists() for top in ("broker/kavka_broker", "operator"))
+    ]
+    assert not missing
+
+
 def test_the_readme_shows_only_commands_that_are_run() -> None:
     blocks = BLOCK.findall((ROOT / "README.md").read_text())
     commands = [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
