@@ -23,7 +23,8 @@ from kavka_operator.domain.units import size
 from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
-from kavka_operator.loop.people import NO_ADMIN_ACTIONS, NOT_SEEN
+from kavka_operator.loop.observation import observe
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS
 from kavka_operator.loop.seams import View
 from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
@@ -31,9 +32,6 @@ from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
-from kavka_operator.reconcile.grants import refusals
-from kavka_operator.reconcile.pause import is_paused
-from kavka_operator.reconcile.users import declared_access
 
 
 class DryRun(StrEnum):
@@ -152,17 +150,9 @@ def foretold(there: Supposed, admin: Admin | None, sizes: Sizes | None = None) -
     seen = None
     if admin is not None:
         managed = [resource for resource in there.resources.values() if isinstance(resource, Managed)]
-        seen, plans = plan_once(
-            managed,
-            admin,
-            now,
-            brokers_expected=brokers_wanted(cluster) if cluster is not None else 0,
-            claimed=there.claimed,
-            refused=refusals(cluster, managed) if cluster is not None else {},
-            is_external=cluster is not None and cluster.spec.external is not None,
-            declared=declared_access(cluster) if cluster is not None else NOT_SEEN,
-            paused=cluster is not None and is_paused(cluster),
-        )
+        expected = brokers_wanted(cluster) if cluster is not None else 0
+        observation = observe(cluster, managed, now, brokers_expected=expected, claimed=there.claimed)
+        seen, plans = plan_once(observation, admin)
         found = {key: _of_plan(plans[key], admin, seen, sizes) for key in there.changed if key in plans}
     if cluster is not None and key_of(cluster) in there.changed and there.view is not None:
         found[key_of(cluster)] = _of_cluster(there, cluster, there.view, seen, admin, sizes, now)

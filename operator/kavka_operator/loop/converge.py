@@ -29,11 +29,12 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenTopic, SeenUsage
+from kavka_operator.domain.seen import SeenCluster, SeenTopic
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, ThrottledError
 from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.observation import Observation, Usage
 from kavka_operator.loop.passwords import Passwords
-from kavka_operator.loop.people import NO_ADMIN_ACTIONS, NOT_SEEN, People
+from kavka_operator.loop.people import NO_ADMIN_ACTIONS, People
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile import budgets, moves, quotas, topics, users
 from kavka_operator.reconcile.drift import correction
@@ -43,7 +44,6 @@ from kavka_operator.reconcile.status import Status, quota_status, topic_status, 
 
 ROUNDS_MAX = 4
 BATCH_MAX = 200
-NOTHING_REFUSED: Mapping[Key, tuple[Word, ...]] = {}
 
 Claimant = TypeVar("Claimant", Topic, ClientQuota, KafkaUser)
 
@@ -71,49 +71,28 @@ class Outcome:
 
 
 def converge(
-    resources: Sequence[Managed],
-    admin: Admin,
-    now: datetime,
-    usage: Mapping[str, tuple[SeenUsage, ...]] | None = None,
-    *,
-    brokers_expected: int = 0,
-    is_forming: bool = False,
-    mishaps: Mishaps | None = None,
-    claimed: Collection[str] = (),
-    refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
-    is_external: bool = False,
-    knows_users: bool = False,
-    cluster_id: str | None = None,
-    passwords: Passwords | None = None,
-    declared: SeenAccess = NOT_SEEN,
-    paused: bool = False,
+    observation: Observation, admin: Admin, mishaps: Mishaps | None = None, passwords: Passwords | None = None
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
-    `usage` is that of the brokers' metrics pages; `brokers_expected` is how many brokers there will be once all have
-    joined; `is_forming` is true until all had joined for the first time. `mishaps` remembers faults from one look to
-    the next; `claimed` are topics that unreadable resources name; `refused` are resources that may do nothing here,
-    and with `paused` no resource may. `is_external` is true of a cluster that others run, `knows_users` of one that
-    asks clients who they are. `passwords` are where users have theirs, `declared` is what the KafkaCluster tells of
-    access. Raises BarredError where the cluster is not the one that has `cluster_id`; nothing is done there.
+    `mishaps` remembers faults from one pass to the next; `passwords` are where users have theirs. Raises BarredError
+    where the cluster is not the one that has the id of the observation; nothing is done there.
     """
-    everybody, resources = resources, [resource for resource in resources if key_of(resource) not in refused]
-    guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(claimed), paused)
-    names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    people = People(admin, passwords or Passwords(), now, declared)
+    now, resources = observation.now, _permitted(observation)
+    guard = _Guard(mishaps or Mishaps(_untold), now, frozenset(observation.claimed), observation.paused)
+    people = People(admin, passwords or Passwords(), now, observation.declared)
     managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
     done: list[tuple[Key, ManagedAction]] = []
     guard.hold_back(resources)
     asked: dict[Key, tuple[ManagedAction, ...]] = {}
 
-    def look(known: Mapping[str, tuple[SeenUsage, ...]]) -> SeenCluster:
-        found = _recognised(admin.look(names), cluster_id)
-        found = replace(found, brokers_expected=brokers_expected, is_forming=is_forming, is_external=is_external)
-        return people.look(replace(found, knows_users=knows_users, usage=known), managed.values())
+    def look(usage: Usage) -> SeenCluster:
+        found = _recognised(admin.look(_topic_names(resources)), observation.cluster_id)
+        return people.look(observation.completed(found, usage), managed.values())
 
     for _ in range(ROUNDS_MAX):
         # Usage is for the first round: a budget moves one step a look, so that every broker has heard of the last one.
-        found = look({} if done else usage or {})
+        found = look({} if done else observation.usage)
         seen, plans = _plans(list(managed.values()), found, now, guard, people)
         open_plans = _unasked(_open(managed, plans, guard), asked)
         if not open_plans:
@@ -129,9 +108,18 @@ def converge(
                     managed[key] = _remember(managed[key], plan, seen, now, people)
     else:
         seen, plans = _plans(list(managed.values()), look({}), now, guard, people)
-    outcome = _outcome(managed, plans, guard, replace(seen, usage=usage or {}), done, people)
-    _tell_refused(everybody, refused, outcome, now)
+    outcome = _outcome(managed, plans, guard, replace(seen, usage=observation.usage), done, people)
+    _tell_refused(observation, outcome)
     return outcome
+
+
+def _permitted(observation: Observation) -> list[Managed]:
+    """The resources that may do something here."""
+    return [resource for resource in observation.resources if key_of(resource) not in observation.refused]
+
+
+def _topic_names(resources: Iterable[Managed]) -> set[str]:
+    return {resource.topic_name for resource in resources if isinstance(resource, Topic)}
 
 
 def _recognised(seen: SeenCluster, cluster_id: str | None) -> SeenCluster:
@@ -146,39 +134,26 @@ def _recognised(seen: SeenCluster, cluster_id: str | None) -> SeenCluster:
     )
 
 
-def plan_once(
-    resources: Sequence[Managed],
-    admin: Admin,
-    now: datetime,
-    *,
-    brokers_expected: int = 0,
-    claimed: Collection[str] = (),
-    refused: Mapping[Key, tuple[Word, ...]] = NOTHING_REFUSED,
-    is_external: bool = False,
-    declared: SeenAccess = NOT_SEEN,
-    paused: bool = False,
-) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
+def plan_once(observation: Observation, admin: Admin) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
-    resources = [resource for resource in resources if key_of(resource) not in refused]
-    guard = _Guard(Mishaps(_untold), now, frozenset(claimed), paused)
-    names = {resource.topic_name for resource in resources if isinstance(resource, Topic)}
-    people = People(admin, None, now, declared)
-    look = replace(admin.look(names), brokers_expected=brokers_expected, is_external=is_external)
-    seen, plans = _plans(resources, people.look(look, resources), now, guard, people)
-    return seen, plans | {key: Plan(words=words) for key, words in (*guard.failures.items(), *refused.items())}
+    now, resources = observation.now, _permitted(observation)
+    guard = _Guard(Mishaps(_untold), now, frozenset(observation.claimed), observation.paused)
+    people = People(admin, None, now, observation.declared)
+    found = people.look(observation.completed(admin.look(_topic_names(resources)), {}), resources)
+    seen, plans = _plans(resources, found, now, guard, people)
+    hindered = (*guard.failures.items(), *observation.refused.items())
+    return seen, plans | {key: Plan(words=words) for key, words in hindered}
 
 
-def _tell_refused(
-    resources: Iterable[Managed], refused: Mapping[Key, tuple[Word, ...]], outcome: Outcome, now: datetime
-) -> None:
+def _tell_refused(observation: Observation, outcome: Outcome) -> None:
     """Note the words of refused resources; one that is deleted is released, and what it has set stays."""
-    for resource in resources:
-        if (words := refused.get(key_of(resource))) is None:
+    for resource in observation.resources:
+        if (words := observation.refused.get(key_of(resource))) is None:
             continue
         if resource.metadata.deletion_timestamp is not None:
             outcome.released.append(key_of(resource))
         else:
-            outcome.statuses[key_of(resource)] = _with_words(resource, words, now, outcome.cluster)
+            outcome.statuses[key_of(resource)] = _with_words(resource, words, observation.now, outcome.cluster)
 
 
 @dataclass(slots=True)

@@ -11,18 +11,16 @@ from kavka_operator.api.kinds import Managed
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.plan import Action, AskedAction, StopNode
-from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, SeenUsage, Survey
+from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.mishaps import Mishaps, describe
+from kavka_operator.loop.observation import Observation, Usage, observe
 from kavka_operator.loop.passwords import Passwords
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.draining import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
-from kavka_operator.reconcile.grants import refusals
-from kavka_operator.reconcile.pause import is_paused
-from kavka_operator.reconcile.users import declared_access
 
 USAGE = "the usage of quotas"
 DISKS_SECONDS = 30.0
@@ -52,6 +50,13 @@ class Question:
         """The id that the cluster has to have; None where any is right."""
         known = self.cluster.status.cluster_id if self.is_external else None
         return None if known == self.cluster.metadata.annotations.get(FORGET_CLUSTER) else known
+
+    def observation(self, usage: Usage) -> Observation:
+        """The Observation that a pass begins with, with this usage of quotas."""
+        found = observe(
+            self.cluster, self.resources, self.now, brokers_expected=self.brokers_expected, claimed=self.claimed
+        )
+        return replace(found, usage=usage, is_forming=self.is_forming, cluster_id=self.cluster_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,23 +164,7 @@ class Looker:
             admin.close()
 
     def _look(self, admin: Admin, question: Question) -> LookResult:
-        outcome = converge(
-            question.resources,
-            admin,
-            question.now,
-            self._usage(question),
-            brokers_expected=question.brokers_expected,
-            is_forming=question.is_forming,
-            mishaps=self.mishaps,
-            claimed=question.claimed,
-            refused=refusals(question.cluster, question.resources),
-            is_external=question.is_external,
-            knows_users=question.cluster.spec.asks_who,
-            cluster_id=question.cluster_id,
-            passwords=self.passwords,
-            declared=declared_access(question.cluster),
-            paused=is_paused(question.cluster),
-        )
+        outcome = converge(question.observation(self._usage(question)), admin, self.mishaps, self.passwords)
         try:
             done, refused = _configure(admin, question.cluster, outcome)
             survey = _survey_as_told(admin) if question.is_external else admin.survey()
@@ -195,7 +184,7 @@ class Looker:
             self._disks, self._disks_at = admin.disks(sorted(cluster.brokers)), question.now
         return self._disks
 
-    def _usage(self, question: Question) -> Mapping[str, tuple[SeenUsage, ...]]:
+    def _usage(self, question: Question) -> Usage:
         """Usage of quotas; empty where a metrics page cannot be read, and parts of budgets then stay as they are."""
         if not any(isinstance(resource, ClientQuota) for resource in question.resources):
             return {}

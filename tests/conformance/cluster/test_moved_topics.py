@@ -18,6 +18,7 @@ from kavka_operator.domain.plan import KafkaAction
 from kavka_operator.domain.seen import SeenTopic
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.moves import LISTS, RATES
 from tests.support.nodes import Nodes, cluster
 from tests.support.waiting import until_outside
@@ -75,7 +76,7 @@ class Kept:
 
     def look(self, client: KafkaClient) -> Move | None:
         """Look once, and write the status; the move in it."""
-        statuses = converge([self.topic], client, datetime.now(UTC)).statuses
+        statuses = converge(Observation([self.topic], datetime.now(UTC)), client).statuses
         self.topic = self.topic.replaced({"status": statuses[key_of(self.topic)]})
         return self.topic.status.move
 

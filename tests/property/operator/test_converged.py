@@ -9,6 +9,7 @@ from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
 names = st.sampled_from(["a", "b", "c"])
@@ -80,11 +81,11 @@ def test_the_second_look_writes_nothing(wanted: list[Topic | ClientQuota], there
     for name, partitions in there.items():
         kafka.make(name, partitions)
         kafka.held[name] = 100 if full else 0
-    state = next_state(wanted, converge(wanted, kafka, NOW))
+    state = next_state(wanted, converge(Observation(wanted, NOW), kafka))
     # A resource that lost a conflict to one that is gone now takes over, once.
-    state = next_state(state, converge(state, kafka, NOW))
+    state = next_state(state, converge(Observation(state, NOW), kafka))
     writes = len(kafka.writes)
-    outcome = converge(state, kafka, NOW)
+    outcome = converge(Observation(state, NOW), kafka)
     assert kafka.writes[writes:] == []
     assert [each.replaced({"status": outcome.statuses[key_of(each)]}) for each in state] == state
 
@@ -98,6 +99,6 @@ def test_topics_and_quotas_without_a_resource_are_never_touched(
     for name, partitions in there.items():
         kafka.make(f"foreign-{name}", partitions, config={"retention.ms": "5"})
     before = dict(kafka.topics)
-    state = next_state(wanted, converge(wanted, kafka, NOW))
-    converge(state, kafka, NOW)
+    state = next_state(wanted, converge(Observation(wanted, NOW), kafka))
+    converge(Observation(state, NOW), kafka)
     assert {name: each for name, each in kafka.topics.items() if name.startswith("foreign-")} == before

@@ -11,6 +11,7 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenUsage
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.quotas import reconcile, target_values
 from tests.unit.operator.fakes import NOW, FakeKafka, quota
@@ -59,7 +60,7 @@ def test_a_look_goes_one_step_only() -> None:
     kafka, usage = FakeKafka(3), cluster({}, {0: 1e8, 1: 0.0, 2: 0.0}).usage
     held_by_busy = []
     for _ in range(3):
-        converge([WHOLE], kafka, NOW, usage, brokers_expected=3)
+        converge(Observation([WHOLE], NOW, usage, brokers_expected=3), kafka)
         held_by_busy.append(held(kafka.quotas[ETL], 0))
     assert held_by_busy[0] <= held_by_busy[1] / 2
     assert held_by_busy[1] >= 0.95 * BUDGET

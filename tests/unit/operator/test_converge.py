@@ -14,6 +14,7 @@ from kavka_operator.domain.plan import AlterTopic, CreateTopic, KafkaAction, Kaf
 from kavka_operator.domain.plan import ready as well
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import Outcome, converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.drift import KEYS_TOLD_MAX, VALUE_LENGTH_MAX, correction
 from tests.unit.operator.fakes import NOW, FakeKafka, quota, topic
 
@@ -43,7 +44,7 @@ def ready(status: object) -> tuple[str, str]:
 def test_everything_is_made_and_then_at_rest() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("a", partitions=3), topic("b", config={"retention.ms": 1000}), quota()]
-    first = converge(wanted, kafka, NOW)
+    first = converge(Observation(wanted, NOW), kafka)
     assert [str(action) for action in first.done] == [
         'create topic "a"',
         'create topic "b"',
@@ -51,17 +52,17 @@ def test_everything_is_made_and_then_at_rest() -> None:
     ]
     assert {ready(status) for status in first.statuses.values()} == {("True", "Ready")}
     writes = len(kafka.writes)
-    second = converge([after(each, first) for each in wanted], kafka, NOW)
+    second = converge(Observation([after(each, first) for each in wanted], NOW), kafka)
     assert (len(kafka.writes), second.done, second.statuses) == (writes, [], first.statuses)
 
 
 def test_the_status_knows_the_topic_by_its_id() -> None:
     kafka = FakeKafka()
     wanted = topic("a")
-    made = after(wanted, converge([wanted], kafka, NOW))
+    made = after(wanted, converge(Observation([wanted], NOW), kafka))
     assert made.status.topic_id == "id-1"
     kafka.make("a")
-    outcome = converge([made], kafka, NOW)
+    outcome = converge(Observation([made], NOW), kafka)
     assert ready(outcome.statuses[key_of(made)]) == ("False", "Replaced")
     assert after(made, outcome).status.topic_id == "id-1"
 
@@ -69,10 +70,10 @@ def test_the_status_knows_the_topic_by_its_id() -> None:
 def test_a_setting_removed_later_goes_back_to_its_default() -> None:
     kafka = FakeKafka()
     wanted = topic("a", config={"segment.ms": 5})
-    made = after(wanted, converge([wanted], kafka, NOW))
+    made = after(wanted, converge(Observation([wanted], NOW), kafka))
     kafka.topics["a"] = kafka.topics["a"]
     bare = topic("a").replaced({"status": made.status})
-    outcome = converge([bare], kafka, NOW)
+    outcome = converge(Observation([bare], NOW), kafka)
     assert kafka.topics["a"].overrides == {}
     assert after(bare, outcome).status.managed_config == ()
 
@@ -81,7 +82,7 @@ def test_two_resources_for_one_topic() -> None:
     kafka = FakeKafka()
     older = topic("older", topicName="t", partitions=2)
     younger = topic("younger", topicName="t", partitions=9, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    outcome = converge([younger, older], kafka, NOW)
+    outcome = converge(Observation([younger, older], NOW), kafka)
     assert kafka.topics["t"].partitions == 2
     assert ready(outcome.statuses[key_of(younger)]) == ("False", "Conflict")
     assert ready(outcome.statuses[key_of(older)]) == ("True", "Ready")
@@ -91,15 +92,15 @@ def test_a_topic_passes_to_the_other_resource_that_declares_it_when_its_owner_is
     kafka = FakeKafka()
     owner = topic("owner", topicName="t", deletionPolicy="Delete")
     heir = topic("heir", topicName="t", metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    first = converge([owner, heir], kafka, NOW)
+    first = converge(Observation([owner, heir], NOW), kafka)
     owner, heir = after(owner, first), after(heir, first)
     kafka.held["t"] = 100
-    outcome = converge([deleted(owner), heir], kafka, NOW)
+    outcome = converge(Observation([deleted(owner), heir], NOW), kafka)
     assert (outcome.released, outcome.done) == ([key_of(owner)], []), "nothing is deleted, nothing made again"
     assert (list(kafka.topics), kafka.topics["t"].topic_id) == (["t"], "id-1")
     assert ready(outcome.statuses[key_of(heir)]) == ("True", "Ready"), "at the same look, not at the next one"
     assert after(heir, outcome).status.topic_id == "id-1"
-    assert converge([deleted(after(heir, outcome))], kafka, NOW).done == [], "and the heir wants it kept"
+    assert converge(Observation([deleted(after(heir, outcome))], NOW), kafka).done == [], "and the heir wants it kept"
 
 
 def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited() -> None:
@@ -107,21 +108,23 @@ def test_what_the_heir_wants_counts_even_if_it_changed_its_mind_while_it_waited(
     owner = topic("owner", topicName="t", deletionPolicy="Delete")
     younger = {"creationTimestamp": "2026-11-02T00:00:00Z"}
     heir = topic("heir", topicName="t", deletionPolicy="Delete", metadata=younger)
-    first = converge([owner, heir], kafka, NOW)
+    first = converge(Observation([owner, heir], NOW), kafka)
     owner, heir = after(owner, first), after(heir, first)
     kept = topic("heir", topicName="t", metadata=younger).replaced({"status": heir.status})
-    assert converge([deleted(owner), deleted(kept)], kafka, NOW).done == []
-    assert [str(each) for each in converge([deleted(owner), deleted(heir)], kafka, NOW).done] == ['delete topic "t"']
+    assert converge(Observation([deleted(owner), deleted(kept)], NOW), kafka).done == []
+    assert [str(each) for each in converge(Observation([deleted(owner), deleted(heir)], NOW), kafka).done] == [
+        'delete topic "t"'
+    ]
 
 
 def test_a_limit_passes_to_the_other_resource_that_declares_it_and_is_never_away() -> None:
     kafka = FakeKafka()
     owner = quota("owner", limits={"producerByteRate": 5, "consumerByteRate": 7})
     heir = quota("heir", limits={"producerByteRate": 9}, metadata={"creationTimestamp": "2026-11-02T00:00:00Z"})
-    first = converge([owner, heir], kafka, NOW)
+    first = converge(Observation([owner, heir], NOW), kafka)
     owner, heir = after(owner, first), after(heir, first)
     assert kafka.quotas == {Entity(client_id="etl"): {"producer_byte_rate": 5.0, "consumer_byte_rate": 7.0}}
-    outcome = converge([deleted(owner), heir], kafka, NOW)
+    outcome = converge(Observation([deleted(owner), heir], NOW), kafka)
     assert [str(each) for each in outcome.done] == [
         "set no consumer_byte_rate for client-id=etl",
         "set producer_byte_rate=9 for client-id=etl",
@@ -139,7 +142,7 @@ def test_a_refusal_is_said_and_does_not_stop_the_others(retriable: bool, reason:
 
     kafka = Picky()
     bad, good = topic("bad"), topic("good")
-    outcome = converge([bad, good], kafka, NOW)
+    outcome = converge(Observation([bad, good], NOW), kafka)
     assert ready(outcome.statuses[key_of(bad)]) == ("False", reason)
     assert ready(outcome.statuses[key_of(good)]) == ("True", "Ready")
 
@@ -150,17 +153,17 @@ def test_a_cluster_that_does_not_answer_is_an_error() -> None:
             raise AdminError("could not look", retriable=True)
 
     with pytest.raises(AdminError):
-        converge([topic()], Silent(), NOW)  # type: ignore[arg-type]
+        converge(Observation([topic()], NOW), Silent())  # type: ignore[arg-type]
 
 
 def test_deleting_does_what_the_policy_says_and_lets_go() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("kept"), topic("gone", deletionPolicy="Delete"), quota()]
-    made = [after(each, (first := converge(wanted, kafka, NOW))) for each in wanted]
+    made = [after(each, (first := converge(Observation(wanted, NOW), kafka))) for each in wanted]
     assert first.released == []
     kafka.held["gone"] = 100
     doomed = [deleted(each) for each in made]
-    outcome = converge(doomed, kafka, NOW)
+    outcome = converge(Observation(doomed, NOW), kafka)
     assert sorted(outcome.released) == sorted(key_of(each) for each in doomed)
     assert (list(kafka.topics), kafka.quotas) == (["kept"], {})
 
@@ -169,7 +172,7 @@ def test_a_quota_knows_its_level_and_what_hides_it() -> None:
     kafka = FakeKafka()
     kafka.quotas[Entity("alice")] = {"producer_byte_rate": 5.0}
     everybody = quota("everybody", {"user": {"default": True}})
-    outcome = converge([quota(), everybody], kafka, NOW)
+    outcome = converge(Observation([quota(), everybody], NOW), kafka)
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
     assert (status.level, status.applied) == (7, {"producer_byte_rate": 1024.0**2})
@@ -186,7 +189,7 @@ def test_a_quota_of_a_user_that_no_client_can_be_says_so() -> None:
     kafka = FakeKafka()
     named, anonymous = quota("a", {"user": {"name": "alice"}}), quota("b", {"user": {"name": "ANONYMOUS"}})
     everybody = quota("c", {"user": {"default": True}})
-    statuses = converge([named, anonymous, everybody], kafka, NOW).statuses
+    statuses = converge(Observation([named, anonymous, everybody], NOW), kafka).statuses
     told = [statuses[key_of(each)].condition("NotServed") for each in (named, anonymous, everybody)]
     assert told[0] is not None
     assert (told[0].reason, told[1:]) == ("NobodyIsThisUser", [None, None])
@@ -195,10 +198,10 @@ def test_a_quota_of_a_user_that_no_client_can_be_says_so() -> None:
 def test_a_broker_that_is_down_does_not_change_the_share_of_the_others() -> None:
     kafka = FakeKafka(brokers=3)
     wanted = quota(limits={"producerByteRate": "10Mi"}, scope="Cluster")
-    outcome = converge([wanted], kafka, NOW, brokers_expected=3)
+    outcome = converge(Observation([wanted], NOW, brokers_expected=3), kafka)
     assert kafka.quotas[Entity(client_id="etl")]["producer_byte_rate"] == 3495253.0
     del kafka.brokers[2]
-    assert converge([after(wanted, outcome)], kafka, NOW, brokers_expected=3).done == []
+    assert converge(Observation([after(wanted, outcome)], NOW, brokers_expected=3), kafka).done == []
 
 
 def test_thousands_of_resources_take_few_requests() -> None:
@@ -218,7 +221,7 @@ def test_thousands_of_resources_take_few_requests() -> None:
         *(topic(f"t{number}") for number in range(500)),
         *(quota(f"q{number}", {"user": {"name": f"u{number}"}}) for number in range(500)),
     ]
-    outcome = converge(wanted, kafka, NOW)
+    outcome = converge(Observation(wanted, NOW), kafka)
     assert batches == [200, 200, 100] * 2
     assert {ready(status) for status in outcome.statuses.values()} == {("True", "Ready")}
 
@@ -234,20 +237,20 @@ def test_records_are_counted_only_where_it_matters() -> None:
     kafka.make("a")
     kafka.make("b")
     cut = topic("b", config={"retention.ms": 5})
-    outcome = converge([topic("a", config={"segment.ms": 5}), cut], kafka, NOW)
+    outcome = converge(Observation([topic("a", config={"segment.ms": 5}), cut], NOW), kafka)
     assert set(counted) == {"b"}
     assert ready(outcome.statuses[key_of(cut)]) == ("False", "Refused")
 
 
 def test_a_topic_says_which_of_its_settings_change_nothing() -> None:
     wanted = topic(config={"preallocate": "true", "retention.ms": "5"})
-    status = converge([wanted], FakeKafka(), NOW).statuses[key_of(wanted)]
+    status = converge(Observation([wanted], NOW), FakeKafka()).statuses[key_of(wanted)]
     word = status.condition("NotServed")
     assert word is not None
     assert (word.status, word.reason) == ("True", "WithoutEffect")
     assert word.message.startswith("preallocate: ")
     plain = topic(config={"retention.ms": "5"})
-    assert converge([plain], FakeKafka(), NOW).statuses[key_of(plain)].condition("NotServed") is None
+    assert converge(Observation([plain], NOW), FakeKafka()).statuses[key_of(plain)].condition("NotServed") is None
 
 
 def message_of(status: object) -> str:
@@ -260,17 +263,17 @@ def message_of(status: object) -> str:
 def test_a_change_by_somebody_else_is_put_back_and_told() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(Observation(wanted, NOW), kafka)) for each in wanted]
     kafka.quotas[etl] = {"producer_byte_rate": 5000.0}
     kafka.perform(AlterTopic("a", {"retention.ms": "77"}))
 
-    outcome = converge(made, kafka, NOW)
+    outcome = converge(Observation(made, NOW), kafka)
 
     assert kafka.quotas[etl] == {"producer_byte_rate": 1048576.0}
     by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
     assert message_of(by_topic).endswith("put back at 2026-11-21T12:00:00Z: retention.ms was 77, is 1000 again")
     assert message_of(by_quota).endswith("put back at 2026-11-21T12:00:00Z: producer_byte_rate was 5k, is 1Mi again")
-    later = converge([after(each, outcome) for each in made], kafka, NOW + timedelta(minutes=61))
+    later = converge(Observation([after(each, outcome) for each in made], NOW + timedelta(minutes=61)), kafka)
     assert "put back" not in message_of(later.statuses[key_of(made[0])])
     assert isinstance(by_quota, ClientQuotaStatus)
     assert later.statuses[key_of(made[1])].last_correction == by_quota.last_correction  # type: ignore[union-attr]
@@ -297,7 +300,7 @@ def test_very_much_that_was_put_back_is_told_shortly() -> None:
 def test_what_the_resource_itself_changes_is_no_correction() -> None:
     kafka = FakeKafka()
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(Observation(wanted, NOW), kafka)) for each in wanted]
     limits = made[1].spec.replaced({"limits": Limits(producer_byte_rate=7)})
     spec = made[0].spec.replaced({"config": {"retention.ms": "2000"}})
     newer = [
@@ -305,7 +308,7 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
         for each, other in zip(made, (spec, limits), strict=True)
     ]
 
-    outcome = converge(newer, kafka, NOW)
+    outcome = converge(Observation(newer, NOW), kafka)
 
     assert len(outcome.done) == 2
     assert [status.last_correction for status in outcome.statuses.values()] == [None, None]  # type: ignore[union-attr]
@@ -314,11 +317,11 @@ def test_what_the_resource_itself_changes_is_no_correction() -> None:
 def test_settings_that_others_have_made_are_shown_and_stay() -> None:
     kafka, etl = FakeKafka(), Entity(client_id="etl")
     wanted: list[Topic | ClientQuota] = [topic("a", config={"retention.ms": 1000}), quota()]
-    made = [after(each, converge(wanted, kafka, NOW)) for each in wanted]
+    made = [after(each, converge(Observation(wanted, NOW), kafka)) for each in wanted]
     kafka.quotas[etl]["consumer_byte_rate"] = 5000.0
     kafka.perform(AlterTopic("a", {"segment.bytes": "1048576"}))
 
-    outcome = converge(made, kafka, NOW)
+    outcome = converge(Observation(made, NOW), kafka)
 
     by_topic, by_quota = (outcome.statuses[key_of(each)] for each in made)
     assert isinstance(by_topic, TopicStatus)

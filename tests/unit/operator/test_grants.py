@@ -11,6 +11,7 @@ from kavka_operator.api.stored import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import CreateTopic
 from kavka_operator.loop.converge import converge, plan_once
+from kavka_operator.loop.observation import Observation
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.reconcile.grants import claims, refusals
@@ -101,21 +102,23 @@ def test_a_resource_without_a_grant_does_and_owns_nothing() -> None:
     kafka = FakeKafka()
     foreign, own = foreign_topic("orders", day=1), topic("orders")
     refused = refusals(cluster(), [foreign, own])
-    outcome = converge([foreign, own], kafka, NOW, refused=refused)
+    outcome = converge(Observation([foreign, own], NOW, refused=refused), kafka)
     assert kafka.writes == [CreateTopic("orders", None, None, {})]
     ready = [outcome.statuses[key_of(each)].condition("Ready") for each in (foreign, own)]
     assert [(found.status, found.reason) for found in ready if found] == [("False", "NotGranted"), ("True", "Ready")]
     assert outcome.statuses[key_of(foreign)].topic_id is None  # type: ignore[union-attr]
-    _, plans = plan_once([foreign, own], kafka, NOW, refused=refused)
+    _, plans = plan_once(Observation([foreign, own], NOW, refused=refused), kafka)
     assert [word.reason for word in plans[key_of(foreign)].words] == ["NotGranted", "NotGranted"]
 
 
 def test_what_was_set_stays_where_the_grant_is_gone_before_the_resource() -> None:
     kafka = FakeKafka()
     made = foreign_topic(partitions=1, deletionPolicy="Delete")
-    status = converge([made], kafka, NOW, refused=refusals(cluster(grants=[GRANT]), [made])).statuses[key_of(made)]
+    status = converge(Observation([made], NOW, refused=refusals(cluster(grants=[GRANT]), [made])), kafka).statuses[
+        key_of(made)
+    ]
     gone = foreign_topic(partitions=1, deletionPolicy="Delete", metadata=GONE, status=status.to_dict())
-    outcome = converge([gone], kafka, NOW, refused=refusals(cluster(), [gone]))
+    outcome = converge(Observation([gone], NOW, refused=refusals(cluster(), [gone])), kafka)
     assert (outcome.released, outcome.statuses, set(kafka.topics)) == ([key_of(gone)], {}, {"a.orders"})
 
 

@@ -13,6 +13,7 @@ from kavka_operator.domain.plan import AlterQuota, CreateTopic, DeleteTopic, Kaf
 from kavka_operator.kafka.admin import ThrottledError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from tests.support.in_process import running
 from tests.unit.operator.fakes import topic
 
@@ -53,8 +54,8 @@ def test_topics_that_wait_say_why_and_until_when(tmp_path: Path) -> None:
         with closing(KafkaClient(address)) as client:
             client.perform(LIMIT)
             wanted = [topic(name, partitions=6) for name in ("a", "b", "c", "d")]
-            converge(wanted, client, datetime.now(UTC))
-            outcome = converge(wanted, client, datetime.now(UTC))
+            converge(Observation(wanted, datetime.now(UTC)), client)
+            outcome = converge(Observation(wanted, datetime.now(UTC)), client)
             ready = {
                 each.name: next(one for one in outcome.statuses[key_of(each)].conditions if one.type == "Ready")
                 for each in wanted

@@ -18,6 +18,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.looking import Looker, Question
 from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.seams import NotWrittenError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
@@ -82,32 +83,35 @@ def test_a_fault_costs_one_resource_is_told_once_and_tried_again_later() -> None
     told: list[str] = []
     kafka, mishaps = Faulty(), Mishaps(told.append)
     bad, good = topic("bad"), topic("good")
-    outcome = converge([bad, good], kafka, NOW, mishaps=mishaps)
+    outcome = converge(Observation([bad, good], NOW), kafka, mishaps=mishaps)
     assert ready(outcome.statuses[key_of(good)]) == ("True", "Ready")
     assert ready(outcome.statuses[key_of(bad)]) == ("False", "ReconcileError")
     assert len(told) == 1
     assert told[0].startswith('Topic "bad": ZeroDivisionError: by nothing\nTraceback')
-    converge([bad, good], kafka, NOW + timedelta(seconds=5), mishaps=mishaps)
+    converge(Observation([bad, good], NOW + timedelta(seconds=5)), kafka, mishaps=mishaps)
     assert len(told) == 1, "the same fault is not told again"
     kafka.fault = None
-    outcome = converge([bad], kafka, NOW + timedelta(seconds=5.5), mishaps=mishaps)
+    outcome = converge(Observation([bad], NOW + timedelta(seconds=5.5)), kafka, mishaps=mishaps)
     assert ready(outcome.statuses[key_of(bad)]) == ("False", "ReconcileError"), "two faults: a pause of two seconds"
-    outcome = converge([bad], kafka, NOW + timedelta(seconds=7), mishaps=mishaps)
+    outcome = converge(Observation([bad], NOW + timedelta(seconds=7)), kafka, mishaps=mishaps)
     assert ready(outcome.statuses[key_of(bad)]) == ("True", "Ready")
 
 
 def test_a_change_is_tried_at_once() -> None:
     kafka, mishaps = Faulty(), Mishaps(print)
-    converge([topic("bad")], kafka, NOW, mishaps=mishaps)
+    converge(Observation([topic("bad")], NOW), kafka, mishaps=mishaps)
     kafka.fault = None
     changed = topic("bad", metadata={"generation": 2})
-    assert ready(converge([changed], kafka, NOW, mishaps=mishaps).statuses[key_of(changed)]) == ("True", "Ready")
+    assert ready(converge(Observation([changed], NOW), kafka, mishaps=mishaps).statuses[key_of(changed)]) == (
+        "True",
+        "Ready",
+    )
 
 
 def test_a_deletion_that_fails_is_not_let_go() -> None:
     kafka = Faulty()
     gone = deleted(topic("bad", deletionPolicy="Delete", status={"topicId": kafka.make("bad").topic_id}))
-    outcome = converge([gone, topic("good")], kafka, NOW)
+    outcome = converge(Observation([gone, topic("good")], NOW), kafka)
     assert (outcome.released, "bad" in kafka.topics) == ([], True)
     assert ready(outcome.statuses[key_of(gone)]) == ("False", "ReconcileError")
 
@@ -122,7 +126,7 @@ def test_records_that_cannot_be_counted_hold_up_one_topic(error: Exception) -> N
     made = {name: kafka.make(name).topic_id for name in ("gone", "cut")}
     gone = deleted(topic("gone", deletionPolicy="DeleteIfEmpty", status={"topicId": made["gone"]}))
     cut = topic("cut", config={"retention.ms": 5})
-    outcome = converge([gone, cut, topic("good")], kafka, NOW)
+    outcome = converge(Observation([gone, cut, topic("good")], NOW), kafka)
     assert (outcome.released, sorted(kafka.topics)) == ([], ["cut", "gone", "good"])
     assert kafka.topics["cut"].overrides == {}, "nobody knows what it would delete"
     assert ready(outcome.statuses[key_of(topic("good"))]) == ("True", "Ready")
@@ -131,7 +135,7 @@ def test_records_that_cannot_be_counted_hold_up_one_topic(error: Exception) -> N
 def test_a_topic_that_an_unreadable_resource_names_is_not_deleted() -> None:
     kafka = FakeKafka()
     gone = deleted(topic("mine", topicName="t", deletionPolicy="Delete", status={"topicId": kafka.make("t").topic_id}))
-    assert converge([gone], kafka, NOW, claimed=["t"]).done == []
+    assert converge(Observation([gone], NOW, claimed=["t"]), kafka).done == []
     assert list(kafka.topics) == ["t"]
 
 

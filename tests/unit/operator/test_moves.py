@@ -13,6 +13,7 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import KafkaAction, LimitBrokers, LimitReplicas, MoveReplicas
 from kavka_operator.domain.seen import SeenBroker
 from kavka_operator.loop.converge import converge, plan_once
+from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.moves import LISTS, RATES
 from kavka_operator.reconcile.spread import spread
 from tests.unit.operator.fakes import NOW, FakeKafka, topic
@@ -43,7 +44,7 @@ def three(kafka: FakeKafka | None = None, *racks: str) -> FakeKafka:
 
 def looked(kafka: FakeKafka, *topics: Topic) -> list[Topic]:
     """The topics with their statuses after a look."""
-    statuses = converge(topics, kafka, NOW).statuses
+    statuses = converge(Observation(topics, NOW), kafka).statuses
     return [found.replaced({"status": statuses[key_of(found)]}) for found in topics]
 
 
@@ -158,7 +159,7 @@ def test_a_resource_that_is_deleted_in_the_middle_leaves_no_throttle() -> None:
     kafka.is_slow = True
     (orders,) = looked(kafka, *looked(kafka, two_replicas(kafka)))
     gone = orders.replaced({"metadata": orders.metadata.replaced({"deletion_timestamp": NOW})})
-    outcome = converge([gone], kafka, NOW)
+    outcome = converge(Observation([gone], NOW), kafka)
     assert outcome.released == [key_of(gone)]
     assert (kafka.rate_of, kafka.topics["orders"].overrides) == ({key: {} for key in range(3)}, {})
     assert kafka.topics["orders"].moving, "Kafka goes on with what it has begun"
@@ -182,7 +183,7 @@ def test_a_broker_that_is_away_keeps_its_rate_until_it_is_back_and_the_topic_is_
 def test_a_plan_names_the_move_and_does_nothing() -> None:
     kafka = three()
     orders = two_replicas(kafka)
-    _, plans = plan_once([orders], kafka, NOW)
+    _, plans = plan_once(Observation([orders], NOW), kafka)
     assert [str(action) for action in plans[key_of(orders)].actions] == [
         "throttle the replicas that are moved to 20Mi a second on brokers 0, 1, 2",
         'list the replicas of topic "orders" that are moved as throttled',

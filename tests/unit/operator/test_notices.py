@@ -21,6 +21,7 @@ from kavka_operator.domain.plan import (
 )
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.notices import OF_ACTION, Notice, invalid, notices
 from kavka_operator.reconcile.status import with_words
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, quota, topic
@@ -150,18 +151,18 @@ def test_why_a_resource_waits_for_a_person_is_said_once_and_again_when_it_was_ch
 def test_what_somebody_else_changed_is_said_as_that_and_not_as_set() -> None:
     kafka = FakeKafka()
     wanted = topic("orders", partitions=1, config={"retention.ms": "1000"})
-    first = converge([wanted], kafka, NOW)
+    first = converge(Observation([wanted], NOW), kafka)
     (before,) = first.statuses.values()
     known = wanted.replaced({"status": before})
     assert [notice.reason for notice in notices(wanted, before, first.done)] == ["TopicCreated"]
     kafka.perform(AlterTopic("orders", {"retention.ms": "5"}))
-    second = converge([known], kafka, SOON)
+    second = converge(Observation([known], SOON), kafka)
     (after,) = second.statuses.values()
     assert notices(known, after, second.done) == (
         Notice("DriftCorrected", "changed by somebody else and put back: retention.ms was 5, is 1000 again"),
     )
     rested = known.replaced({"status": after})
-    third = converge([rested], kafka, SOON)
+    third = converge(Observation([rested], SOON), kafka)
     assert notices(rested, next(iter(third.statuses.values())), third.done) == ()
 
 
@@ -178,7 +179,7 @@ def test_the_parts_of_a_budget_move_silently_and_a_changed_budget_is_said() -> N
 
 def test_what_was_done_is_known_by_resource() -> None:
     kafka = FakeKafka()
-    outcome = converge([topic("a"), quota("b")], kafka, NOW)
+    outcome = converge(Observation([topic("a"), quota("b")], NOW), kafka)
     assert isinstance(outcome.cluster, SeenCluster)
     by_kind = {key[0]: [type(action) for action in done] for key, done in outcome.done_by_key().items()}
     assert by_kind == {"Topic": [CreateTopic], "ClientQuota": [AlterQuota]}

@@ -6,6 +6,7 @@ from kavka_operator.api.quota import BrokerUsage, ClientQuotaStatus
 from kavka_operator.domain.seen import SeenUsage
 from kavka_operator.kafka.usage import fetch, usage_by_entity
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from tests.unit.operator.fakes import NOW, FakeKafka, quota
 
 ETL = str(Entity(client_id="etl"))
@@ -47,7 +48,7 @@ def test_a_page_without_clients_and_a_broker_that_is_silent() -> None:
 
 
 def test_the_status_shows_rounded_usage() -> None:
-    outcome = converge([quota()], FakeKafka(), NOW, usage_by_entity({0: PAGE}))
+    outcome = converge(Observation([quota()], NOW, usage_by_entity({0: PAGE})), FakeKafka())
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
     assert status.used == "123%"
@@ -65,7 +66,7 @@ kavka_quota_observed_throttled_seconds_total{entity="client id \\"etl\\"",quota_
 
 def test_an_observed_limit_has_its_usage_and_the_time_it_would_have_held() -> None:
     assert usage_by_entity({3: OBSERVED_PAGE}) == {ETL: (SeenUsage(3, 1500.0, 0.0, 0, 1.5, observed_seconds=7.5),)}
-    outcome = converge([quota(mode="Observe")], FakeKafka(), NOW, usage_by_entity({3: OBSERVED_PAGE}))
+    outcome = converge(Observation([quota(mode="Observe")], NOW, usage_by_entity({3: OBSERVED_PAGE})), FakeKafka())
     status = outcome.statuses[key_of(quota())]
     assert isinstance(status, ClientQuotaStatus)
     assert status.used == "150%"
@@ -78,7 +79,7 @@ def test_the_usage_under_a_prefix_is_that_of_all_client_ids_that_begin_so() -> N
     page = PAGE.replace('client id \\"etl', 'client id that begins with \\"etl').replace(
         'client_id="etl"', 'client_id="etl*"'
     )
-    status = converge([wanted], FakeKafka(), NOW, usage_by_entity({0: page})).statuses[key_of(wanted)]
+    status = converge(Observation([wanted], NOW, usage_by_entity({0: page})), FakeKafka()).statuses[key_of(wanted)]
     assert isinstance(status, ClientQuotaStatus)
     assert (status.entity, status.used, len(status.usage)) == ("client-id=etl*", "123%", 1)
 
@@ -92,6 +93,6 @@ def test_a_limit_of_an_address_has_its_usage_and_the_time_it_holds_however_it_is
         f"# TYPE kavka_quota_{name} {kinds[name]}\nkavka_quota_{name}{labels} {value}\n"
         for name, value in figures.items()
     )
-    status = converge([wanted], FakeKafka(), NOW, usage_by_entity({0: page})).statuses[key_of(wanted)]
+    status = converge(Observation([wanted], NOW, usage_by_entity({0: page})), FakeKafka()).statuses[key_of(wanted)]
     assert isinstance(status, ClientQuotaStatus)
     assert (status.used, status.usage[0].throttled_seconds) == ("75%", 2)

@@ -19,6 +19,7 @@ from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.seen import Login, NoSecret
 from kavka_operator.kafka.listeners import logins_of, takes_certificates
 from kavka_operator.loop.converge import converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords, Stored, Written
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.secrets import read_secret
@@ -110,9 +111,9 @@ def test_what_is_written_into_files_is_read_back_as_it_is_wanted(tmp_path: Path)
     kafka, passwords = FakeKafka(), Passwords(local(tmp_path))
     kafka.logins = {"SCRAM-SHA-512": Login("SASL_PLAINTEXT", ("127.0.0.1:9092",))}
     wanted = user(userName="a b=c\\")
-    outcome = converge([wanted], kafka, NOW, passwords=passwords)
+    outcome = converge(Observation([wanted], NOW), kafka, passwords=passwords)
     made = wanted.replaced({"status": outcome.statuses[key_of(wanted)]})
-    again = converge([made], kafka, NOW, passwords=passwords)
+    again = converge(Observation([made], NOW), kafka, passwords=passwords)
     assert again.done == []
     assert again.statuses == outcome.statuses
 

@@ -15,6 +15,7 @@ from kavka_operator.domain.plan import AlterQuota, CreateAcls, DeleteAcls, DropC
 from kavka_operator.domain.seen import Login, SeenAccess
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge, plan_once
+from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import PASSWORD_LENGTH, Passwords
 from kavka_operator.reconcile.users import declared_access, protected_users
 from tests.unit.operator.fakes import NOW, FakeKafka, FakeSecrets, cluster, quota, topic, user
@@ -161,7 +162,7 @@ def test_super_users_are_those_that_the_cluster_names() -> None:
     asking = cluster(listeners=[asks], authorization={"superUsers": ["User:admin"]})
     assert protected_users(asking) == {*INTERNAL_USERS, "admin"}
     assert protected_users(cluster()) == {*INTERNAL_USERS}
-    plan = converge([user("root")], FakeKafka(), NOW, declared=declared_access(named))
+    plan = converge(Observation([user("root")], NOW, declared=declared_access(named)), FakeKafka())
     assert ready_reason(plan.statuses[key_of(user("root"))]) == "Protected"
 
 
@@ -176,7 +177,9 @@ def test_where_clients_log_in_is_told_by_the_cluster_where_its_nodes_are_run_her
     alone = cluster(listeners=[plain]).replaced({"status": status})
     assert declared_access(alone).logins == {"SCRAM-SHA-512": Login("SASL_PLAINTEXT", ("a:9092",))}
     assert declared_access(cluster()).logins == {}
-    scene = converge([user()], FakeKafka(), NOW, declared=declared_access(alone), passwords=Passwords(FakeSecrets()))
+    scene = converge(
+        Observation([user()], NOW, declared=declared_access(alone)), FakeKafka(), passwords=Passwords(FakeSecrets())
+    )
     assert scene.statuses[key_of(user())].condition("NotServed") is None
 
 
@@ -314,15 +317,15 @@ def test_a_cluster_that_tells_nothing_of_users_costs_users_alone() -> None:
 def test_a_plan_tells_what_would_be_done_without_any_secret() -> None:
     scene = Scene()
     asked: Sequence[KafkaUser] = [user(acls=[READS])]
-    _, plans = plan_once(asked, scene.kafka, NOW)
+    _, plans = plan_once(Observation(asked, NOW), scene.kafka)
     kinds = [type(action).__name__ for action in plans[key_of(asked[0])].actions]
     assert kinds == ["KeepSecret", "CreateAcls"]
     scene.look(*asked)
     made = scene.known[key_of(asked[0])]
     rotated = user(acls=[READS], authentication={"rotate": "now"}).replaced({"status": made.status})
-    _, plans = plan_once([made], scene.kafka, NOW)
+    _, plans = plan_once(Observation([made], NOW), scene.kafka)
     assert plans[key_of(made)].actions == ()
-    _, plans = plan_once([rotated], scene.kafka, NOW)
+    _, plans = plan_once(Observation([rotated], NOW), scene.kafka)
     assert [type(action).__name__ for action in plans[key_of(rotated)].actions] == ["KeepSecret"]
     assert isinstance(made, KafkaUser)
     assert CreateAcls("User:etl", ()) not in scene.kafka.writes

@@ -8,6 +8,7 @@ from kavka_operator.api.resource import Condition
 from kavka_operator.api.user import KafkaUserStatus
 from kavka_operator.domain.seen import Login
 from kavka_operator.loop.converge import Outcome, converge
+from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords
 from tests.unit.operator.fakes import NOW, FakeKafka, FakeSecrets
 
@@ -38,7 +39,9 @@ class Scene:
             kept = {} if before is None else {"status": before.status}
             self.known[key_of(resource)] = resource.replaced(kept)
         moment = NOW + timedelta(days=self.now)
-        outcome = converge(list(self.known.values()), self.kafka, moment, passwords=Passwords(self.secrets))
+        outcome = converge(
+            Observation(list(self.known.values()), moment), self.kafka, passwords=Passwords(self.secrets)
+        )
         for key, status in outcome.statuses.items():
             self.known[key] = self.known[key].replaced({"status": status})
         for key in outcome.released:
