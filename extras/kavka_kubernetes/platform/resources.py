@@ -1,8 +1,9 @@
 """The resources of one cluster, read from what the watch has seen and written to the API server."""
 
 import asyncio
-from collections.abc import Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
@@ -14,7 +15,21 @@ from kavka_operator.reconcile.status import Status
 
 FINALIZER = f"{GROUP}/finalizer"
 TOGETHER_MAX = 16
-"""Finalizers that are written at the same time, so that hundreds of new resources hold up no roll."""
+"""Requests that are made at the same time, so that hundreds of new resources do not wait for each other's answers."""
+
+Call = Callable[[], Coroutine[Any, Any, Document]]
+Answer = Document | ApiError
+"""What the API server said to a write: what the object is now, or why it is not written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A status to write, and those of its fields that nobody else may set."""
+
+    key: Key
+    uid: str
+    status: Mapping[str, Any]
+    ours: Collection[str] = ()
 
 
 @dataclass(slots=True)
@@ -46,28 +61,50 @@ class KubernetesResources:
 
     def set_status(self, resource: AnyResource, status: Status) -> bool:
         """Write a status if it says anything new; whether it was written. Raises ApiError."""
-        if status == resource.status:
-            return False
-        ours = {known.key for known in type(status).known_fields}
-        return self._show(key_of(resource), resource.metadata.uid, status.to_dict(), ours)
+        return status != resource.status and bool(_good(*self._show([_shown(resource, status)])))
+
+    def set_statuses(self, wanted: Sequence[tuple[AnyResource, Status]]) -> Mapping[Key, Exception]:
+        """Write statuses of many resources, each if it says anything new; why some could not be written."""
+        shown = [_shown(resource, status) for resource, status in wanted if status != resource.status]
+        answers = zip((status.key for status in shown), self._show(shown), strict=True)
+        return {key: answer for key, answer in answers if isinstance(answer, ApiError)}
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood. Raises ApiError."""
         if status != part(unread.document, "status"):
-            self._show(unread.key, _uid(unread.document), dict(status))
+            _good(*self._show([Shown(unread.key, _uid(unread.document), dict(status))]))
 
-    def _show(self, key: Key, uid: str, status: Mapping[str, Any], ours: Collection[str] = ()) -> bool:
-        """Write a status, unless it stands already beside conditions of others, which are read with ours.
+    def _show(self, shown: Sequence[Shown]) -> list[Answer]:
+        """Write statuses, except those that stand already beside conditions of others, which are read with ours.
 
-        Fields of `ours` that are not in it and are there all the same were written by hand, and go.
+        The answer is empty where none is written.
         """
-        if self._stands.get(key) == (self.objects.version(key), status):
-            return False
-        answer = self._apply(key, uid, {"status": status}, "status")
-        if strays := [name for name in part(answer, "status") if name in ours and name not in status]:
-            answer = self._written(self.api.without(key, answer, strays)) or answer
-        self._stands[key] = version_of(answer), status
-        return bool(answer)
+        new = [
+            found for found in shown if self._stands.get(found.key) != (self.objects.version(found.key), found.status)
+        ]
+        calls = [self._applied(found) for found in new]
+        answers = dict(zip((found.key for found in new), self._written(calls), strict=True))
+        for found in new:
+            if not isinstance(answer := answers[found.key], ApiError):
+                self._stands[found.key] = version_of(answer), found.status
+        return [answers.get(found.key, {}) for found in shown]
+
+    def _applied(self, shown: Shown) -> Call:
+        """The write of a status. Fields of ours that another wrote into it by hand go."""
+
+        async def apply() -> Document:
+            answer = await self.api.apply(shown.key, shown.uid, {"status": shown.status}, "status")
+            strays = [name for name in part(answer, "status") if name in shown.ours and name not in shown.status]
+            if not strays:
+                return answer
+            try:
+                return await self.api.without(shown.key, answer, strays)
+            except ApiError as error:
+                if error.status not in {GONE, CONFLICT}:
+                    raise
+                return answer  # it has changed since: the next look sees it
+
+        return apply
 
     def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
         """Keep resources, once deleted, until their deletion is done in Kafka, or do so no longer; why some are not.
@@ -75,35 +112,14 @@ class KubernetesResources:
         One that is gone meanwhile cannot be kept, and what would be made for it nobody would take away again.
         """
         changed = [(found, needed) for found, needed in wanted if needed != (FINALIZER in found.metadata.finalizers)]
+        calls = [self._finalized(key_of(found), found.metadata.uid, is_needed=needed) for found, needed in changed]
         faults: dict[Key, Exception] = {}
-        for start in range(0, len(changed), TOGETHER_MAX):
-            some = changed[start : start + TOGETHER_MAX]
-            for (resource, is_needed), answer in zip(some, self._finalize_together(some), strict=True):
-                if isinstance(answer, ApiError) and answer.status not in {GONE, CONFLICT}:
-                    faults[key_of(resource)] = answer
-                elif not isinstance(answer, ApiError):
-                    self.objects.take(answer)
-                elif is_needed:
-                    faults[key_of(resource)] = ApiError("it is gone, or was made again", GONE)
+        for (resource, is_needed), answer in zip(changed, self._written(calls), strict=True):
+            if isinstance(answer, ApiError):
+                faults[key_of(resource)] = answer
+            elif is_needed and not answer:
+                faults[key_of(resource)] = ApiError("it is gone, or was made again", GONE)
         return faults
-
-    def _finalize_together(self, some: Sequence[tuple[AnyResource, bool]]) -> list[Document | ApiError]:
-        """Write the finalizers of a few resources at the same time; the answers, or why there is none."""
-
-        async def write(resource: AnyResource, is_needed: bool) -> Document | ApiError:
-            parts = _finalizers([FINALIZER] if is_needed else [])
-            try:
-                return await self.api.apply(key_of(resource), resource.metadata.uid, parts)
-            except ApiError as error:
-                return error
-
-        async def write_all() -> list[Document | ApiError]:
-            return await asyncio.gather(*(write(resource, is_needed) for resource, is_needed in some))
-
-        try:
-            return self.bridge.wait(write_all())
-        except ApiError as error:
-            return [error] * len(some)
 
     def remove(self, key: Key) -> bool:
         """Let go of a deleted resource; whether it was held. Raises ApiError."""
@@ -111,22 +127,43 @@ class KubernetesResources:
         metadata = part(documents.get(key, {}), "metadata")
         if FINALIZER not in metadata.get("finalizers", ()):
             return False
-        return bool(self._apply(key, str(metadata.get("uid")), _finalizers([])))
+        return bool(_good(*self._written([self._finalized(key, str(metadata.get("uid")), is_needed=False)])))
 
-    def _apply(self, key: Key, uid: str, parts: Mapping[str, Any], subresource: str = "") -> Document:
-        """Write to an object, and note what it is now; empty if it is gone or made again. Raises ApiError."""
-        return self._written(self.api.apply(key, uid, parts, subresource))
+    def _finalized(self, key: Key, uid: str, *, is_needed: bool) -> Call:
+        """The write of our finalizer, or of none."""
+        metadata = {"metadata": {"finalizers": [FINALIZER]}} if is_needed else {"metadata": {}}
+        return partial(self.api.apply, key, uid, metadata)
 
-    def _written(self, work: Coroutine[Any, Any, Document]) -> Document:
-        """Do a write, and note what the object is now; empty if it is gone, changed or made again. Raises ApiError."""
-        try:
-            answer = self.bridge.wait(work)
-        except ApiError as error:
-            if error.status not in {GONE, CONFLICT}:
-                raise
-            return {}
+    def _written(self, calls: Sequence[Call]) -> list[Answer]:
+        """Make writes, `TOGETHER_MAX` at a time, and note what the objects are now.
+
+        The answer is empty where an object is gone, was changed or made again. One that fails stops no other.
+        """
+        batches = (calls[start : start + TOGETHER_MAX] for start in range(0, len(calls), TOGETHER_MAX))
+        return [self._noted(answer) for batch in batches for answer in self._together(batch)]
+
+    def _noted(self, answer: Answer) -> Answer:
+        if isinstance(answer, ApiError):
+            return {} if answer.status in {GONE, CONFLICT} else answer
         self.objects.take(answer)
         return answer
+
+    def _together(self, calls: Sequence[Call]) -> list[Answer]:
+        """Make a few requests at the same time."""
+
+        async def make(call: Call) -> Answer:
+            try:
+                return await call()
+            except ApiError as error:
+                return error
+
+        async def make_all() -> list[Answer]:
+            return await asyncio.gather(*map(make, calls))
+
+        try:
+            return self.bridge.wait(make_all())
+        except ApiError as error:
+            return [error] * len(calls)
 
     def _read(self, document: Document) -> tuple[object, AnyResource | Unreadable]:
         """A resource with its version; while that is the same it is not parsed again."""
@@ -140,8 +177,16 @@ class KubernetesResources:
             return version, Unreadable(key, document, str(error))
 
 
-def _finalizers(finalizers: list[str]) -> Document:
-    return {"metadata": {"finalizers": finalizers} if finalizers else {}}
+def _shown(resource: AnyResource, status: Status) -> Shown:
+    ours = {known.key for known in type(status).known_fields}
+    return Shown(key_of(resource), resource.metadata.uid, status.to_dict(), ours)
+
+
+def _good(answer: Answer) -> Document:
+    """The document that was answered. Raises the ApiError that was."""
+    if isinstance(answer, ApiError):
+        raise answer
+    return answer
 
 
 def _uid(document: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources, View
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
-from kavka_operator.loop.telling import Announce, Telling, to_nobody
+from kavka_operator.loop.telling import Announce, Said, Telling, to_nobody
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
@@ -220,13 +220,15 @@ class ClusterLoop:
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
         """Say of topics, quotas and users that their cluster is not there; those that are deleted may go."""
+        said: list[Said] = []
         for resource in resources:
             if resource.metadata.deletion_timestamp is not None:
                 self.resources.remove(key_of(resource))
             elif not isinstance(resource, KafkaCluster):
                 _, namespace, name = cluster_key(resource)
                 words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
-                self._telling.set_status(resource, with_words(resource, unknown("NoSuchCluster", words), self.now()))
+                said.append((resource, with_words(resource, unknown("NoSuchCluster", words), self.now()), ()))
+        self._telling.set_statuses(said)
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -340,13 +342,15 @@ class ClusterLoop:
         """Say of topics and quotas that nothing is known of them, where their cluster may not be asked or is silent."""
         known = {"is_external": cluster.spec.external is not None, "knows_users": cluster.spec.asks_who}
         if words := self._silence.words(cluster, result, may_ask=view.lacking is None and result.barred is None):
+            said: list[Said] = []
             for resource in resources:
                 if not isinstance(resource, Managed):
                     continue
                 if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
                     continue
-                self._telling.set_status(resource, with_words(resource, doubts(resource, words), self.now(), **known))
+                said.append((resource, with_words(resource, doubts(resource, words), self.now(), **known), ()))
+            self._telling.set_statuses(said)
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -429,13 +433,16 @@ class ClusterLoop:
         self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
         if result.outcome is None:
             return
-        done = result.outcome.done_by_key()
+        # A status is what the operator remembers of its own deeds, such as passwords that it has set: each is written
+        # in the turn that finds it, however many they are.
+        done, said = result.outcome.done_by_key(), list[Said]()
         for resource in self.resources.read()[0]:
             key = key_of(resource)
             if (status := result.outcome.statuses.get(key)) is not None:
-                self._telling.set_status(resource, status, done.get(key, ()))
+                said.append((resource, status, done.get(key, ())))
             elif key in done:  # it was deleted, and what it had made is gone
                 self._telling.announce(resource, resource.status, done[key])
+        self._telling.set_statuses(said)
         for key in result.outcome.released:
             if self.resources.remove(key):
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')

@@ -101,6 +101,10 @@ class Resources(Protocol):
         """Write a status if it says anything new; whether it was written."""
         ...
 
+    def set_statuses(self, wanted: Sequence[tuple[AnyResource, Status]]) -> Mapping[Key, Exception]:
+        """Write statuses of many resources, each if it says anything new; why some could not be written."""
+        ...
+
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood."""
         ...

@@ -20,6 +20,8 @@ SAID_SECONDS = 600.0
 SAID_MAX = 100  # sentences that are remembered, so that none fills the log
 
 Announce = Callable[[Key, str, Notice], None]
+Said = tuple[AnyResource, Status, Sequence[Action]]
+"""A resource, the status that is written of it, and what was done for it."""
 
 
 def to_nobody(key: Key, uid: str, notice: Notice) -> None:
@@ -61,6 +63,17 @@ class Telling:
             self.write(resource, status, done)
         except (NotWrittenError, OSError) as error:
             self.say_once(f"the status of {resource.identity} cannot be written: {error}")
+
+    def set_statuses(self, said: Sequence[Said]) -> None:
+        """Write statuses of many resources together, and announce what was done for each.
+
+        One that cannot be written is told, and stops no other.
+        """
+        faults = self._resources.set_statuses([(resource, status) for resource, status, _ in said])
+        for resource, status, done in said:
+            if (error := faults.get(key_of(resource))) is not None:
+                self.say_once(f"the status of {resource.identity} cannot be written: {error}")
+            self.announce(resource, status, done)
 
     def write(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:
         """Write a status, and announce what has become of the resource. Raises what the place of resources raises."""

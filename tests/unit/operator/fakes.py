@@ -381,6 +381,7 @@ class FakeResources:
         self.refuse: NotWrittenError | None = None
         self.refuse_notes: NotWrittenError | None = None
         self.noted: list[Key] = []
+        self.together: list[int] = []  # how many statuses were handed over at a time
 
     def stamp(self) -> int:
         return self.version
@@ -410,6 +411,16 @@ class FakeResources:
         self.writes += 1
         self.documents[key_of(resource)]["status"] = status.to_dict()
         return True
+
+    def set_statuses(self, wanted: Sequence[tuple[AnyResource, Status]]) -> Mapping[Key, Exception]:
+        self.together.append(len(wanted))
+        faults: dict[Key, Exception] = {}
+        for resource, status in wanted:
+            try:
+                self.set_status(resource, status)
+            except (NotWrittenError, OSError) as error:
+                faults[key_of(resource)] = error
+        return faults
 
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         if self.refuse_notes is not None:

@@ -511,12 +511,15 @@ def test_many_resources_at_once_do_not_keep_the_nodes_waiting(monkeypatch: pytes
 
     monkeypatch.setattr(scene.platform, "look", looked)
     monkeypatch.setattr(scene.resources, "hold", held)
+    scene.resources.together.clear()
     many = [topic(f"t{number}", partitions=1) for number in range(250)]
     for resource in many:
         scene.resources.put(resource)
     assert scene.turn()
     assert order[:2] == ["look", "hold"]
     assert order.count("hold") == 1, "they are held together"
+    (together,) = scene.resources.together
+    assert together >= len(many), "their statuses are written together"
     assert len(scene.kafka.topics) >= len(many)
     scene.settle()
     conditions = [scene.resources.status(resource)["conditions"] for resource in many]

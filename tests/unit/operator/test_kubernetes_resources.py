@@ -41,27 +41,45 @@ def test_a_resource_that_is_gone_before_it_is_held_is_not_held(status: int) -> N
     assert not resources.set_status(topic(), topic(status={"partitions": 1}).status)
 
 
-def test_finalizers_are_written_some_at_a_time_and_one_that_fails_is_told_alone() -> None:
-    writing, most, written = set[str](), 0, list[str]()
+class Counting:
+    """An API server that counts how many requests it is asked at a time, and refuses those for one resource."""
 
-    async def apply(key: Key, uid: str, parts: Mapping[str, Any]) -> Document:
-        nonlocal most
-        writing.add(key[2])
-        most = max(most, len(writing))
+    def __init__(self, refused: str) -> None:
+        self.refused, self.asked, self.most = refused, set[str](), 0
+        self.written: list[str] = []
+
+    async def apply(self, key: Key, uid: str, parts: Mapping[str, Any], _: str = "") -> Document:
+        self.asked.add(key[2])
+        self.most = max(self.most, len(self.asked))
         await asyncio.sleep(0)
-        writing.discard(key[2])
-        if key[2] == "t7":
+        self.asked.discard(key[2])
+        if key[2] == self.refused:
             raise ApiError("no room", 507)
-        written.append(key[2])
-        made = topic(key[2], metadata={"resourceVersion": "2", "uid": uid, **parts["metadata"]})
-        return {"apiVersion": API_VERSION, "kind": "Topic", **made.to_dict()}
+        self.written.append(key[2])
+        metadata = {"resourceVersion": "2", "uid": uid, **parts.get("metadata", {})}
+        return {"apiVersion": API_VERSION, "kind": "Topic", **topic(key[2], metadata=metadata).to_dict(), **parts}
 
-    resources, held = resources_of(Bag(apply=apply)), topic("held", metadata={"finalizers": [FINALIZER]})
-    many = [topic(f"t{number}") for number in range(40)]
-    faults = resources.hold([(resource, True) for resource in (*many, held)])
+
+MANY = [topic(f"t{number}") for number in range(40)]
+OTHERS = sorted(resource.name for resource in MANY if resource.name != "t7")
+
+
+def test_finalizers_are_written_some_at_a_time_and_one_that_fails_is_told_alone() -> None:
+    api, held = Counting("t7"), topic("held", metadata={"finalizers": [FINALIZER]})
+    faults = resources_of(api).hold([(resource, True) for resource in (*MANY, held)])
     assert {key[2]: str(fault) for key, fault in faults.items()} == {"t7": "no room"}
-    assert sorted(written) == sorted(resource.metadata.name for resource in many if resource.metadata.name != "t7")
-    assert most == TOGETHER_MAX
+    assert (sorted(api.written), api.most) == (OTHERS, TOGETHER_MAX)
+
+
+def test_statuses_are_written_some_at_a_time_and_one_that_fails_is_told_alone() -> None:
+    api, standing = Counting("t7"), topic("standing", status={"partitions": 1})
+    resources, status = resources_of(api), standing.status
+    faults = resources.set_statuses([(resource, status) for resource in (*MANY, standing)])
+    assert {key[2]: str(fault) for key, fault in faults.items()} == {"t7": "no room"}
+    assert (sorted(api.written), api.most) == (OTHERS, TOGETHER_MAX)
+    api.refused = ""
+    resources.set_statuses([(resource, status) for resource in MANY])
+    assert sorted(api.written) == sorted([*OTHERS, "t7"]), "those that stand are not written again"
 
 
 def api_that(call: Callable[..., Awaitable[object]]) -> Api:

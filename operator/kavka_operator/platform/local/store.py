@@ -110,6 +110,16 @@ class Store:
         self._seen.write(self._file(key_of(resource)), status.to_dict())
         return True
 
+    def set_statuses(self, wanted: Sequence[tuple[AnyResource, Status]]) -> Mapping[Key, Exception]:
+        """Write statuses of many resources, each if it says anything new; why some could not be written."""
+        faults: dict[Key, Exception] = {}
+        for resource, status in wanted:
+            try:
+                self.set_status(resource, status)
+            except OSError as error:
+                faults[key_of(resource)] = error
+        return faults
+
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood."""
         if status != part(unread.document, "status"):
