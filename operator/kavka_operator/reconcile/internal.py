@@ -8,7 +8,7 @@ The operator is a client as any other. What it asks is little, except that it cr
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.resolve import candidates
-from kavka_operator.api.quota import INTERNAL_USERS, KAFKA_KEYS, AnyEntity
+from kavka_operator.api.quota import INTERNAL_USERS, KAFKA_KEYS, AnyEntity, ClientQuota, entity_of
 from kavka_operator.domain.plan import Word
 from kavka_operator.quota.shadows import Limits
 
@@ -17,16 +17,23 @@ CLIENT_ID = "kavka-operator"
 FELT = ("controller_mutation_rate", "request_percentage")
 
 
-def internal_words(entity: AnyEntity, limits: Limits, *, knows_users: bool = False) -> list[Word]:
+def internal_words(quota: ClientQuota, limits: Limits, *, knows_users: bool = False) -> list[Word]:
     """The condition of a quota that holds the operator. `knows_users` where listeners ask who clients are."""
+    entity = entity_of(quota.spec.entity)
     user = INTERNAL_USERS[-1] if knows_users else ANONYMOUS
     felt = [key for key in FELT if key in limits.get(entity, {}) and _winner(key, user, limits) == entity]
     if not felt:
         return []
-    names = " and ".join(KAFKA_KEYS[key] for key in felt)
+    names = " and ".join(_field(quota, key) for key in felt)
     own = f"{{clientId: {{name: {CLIENT_ID}}}, user: {{name: {ANONYMOUS}}}}}"
     advice = "" if knows_users else f"; a ClientQuota with entity {own} gives it one of its own"
-    return [Word("HoldsOperator", "True", "SharedLimit", f"{names} holds the operator too{advice}")]
+    return [Word("HoldsOperator", "True", "SharedLimit", f"{names} of {quota.identity} holds the operator too{advice}")]
+
+
+def _field(quota: ClientQuota, key: str) -> str:
+    """The field that sets a limit; where another has set it in Kafka beside ours, the limit's name alone."""
+    name = KAFKA_KEYS[key]
+    return f"spec.limits.{name}" if key in quota.spec.limits.kafka_values() else name
 
 
 def _winner(key: str, user: str, limits: Mapping[AnyEntity, Mapping[str, float]]) -> AnyEntity | None:

@@ -154,7 +154,7 @@ def quota_status(
     entity, near = entity_of(quota.spec.entity), near or Neighbours(seen.quotas)
     winners = shadowed_by(entity, near)
     words = [*words, *_shadow_words(near.limits.get(entity, {}), winners)]
-    words += [] if seen.is_external else internal_words(entity, near.limits, knows_users=seen.knows_users)
+    words += [] if seen.is_external else internal_words(quota, near.limits, knows_users=seen.knows_users)
     common = _common(quota, words, now, is_external=seen.is_external, knows_users=seen.knows_users)
     conflict = any(word.reason == "Conflict" for word in words)
     in_kafka = {} if conflict else dict(seen.quotas.get(entity, {}))

@@ -3,14 +3,31 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
-from kavka_operator.api.quota import INTERNAL_USERS
+from kavka_operator.api.quota import INTERNAL_USERS, AnyEntity, ClientQuota
 from kavka_operator.api.shapes import InvalidError
+from kavka_operator.domain.plan import Word
 from kavka_operator.platform.security import NODE_SUBJECT, OPERATOR_SUBJECT, ORGANIZATION
 from kavka_operator.quota.shadows import Limits
 from kavka_operator.reconcile.internal import internal_words
 from tests.unit.operator.fakes import quota
 
 RATE = {"controller_mutation_rate": 1.0}
+
+
+def limiting(entity: AnyEntity) -> ClientQuota:
+    """A ClientQuota of this entity."""
+    parts = {"ip": entity.ip} if isinstance(entity, IpEntity) else {"user": entity.user, "clientId": entity.client_id}
+    asked = {
+        part: {"default": True} if name is DEFAULT else {"name": name}
+        for part, name in parts.items()
+        if name is not None
+    }
+    return quota("few", asked, {"connectionCreationRate" if "ip" in asked else "controllerMutationRate": 1})
+
+
+def words_of(entity: AnyEntity, limits: Limits, *, knows_users: bool = False) -> list[Word]:
+    """The condition of a ClientQuota of this entity, where Kafka has these limits."""
+    return internal_words(limiting(entity), limits, knows_users=knows_users)
 
 
 @pytest.mark.parametrize(
@@ -26,31 +43,35 @@ RATE = {"controller_mutation_rate": 1.0}
     ],
 )
 def test_whom_a_limit_holds(entity: Entity | IpEntity, is_held: bool) -> None:
-    assert bool(internal_words(entity, {entity: RATE})) is is_held
+    assert bool(words_of(entity, {entity: RATE})) is is_held
 
 
 def test_a_limit_that_another_hides_from_the_operator_holds_it_not() -> None:
     everybody, own = Entity(DEFAULT, None), Entity("ANONYMOUS", "kavka-operator")
-    (word,) = internal_words(everybody, {everybody: RATE})
+    (word,) = words_of(everybody, {everybody: RATE})
     assert (word.type, word.reason) == ("HoldsOperator", "SharedLimit")
     assert word.message.startswith(
-        "controllerMutationRate holds the operator too; a ClientQuota with entity {clientId:"
+        'spec.limits.controllerMutationRate of ClientQuota "few" holds the operator too; a ClientQuota with entity {'
     )
-    assert internal_words(everybody, {everybody: RATE, own: {"controller_mutation_rate": 1000.0}}) == []
-    assert internal_words(everybody, {everybody: RATE, own: {"producer_byte_rate": 1.0}}), "another kind hides nothing"
+    assert words_of(everybody, {everybody: RATE, own: {"controller_mutation_rate": 1000.0}}) == []
+    assert words_of(everybody, {everybody: RATE, own: {"producer_byte_rate": 1.0}}), "another kind hides nothing"
 
 
 def test_byte_rates_are_nothing_to_the_operator() -> None:
     everybody = Entity(DEFAULT, None)
-    assert internal_words(everybody, {everybody: {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}}) == []
+    assert words_of(everybody, {everybody: {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0}}) == []
     both: Limits = {everybody: {**RATE, "request_percentage": 1.0}}
-    assert "controllerMutationRate and requestPercentage" in internal_words(everybody, both)[0].message
+    # Another has set the second in Kafka: no field of the resource has it.
+    assert (
+        "spec.limits.controllerMutationRate and requestPercentage of ClientQuota"
+        in words_of(everybody, both)[0].message
+    )
 
 
 def test_where_clients_log_in_the_operator_has_a_name_of_its_own() -> None:
     anonymous = Entity("ANONYMOUS", None)
-    assert internal_words(anonymous, {anonymous: RATE}, knows_users=True) == []
-    assert internal_words(Entity(DEFAULT, None), {Entity(DEFAULT, None): RATE}, knows_users=True)
+    assert words_of(anonymous, {anonymous: RATE}, knows_users=True) == []
+    assert words_of(Entity(DEFAULT, None), {Entity(DEFAULT, None): RATE}, knows_users=True)
 
 
 def test_they_are_the_users_of_the_certificates() -> None:
