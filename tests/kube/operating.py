@@ -18,9 +18,10 @@ from kavka_operator.api.kinds import Key
 from kavka_operator.domain.access import OPEN
 from kavka_operator.domain.plan import KafkaAction, NodeAction
 from kavka_operator.domain.seen import SeenNode, WantedNode
+from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.loop.seams import Platform, View
+from kavka_operator.loop.seams import Platform
 
 DIED = 9
 OF_PODS = ("pods", "plain")

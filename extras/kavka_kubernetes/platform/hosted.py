@@ -29,7 +29,8 @@ from kavka_kubernetes.platform.shared import SHARED, Shared
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
-from kavka_operator.loop.seams import PlatformUnavailableError, View
+from kavka_operator.domain.view import View
+from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.kubernetes import exposing, listening, manifests, seeing, zones
 from kavka_operator.platform.kubernetes.faults import faults, unwanted
 from kavka_operator.platform.kubernetes.names import (

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction, RestartNode
+from kavka_operator.domain.view import View
 from kavka_operator.domain.words import some
-from kavka_operator.loop.seams import Platform, View
+from kavka_operator.loop.seams import Platform
 
 LOOKS_UNTOLD = 2
 

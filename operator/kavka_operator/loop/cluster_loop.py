@@ -39,12 +39,13 @@ from kavka_operator.domain.plan import (
     unknown,
 )
 from kavka_operator.domain.seen import SeenNode
+from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.looking import Looker, LookResult, Question
 from kavka_operator.loop.mishaps import Mishaps, describe
 from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
-from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources, View
+from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources
 from kavka_operator.loop.silence import Silence
 from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
 from kavka_operator.loop.telling import Announce, Said, Telling, to_nobody
@@ -53,7 +54,7 @@ from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
 from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
-from kavka_operator.reconcile.status import available, cluster_status, external_status, with_words
+from kavka_operator.reconcile.status import PassResult, available, cluster_status, external_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
 DID_MAX = 100  # actions for a cluster that are announced with its next status
@@ -308,24 +309,16 @@ class ClusterLoop:
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         plan = self._silence.reasoned(plan, result)
         after = self.platform.look(cluster)
-        return plan, cluster_status(
-            cluster,
-            [*after.wanted, *after.leaving],
-            result.told(after.seen),
-            result.seen,
+        done = PassResult(
             plan,
             now,
+            result.seen,
+            result.survey,
             unmanaged=quotas.unmanaged(result.seen.quotas, limited) if result.seen else (),
-            places=after.places,
-            survey=result.survey,
             empty=empty_volumes(cluster, view.wanted, view.volumes),
-            pools=after.pools,
-            outside=after.outside,
-            begin=after.begin,
-            analytics=after.analytics,
-            certificates=after.certificates,
             cordoned=cordoning.marks(cluster.status.nodes, after.wanted, after.leaving, self._did),
         )
+        return plan, cluster_status(cluster, replace(after, seen=result.told(after.seen)), done)
 
     def _regard(
         self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult
@@ -452,19 +445,8 @@ class ClusterLoop:
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View, result: LookResult) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem), rollout=cluster.status.roll)
-        status = cluster_status(
-            cluster,
-            [*view.wanted, *view.leaving],
-            result.told(view.seen),
-            result.seen,
-            plan,
-            self.now(),
-            places=view.places,
-            survey=result.survey,
-            pools=view.pools,
-            outside=view.outside,
-            certificates=view.certificates,
-        )
+        done = PassResult(plan, self.now(), result.seen, result.survey)
+        status = cluster_status(cluster, replace(view, seen=result.told(view.seen)), done)
         self._telling.set_status(cluster, status)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):

@@ -5,17 +5,13 @@ On one machine that is a supervisor of processes and a directory; on Kubernetes 
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key
 from kavka_operator.api.stored import Unreadable
-from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.plan import NodeAction
-from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
+from kavka_operator.domain.view import View
 from kavka_operator.reconcile.status import Status
 
 
@@ -25,44 +21,6 @@ class PlatformUnavailableError(Exception):
 
 class NotWrittenError(Exception):
     """Something could not be written where resources are kept; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The nodes of a cluster at one moment, wanted and seen.
-
-    `places` are address and, on one machine, directory of each node; `leaving` run and are no longer wanted;
-    `outside` says, by listener, where clients outside begin; `begin` is one address inside for all brokers, where the
-    platform has it; `metrics` are the addresses of running nodes' admin ports;
-    `bootstrap` those of running brokers. `refusal` says why the cluster cannot be run as it is wanted now. `stamp`
-    changes with the state of any node: what was decided before is then out of date. `pools` are the first ids of pools,
-    where the platform keeps them itself. `asked` are the nodes whose machine is to be emptied. `security` is what
-    brokers ask of clients; `lacking` says what is missing for it, so that nobody is asked. `analytics` is how the runs
-    stand that ask the audit trail; `certificates` are those of a secured cluster.
-    """
-
-    wanted: Sequence[WantedNode] = ()
-    seen: Mapping[int, SeenNode] = field(default_factory=dict)
-    volumes: Mapping[int, Sequence[SeenVolume]] = field(default_factory=dict)
-    leaving: Sequence[WantedNode] = ()
-    places: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    outside: Mapping[str, str] = field(default_factory=dict)
-    begin: str = ""
-    metrics: Mapping[int, str] = field(default_factory=dict)
-    bootstrap: str = ""
-    pools: Mapping[str, int] | None = None
-    refusal: str | None = None
-    stamp: Hashable = None
-    asked: frozenset[int] = frozenset()
-    security: Security = OPEN
-    lacking: str | None = None
-    analytics: AnalyticsStatus | None = None
-    certificates: SeenCertificates | None = None
-
-    @property
-    def brokers_expected(self) -> int:
-        """The number of brokers there will be once all have joined."""
-        return sum("broker" in node.roles for node in self.wanted)
 
 
 class Platform(Protocol):

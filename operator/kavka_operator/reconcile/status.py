@@ -5,12 +5,11 @@ Pure, and equal for equal input, so that rest means no write.
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from kavka_broker.core.config.unserved import topic_without_effect, without_effect
-from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import (
     BOOTSTRAP_LENGTH_MAX,
@@ -34,6 +33,7 @@ from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
+from kavka_operator.domain.view import View
 from kavka_operator.domain.words import named, some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile import filling
@@ -215,47 +215,35 @@ def _beginning(addresses: Sequence[str], most: int) -> str:
     return text if len(text) <= most else text[: most + 1].rpartition(",")[0]
 
 
-def cluster_status(
-    cluster: KafkaCluster,
-    nodes: Sequence[WantedNode],
-    seen_nodes: Mapping[int, SeenNode],
-    seen: SeenCluster | None,
-    plan: ClusterPlan,
-    now: datetime,
-    *,
-    unmanaged: tuple[str, ...] = (),
-    places: Mapping[int, tuple[str, str | None]] | None = None,
-    survey: Survey | None = None,
-    empty: tuple[str, ...] = (),
-    pools: Mapping[str, int] | None = None,
-    outside: Mapping[str, str] | None = None,
-    begin: str = "",
-    analytics: AnalyticsStatus | None = None,
-    certificates: SeenCertificates | None = None,
-    cordoned: Collection[int] = (),
-) -> KafkaClusterStatus:
-    """The status of a cluster. `places` are address and directory of each node, where the platform knows them.
+@dataclass(frozen=True, slots=True)
+class PassResult:
+    """The result of a reconciliation pass over the nodes of a cluster, which its status is computed from.
 
-    `pools` are the first ids of its pools, where the platform keeps them itself; `outside` says where clients outside
-    begin, by listener; `begin` is one address for all brokers, where the platform has it.
+    `seen` and `survey` are None where no broker answered; `unmanaged` are quotas that no resource declares, `empty`
+    the volumes that hold nothing any more, and `cordoned` the nodes that take no new replicas.
     """
-    firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if pools is None else pools)
-    before = {line.id: line for line in cluster.status.nodes}
-    lines = tuple(
-        _node_line(node, seen_nodes.get(node.id), seen, (places or {}).get(node.id), before.get(node.id), cordoned)
-        for node in nodes
-    )
-    lines += _lines_of_gone(cluster, {*seen_nodes, *(node.id for node in nodes)}, survey) if nodes else ()
+
+    plan: ClusterPlan
+    now: datetime
+    seen: SeenCluster | None = None
+    survey: Survey | None = None
+    unmanaged: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+    cordoned: Collection[int] = ()
+
+
+def cluster_status(cluster: KafkaCluster, view: View, result: PassResult) -> KafkaClusterStatus:
+    """The status of a cluster whose nodes are run here, by the view of them after the pass."""
+    plan, seen, survey = result.plan, result.seen, result.survey
+    firsts = first_ids(cluster.spec.node_pools, cluster.status.first_ids if view.pools is None else view.pools)
+    lines = _node_lines(cluster, view, result)
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
+    available_word, renewal = available(plan.words, seen, survey), _renewal_words(view.certificates)
     return KafkaClusterStatus(
-        **_common(
-            cluster,
-            [*plan.words, available(plan.words, seen, survey), *filling.words(lines), *_renewal_words(certificates)],
-            now,
-        ),
-        bootstrap_servers=begin or _beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
-        listeners=_listener_lines(cluster, outside or {}),
-        certificates=_certificates(certificates),
+        **_common(cluster, [*plan.words, available_word, *filling.words(lines), *renewal], result.now),
+        bootstrap_servers=view.begin or _beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
+        listeners=_listener_lines(cluster, view.outside),
+        certificates=_certificates(view.certificates),
         cluster_id=seen.cluster_id if seen else cluster.status.cluster_id,
         active_controller=survey.quorum.leader if survey else None,
         brokers=sum("broker" in line.roles for line in lines),
@@ -263,12 +251,32 @@ def cluster_status(
         pools=tuple(PoolStatus(name=name, first_node_id=first) for name, first in firsts.items()),
         nodes=lines,
         rollout=plan.rollout,
-        last_rollout=_last_rollout(cluster.status, plan, now),
+        last_rollout=_last_rollout(cluster.status, plan, result.now),
         managed_config=managed_after(cluster, seen),
-        empty_volumes=empty,
-        analytics=analytics,
-        unmanaged_quotas=unmanaged[:100],
+        empty_volumes=result.empty,
+        analytics=view.analytics,
+        unmanaged_quotas=result.unmanaged[:100],
     )
+
+
+def _node_lines(cluster: KafkaCluster, view: View, result: PassResult) -> tuple[NodeStatus, ...]:
+    """A line for each node, and for each that is gone and is still to hold something."""
+    nodes = [*view.wanted, *view.leaving]
+    if not nodes:
+        return ()
+    before = {line.id: line for line in cluster.status.nodes}
+    lines = tuple(
+        _node_line(
+            node,
+            view.seen.get(node.id),
+            result.seen,
+            view.places.get(node.id),
+            before.get(node.id),
+            result.cordoned,
+        )
+        for node in nodes
+    )
+    return lines + _lines_of_gone(cluster, {*view.seen, *(node.id for node in nodes)}, result.survey)
 
 
 def _listener_lines(cluster: KafkaCluster, outside: Mapping[str, str]) -> tuple[ListenerStatus, ...]:

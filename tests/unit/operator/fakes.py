@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import NodeStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
@@ -52,9 +53,10 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
-from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError, View
+from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.moves import LISTS, RATES
 from kavka_operator.reconcile.status import Status
@@ -342,7 +344,8 @@ class FakePlatform:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal, self.actions, self.moves = refusal, list[NodeAction](), 0
         self.nodes: dict[int, SeenNode] = {}
-        self.allowed, self.refuse = frozenset[int](), ""
+        self.allowed, self.refuse, self.begin = frozenset[int](), "", ""
+        self.analytics: AnalyticsStatus | None = None
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
         if self.refuse:
@@ -356,7 +359,16 @@ class FakePlatform:
         ]
         running = [number for number, node in self.nodes.items() if node.state == "Running"]
         bootstrap = ",".join(f"127.0.0.1:{9092 + number}" for number in running)
-        return View(wanted, dict(self.nodes), bootstrap=bootstrap, refusal=self.refusal, stamp=self.moves)
+        seen = dict(self.nodes)
+        return View(
+            wanted,
+            seen,
+            bootstrap=bootstrap,
+            begin=self.begin,
+            refusal=self.refusal,
+            stamp=self.moves,
+            analytics=self.analytics,
+        )
 
     def perform(self, action: NodeAction) -> None:
         self.actions.append(action)

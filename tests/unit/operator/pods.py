@@ -13,7 +13,7 @@ from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge,
 from kavka_kubernetes.platform.hosted import Hosted
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction, StartNode
-from kavka_operator.loop.seams import View
+from kavka_operator.domain.view import View
 from tests.unit.operator.fakes import cluster
 
 RUNS = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": [{"name": "broker", "started": True}]}

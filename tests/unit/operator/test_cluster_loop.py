@@ -6,12 +6,14 @@ from datetime import timedelta
 
 import pytest
 
+from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
+from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
 from kavka_operator.loop.pace import (
@@ -23,7 +25,7 @@ from kavka_operator.loop.pace import (
     Haste,
     rest_seconds,
 )
-from kavka_operator.loop.seams import NotWrittenError, View
+from kavka_operator.loop.seams import NotWrittenError
 from kavka_operator.loop.silence import SILENT_SECONDS
 from kavka_operator.loop.telling import SAID_MAX, SAID_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
@@ -263,6 +265,22 @@ def test_a_cluster_that_cannot_be_run_ends_the_loop_only_while_nothing_of_it_run
     scene.loop.hurry()
     assert scene.turn()
     assert scene.reason(0) == "Unsupported"
+
+
+def test_a_change_that_is_refused_leaves_the_address_and_the_analytics_in_the_status() -> None:
+    """Clients read the one address there; the nodes run on as they were."""
+    scene = Scene()
+    scene.platform.begin = "main-bootstrap.default.svc:9092"
+    scene.platform.analytics = AnalyticsStatus(state="Succeeded")
+    scene.settle()
+    before = scene.resources.status(scene.wanted[0])
+    scene.platform.refusal = "ports clash"
+    scene.loop.hurry()
+    assert scene.turn()
+    after = scene.resources.status(scene.wanted[0])
+    assert scene.reason(0) == "Unsupported"
+    assert after["bootstrapServers"] == before["bootstrapServers"] == "main-bootstrap.default.svc:9092"
+    assert after["analytics"] == before["analytics"] == {"state": "Succeeded"}
 
 
 def test_a_resource_is_held_before_anything_is_made_for_it_if_its_deletion_does_something() -> None:

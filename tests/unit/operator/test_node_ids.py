@@ -10,11 +10,12 @@ from kavka_operator.api.pools import NODE_IDS_PER_POOL, NodePool
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import Plan, ready
 from kavka_operator.domain.seen import SeenNode, WantedNode
+from kavka_operator.domain.view import View
 from kavka_operator.platform.local import members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.members import Members
 from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.status import cluster_status
+from kavka_operator.reconcile.status import PassResult, cluster_status
 from tests.unit.operator.fakes import NOW, cluster
 from tests.unit.operator.nowhere import Nowhere
 from tests.unit.operator.person import Person
@@ -65,7 +66,7 @@ def test_nodes_have_the_ids_of_their_pool_in_any_order_of_the_pools() -> None:
 
 def test_ids_are_kept_in_the_status() -> None:
     platform, wanted = Nowhere(), of_pools("a", "b")
-    status = cluster_status(wanted, platform.look(wanted).wanted, {}, None, Plan(words=ready("")), NOW)
+    status = cluster_status(wanted, View(platform.look(wanted).wanted), PassResult(Plan(words=ready("")), NOW))
     assert status.to_dict()["pools"] == [{"name": "a", "firstNodeId": 0}, {"name": "b", "firstNodeId": 100}]
     reordered = of_pools("front", "b", "a").replaced({"status": status})
     assert [(node.id, node.pool) for node in platform.look(reordered).wanted][:4] == [
@@ -75,7 +76,7 @@ def test_ids_are_kept_in_the_status() -> None:
         (101, "b"),
     ]
     assert [node.id for node in platform.look(reordered).wanted][4:] == [200, 201]
-    assert cluster_status(reordered, (), {}, None, Plan(), NOW).first_ids == {"a": 0, "b": 100, "front": 200}
+    assert cluster_status(reordered, View(), PassResult(Plan(), NOW)).first_ids == {"a": 0, "b": 100, "front": 200}
 
 
 def test_ids_are_kept_by_the_local_platform(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_as_many_addresses_are_told_as_there_is_room_for() -> None:
     }
     outside = {"OUTSIDE": ",".join(address * 20 for address, _ in places.values())}
     seen = {number: SeenNode(number, "Running", "new") for number in range(90)}
-    status = cluster_status(wanted, nodes, seen, None, Plan(), NOW, places=places, outside=outside)
+    status = cluster_status(wanted, View(nodes, seen, places=places, outside=outside), PassResult(Plan(), NOW))
     told = status.bootstrap_servers or ""
     assert 4000 < len(told) <= 4096
     assert told.split(",") == [places[number][0] for number in range(len(told.split(",")))], "whole addresses"
@@ -142,7 +143,7 @@ def test_as_many_addresses_are_told_as_there_is_room_for() -> None:
 def test_one_address_for_all_brokers_is_told_where_the_platform_has_it() -> None:
     nodes, places = [WantedNode(0, "new", None, ("broker",))], {0: ("main-nodes-0-0.main-nodes.default.svc:9092", None)}
     status = cluster_status(
-        cluster(), nodes, {}, None, Plan(), NOW, places=places, begin="main-bootstrap.default.svc:9092"
+        cluster(), View(nodes, places=places, begin="main-bootstrap.default.svc:9092"), PassResult(Plan(), NOW)
     )
     assert status.bootstrap_servers == "main-bootstrap.default.svc:9092"
     assert [line.address for line in status.nodes] == ["main-nodes-0-0.main-nodes.default.svc:9092"]

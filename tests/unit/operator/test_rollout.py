@@ -19,6 +19,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.view import View
 from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.notices import notices
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles
@@ -26,7 +27,7 @@ from kavka_operator.reconcile.rollout.diagnose import Standing, diagnose
 from kavka_operator.reconcile.rollout.plan import plan, plan_hash
 from kavka_operator.reconcile.rollout.roll import APPROVE, HOLD_NODES, is_on, roll
 from kavka_operator.reconcile.rollout.windows import is_open
-from kavka_operator.reconcile.status import cluster_status
+from kavka_operator.reconcile.status import PassResult, cluster_status
 from tests.unit.operator.fakes import NOW, cluster
 
 NODES = [WantedNode(number, "new") for number in range(3)]
@@ -258,7 +259,7 @@ def test_the_last_roll_is_remembered_when_it_is_over() -> None:
     waits: ClusterPlan = Plan((), reconciling("Rolling", "2 of 3"))
 
     def after(before: KafkaCluster, plan: ClusterPlan, now: datetime = NOW) -> LastRolloutStatus | None:
-        return cluster_status(before, NODES, nodes("a", "a", "a"), LIVE, plan, now).last_rollout
+        return cluster_status(before, View(NODES, nodes("a", "a", "a")), PassResult(plan, now, LIVE)).last_rollout
 
     rolled = after(rolling(done), ready)
     assert rolled == LastRolloutStatus(plan="4711", nodes=3, end_time=NOW)
@@ -358,7 +359,7 @@ def test_a_rollout_that_was_written_by_hand_at_rest_never_was() -> None:
     wanted = wanted.replaced({"status": wanted.status.replaced({"rollout": forged})})
     assert not is_on(wanted, NODES, nodes("new", "new", "new"))
     ready: ClusterPlan = Plan((), (Word("Ready", "True", "Ready", "3 nodes run"),))
-    status = cluster_status(wanted, NODES, nodes("new", "new", "new"), LIVE, ready, NOW)
+    status = cluster_status(wanted, View(NODES, nodes("new", "new", "new")), PassResult(ready, NOW, LIVE))
     assert (status.rollout, status.last_rollout) == (None, None)
     assert [notice.reason for notice in notices(wanted, status)] == []
 
@@ -404,7 +405,9 @@ def test_a_roll_that_waits_for_somebody_leaves_the_cluster_ready() -> None:
     assert found.is_at_rest
     assert found.rollout is not None
     assert found.rollout.progress == "0/3"
-    status = cluster_status(rolling(hold=True), NODES, nodes("old", "old", "old"), LIVE, found, NOW, survey=survey())
+    status = cluster_status(
+        rolling(hold=True), View(NODES, nodes("old", "old", "old")), PassResult(found, NOW, LIVE, survey=survey())
+    )
     assert [(each.type, each.status) for each in status.conditions] == [
         ("Ready", "True"),
         ("RolloutPending", "True"),
@@ -420,11 +423,11 @@ def test_whether_clients_can_use_a_cluster_is_said_beside_whether_it_is_as_wante
         (LIVE, lost, ("False", "Offline")),
         (None, None, ("False", "NotAnswering")),
     ):
-        status = cluster_status(rolling(), NODES, {}, seen, going, NOW, survey=looked)
+        status = cluster_status(rolling(), View(NODES), PassResult(going, NOW, seen, survey=looked))
         found = status.condition("Available")
         assert found is not None
         assert (found.status, found.reason) == expected
-    stopped = cluster_status(rolling(), NODES, {}, None, Plan(words=unknown("Stopped", "not running")), NOW)
+    stopped = cluster_status(rolling(), View(NODES), PassResult(Plan(words=unknown("Stopped", "not running")), NOW))
     assert [(each.type, each.status) for each in stopped.conditions] == [("Ready", "Unknown"), ("Available", "Unknown")]
 
 

@@ -16,6 +16,7 @@ from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults
 from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.plan import Plan, ready
+from kavka_operator.domain.view import View
 from kavka_operator.platform.kubernetes import manifests
 from kavka_operator.platform.kubernetes.requested import mark_of
 from kavka_operator.platform.kubernetes.settings import Layout, fingerprint, properties
@@ -23,7 +24,7 @@ from kavka_operator.platform.local.layout import Layout as Folder
 from kavka_operator.platform.local.members import Members
 from kavka_operator.platform.local.rendering import LocalNode, local_nodes
 from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.status import cluster_status, with_words
+from kavka_operator.reconcile.status import PassResult, cluster_status, with_words
 from tests.unit.operator.fakes import NOW, quota
 from tests.unit.operator.pods import SIZED, main
 from tools.definitions.crd import resource_schema
@@ -197,9 +198,9 @@ def test_the_status_tells_protocols_and_ends() -> None:
     cluster = secured()
     seen = SeenCertificates("Both", NOW, NOW, NOW, NOW)
     status = cluster_status(
-        *(cluster, [], {}, None, Plan(words=ready("all is well")), NOW),
-        outside={"CLIENTS": "main-bootstrap.default.svc:9092"},
-        certificates=seen,
+        cluster,
+        View(outside={"CLIENTS": "main-bootstrap.default.svc:9092"}, certificates=seen),
+        PassResult(Plan(words=ready("all is well")), NOW),
     )
     (line,) = status.listeners
     assert (line.name, line.protocol, line.bootstrap_servers) == (

@@ -16,9 +16,10 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.view import View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.draining import MOVES_MAX
-from kavka_operator.reconcile.status import cluster_status
+from kavka_operator.reconcile.status import PassResult, cluster_status
 from tests.unit.operator.fakes import NOW, cluster
 
 NODES = [WantedNode(0, "new"), WantedNode(1, "new")]
@@ -128,7 +129,7 @@ def test_a_node_that_is_gone_is_remembered_until_it_is_to_hold_nothing() -> None
     wanted = of_before(0, 1, 2)
 
     def states(survey: Survey | None) -> dict[int, str]:
-        found = cluster_status(wanted, NODES, seen, LIVE, Plan(), NOW, survey=survey)
+        found = cluster_status(wanted, View(NODES, seen), PassResult(Plan(), NOW, LIVE, survey=survey))
         return {line.id: line.state for line in found.nodes}
 
     assert states(survey_of(ALONE)) == {0: "Running", 1: "Running", 2: "Stopped"}

@@ -12,7 +12,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode
 from kavka_operator.domain.seen import NodeState, SeenNode, WantedNode
-from kavka_operator.loop.seams import View
+from kavka_operator.domain.view import View
 from tests.unit.operator.fakes import cluster
 
 FIRST, SECOND = ("shop", "first"), ("shop", "second")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.loop.seams import View
+from kavka_operator.domain.view import View
 from kavka_operator.platform.kubernetes import seeing
 from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
 from kavka_operator.platform.kubernetes.dry_pods import fits_in_place_of, pod_of, refused

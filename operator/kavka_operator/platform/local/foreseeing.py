@@ -2,7 +2,7 @@
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.seen import SeenNode
-from kavka_operator.loop.seams import View
+from kavka_operator.domain.view import View
 from kavka_operator.platform.local import members, volumes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout

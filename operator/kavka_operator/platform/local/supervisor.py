@@ -23,7 +23,8 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import OPEN
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
-from kavka_operator.loop.seams import PlatformUnavailableError, View
+from kavka_operator.domain.view import View
+from kavka_operator.loop.seams import PlatformUnavailableError
 from kavka_operator.platform.local import certificates, members, probe, processes, volumes
 from kavka_operator.platform.local.access import CertificatesError
 from kavka_operator.platform.local.files import read_text, write_whole

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import ClusterPlan, Plan, unknown
+from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.looking import LookResult
@@ -28,7 +29,7 @@ from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.platform.local.user_secrets import LocalSecrets
-from kavka_operator.reconcile.status import cluster_status, external_status
+from kavka_operator.reconcile.status import PassResult, cluster_status, external_status
 
 TURN_SECONDS = 0.1
 MOVING_TURN_SECONDS = 0.02
@@ -131,7 +132,8 @@ class Up:
                     self._store.set_status(cluster, external_status(cluster, None, None, plan, now))
                     continue
                 wanted, places = self._supervisor.wanted(cluster), self._supervisor.places()
-                self._store.set_status(cluster, cluster_status(cluster, wanted, {}, None, plan, now, places=places))
+                status = cluster_status(cluster, View(wanted, places=places), PassResult(plan, now))
+                self._store.set_status(cluster, status)
 
     def _where(self) -> str:
         return f'KafkaCluster "{self.layout.cluster}"'
