@@ -123,11 +123,19 @@ class KubernetesResources:
 
     def remove(self, key: Key) -> bool:
         """Let go of a deleted resource; whether it was held. Raises ApiError."""
-        documents = {key_of_document(document): document for document in self.objects.of(self.cluster)}
-        metadata = part(documents.get(key, {}), "metadata")
-        if FINALIZER not in metadata.get("finalizers", ()):
-            return False
-        return bool(_good(*self._written([self._finalized(key, str(metadata.get("uid")), is_needed=False)])))
+        (answer,) = self.remove_all([key]).values()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def remove_all(self, keys: Sequence[Key]) -> Mapping[Key, bool | Exception]:
+        """Let go of many deleted resources: whether each was held, or why it is held still."""
+        metadata = {key_of_document(found): part(found, "metadata") for found in self.objects.of(self.cluster)}
+        held = [key for key in keys if FINALIZER in metadata.get(key, {}).get("finalizers", ())]
+        calls = [self._finalized(key, str(metadata[key].get("uid")), is_needed=False) for key in held]
+        answers = zip(held, self._written(calls), strict=True)
+        found = {key: answer if isinstance(answer, ApiError) else bool(answer) for key, answer in answers}
+        return {key: found.get(key, False) for key in keys}
 
     def _finalized(self, key: Key, uid: str, *, is_needed: bool) -> Call:
         """The write of our finalizer, or of none."""

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Managed, cluster_key, key_of
+from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
 from kavka_operator.domain.plan import (
@@ -436,11 +436,18 @@ class ClusterLoop:
             elif key in done:  # it was deleted, and what it had made is gone
                 self._telling.announce(resource, resource.status, done[key])
         self._telling.set_statuses(said)
-        for key in result.outcome.released:
-            if self.resources.remove(key):
-                self.tell(f'{key[0]} "{key[2]}" is no longer declared')
         if result.outcome.released:
-            self._stamp = self.resources.stamp()
+            self._release(result.outcome.released)
+
+    def _release(self, keys: Sequence[Key]) -> None:
+        """Let resources go whose deletion is done in Kafka; what keeps one is told, and it is tried again soon."""
+        for key, found in self.resources.remove_all(keys).items():
+            if isinstance(found, Exception):
+                self._telling.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
+                self._next_look_at = min(self._next_look_at, self.clock() + RETRY_SECONDS)
+            elif found:
+                self.tell(f'{key[0]} "{key[2]}" is no longer declared')
+        self._stamp = self.resources.stamp()
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View, result: LookResult) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""

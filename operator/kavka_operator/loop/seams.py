@@ -74,3 +74,7 @@ class Resources(Protocol):
     def remove(self, key: Key) -> bool:
         """Release a resource whose deletion is done; False if it was declared again meanwhile."""
         ...
+
+    def remove_all(self, keys: Sequence[Key]) -> Mapping[Key, bool | Exception]:
+        """Release many resources, as `remove` does one; why some could not be released."""
+        ...

@@ -393,6 +393,7 @@ class FakeResources:
         self.refuse: NotWrittenError | None = None
         self.refuse_notes: NotWrittenError | None = None
         self.noted: list[Key] = []
+        self.keep: dict[str, NotWrittenError] = {}  # what cannot be removed, by name
         self.together: list[int] = []  # how many statuses were handed over at a time
 
     def stamp(self) -> int:
@@ -449,3 +450,6 @@ class FakeResources:
     def remove(self, key: Key) -> bool:
         self.version += 1
         return self.documents.pop(key, None) is not None
+
+    def remove_all(self, keys: Sequence[Key]) -> Mapping[Key, bool | Exception]:
+        return {key: self.keep.get(key[2]) or self.remove(key) for key in keys}

@@ -453,6 +453,25 @@ def test_what_becomes_of_resources_is_announced_once() -> None:
     assert said[1:] == [("strange", "s", "Invalid")]
 
 
+def test_a_deleted_resource_that_cannot_be_let_go_keeps_no_other_and_is_tried_again_soon() -> None:
+    scene = Scene()
+    for name in ("a", "b", "c"):
+        scene.resources.put(topic(name, deletionPolicy="Delete"))
+    scene.settle()
+    for name in ("a", "b", "c"):
+        scene.resources.documents["Topic", "default", name]["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    scene.resources.keep["a"] = NotWrittenError("no room")
+    scene.loop.hurry()
+    assert scene.turn()
+    assert 'Topic "a" is deleted and cannot be let go: no room' in scene.told
+    assert [key[2] for key in scene.resources.documents if key[2] in {"a", "b", "c"}] == ["a"]
+    assert scene.loop.seconds_left <= RETRY_SECONDS
+    scene.resources.keep.clear()
+    scene.loop.hurry()
+    assert scene.turn()
+    assert ("Topic", "default", "a") not in scene.resources.documents
+
+
 def test_a_place_for_announcements_that_fails_holds_up_nothing() -> None:
     scene = Scene()
 

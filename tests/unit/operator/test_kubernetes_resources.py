@@ -13,7 +13,7 @@ from kavka_kubernetes.platform.api import Api, ApiError, Bridge, Document
 from kavka_kubernetes.platform.objects import Objects
 from kavka_kubernetes.platform.resources import FINALIZER, TOGETHER_MAX, KubernetesResources
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.kinds import Key
+from kavka_operator.api.kinds import Key, key_of
 from tests.unit.operator.fakes import topic
 
 
@@ -80,6 +80,23 @@ def test_statuses_are_written_some_at_a_time_and_one_that_fails_is_told_alone() 
     api.refused = ""
     resources.set_statuses([(resource, status) for resource in MANY])
     assert sorted(api.written) == sorted([*OTHERS, "t7"]), "those that stand are not written again"
+
+
+def test_deleted_resources_are_let_go_some_at_a_time_and_one_that_fails_is_told_alone() -> None:
+    api = Counting("t7")
+    resources, gone = resources_of(api), ("Topic", "default", "gone")
+    for resource in MANY:
+        metadata = {"uid": f"uid-{resource.name}", "resourceVersion": "1", "finalizers": [FINALIZER]}
+        resources.objects.take({"kind": "Topic", **topic(resource.name, metadata=metadata).to_dict()})
+    found = resources.remove_all([*map(key_of, MANY), gone])
+    assert {key[2]: str(answer) for key, answer in found.items() if answer is not True} == {
+        "t7": "no room",
+        "gone": "False",
+    }
+    assert (sorted(api.written), api.most) == (OTHERS, TOGETHER_MAX)
+    assert resources.remove(gone) is False
+    with pytest.raises(ApiError, match="no room"):
+        resources.remove(("Topic", "default", "t7"))
 
 
 def api_that(call: Callable[..., Awaitable[object]]) -> Api:

@@ -103,6 +103,16 @@ class Store:
             self._seen.remove(file)
             return True
 
+    def remove_all(self, keys: Sequence[Key]) -> Mapping[Key, bool | Exception]:
+        """Forget many resources, as `remove` does one; why some could not be forgotten."""
+        found: dict[Key, bool | Exception] = {}
+        for key in keys:
+            try:
+                found[key] = self.remove(key)
+            except OSError as error:
+                found[key] = error
+        return found
+
     def set_status(self, resource: AnyResource, status: Status) -> bool:
         """Write a status if it says anything new; whether it was written."""
         if status == resource.status:
