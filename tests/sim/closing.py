@@ -5,13 +5,19 @@ While records come all the time, the next of them tells what an earlier answer h
     a last reign    a leader takes a record that nobody gets, and another leads: what the former is told as it cuts its
                     log is the last that it hears of the partition
     a last move     a replica goes into another directory, and stays there
+    last occasions  what waits for its moment (`occasions`, `successions`, `former_decisions`), one after the other: in a
+                    storm other faults come between
 """
 
 from random import Random
 from typing import Any, Final
 
+from tests.sim.faults import Fault
+from tests.sim.former_decisions import FORMER_DECISIONS, ONE_DECISION
 from tests.sim.moving import move
+from tests.sim.occasions import lost_answer
 from tests.sim.reigns import hold_fetches, lead, leader_of, let_fetch, send_once, until, whole
+from tests.sim.successions import SUCCESSIONS
 
 Simulation = Any
 
@@ -19,6 +25,29 @@ REIGN_SHARE, DEATH_SHARE, MOVE_SHARE = 0.75, 0.7, 0.7
 HELD_SECONDS_MAX: Final = 2.0
 MOVED_BYTES_MAX: Final = 30_000
 MOVED_SECONDS_MAX: Final = 20.0
+#: What comes last, and in which share of the seeds.
+LAST: Final[dict[str, Fault]] = {**SUCCESSIONS, **FORMER_DECISIONS, "lost_answer": lost_answer}
+LAST_SHARE: Final = 0.4
+
+
+def last_of(seed: int) -> list[str]:
+    """The occasions that come last in this seed."""
+    return [name for name in LAST if Random(f"last {name} {seed}").random() < LAST_SHARE]
+
+
+def settings_of_last(seed: int) -> dict[str, str]:
+    """What the nodes are configured with for them."""
+    return dict(ONE_DECISION) if "former_decision" in last_of(seed) else {}
+
+
+async def last_occasions(simulation: Simulation) -> None:
+    """Play them, each in a cluster that is whole or will be."""
+    for name in last_of(simulation.seed):
+        await until(simulation, lambda: not simulation.invariants.missing_at_the_end(), MOVED_SECONDS_MAX)
+        await LAST[name](simulation)
+        for node in simulation.nodes:
+            if not node.is_alive:
+                node.start()
 
 
 async def last_reign(simulation: Simulation) -> None:

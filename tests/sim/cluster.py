@@ -22,7 +22,7 @@ from tests.sim import durability
 from tests.sim.availability import Availability, besiege
 from tests.sim.changes import Changer
 from tests.sim.clients import Admin
-from tests.sim.closing import last_move, last_reign
+from tests.sim.closing import last_move, last_occasions, last_reign
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.divergences import Divergences
 from tests.sim.events import Events
@@ -342,6 +342,7 @@ class Simulation:
         watching.cancel()
         self.heal()
         await self._within(HEALING_SECONDS_MAX, "healing", self._settle(clients))
+        await self._within(AFTERWARDS_SECONDS_MAX, "what comes at its moment", self._end_quietly())
         for workload in self.workloads:
             self.anomalies += await self._within(AFTERWARDS_SECONDS_MAX, "what comes last", workload.afterwards())
         found = self.history.anomalies() + self.anomalies + missing_foreign(self)
@@ -458,6 +459,11 @@ class Simulation:
             self.anomalies += await workload.judge()
         await last_move(self)
         await last_reign(self)
+        await self._until(lambda: not self.invariants.missing_at_the_end())
+        self.invariants.compare_images()
+
+    async def _end_quietly(self) -> None:
+        await last_occasions(self)
         await self._until(lambda: not self.invariants.missing_at_the_end())
         self.invariants.compare_images()
 

@@ -19,6 +19,7 @@ class Hold:
     api_key: int  # of requests, or ANSWERS
     peer: str = ""  # to this host; else to any
     but_to_port: int = 0
+    only_to_port: int = 0  # else to any
     pipes: "list[Pipe]" = field(default_factory=list)
 
     def takes(self, pipe: "Pipe", piece: Piece) -> bool:
@@ -27,6 +28,9 @@ class Hold:
             return False
         if self.api_key == ANSWERS:
             return pipe.source.is_accepting
-        if pipe.source.is_accepting or pipe.source.get_extra_info("peername")[1] == self.but_to_port:
+        if pipe.source.is_accepting:
+            return False
+        port = pipe.source.get_extra_info("peername")[1]
+        if port == self.but_to_port or self.only_to_port not in (0, port):
             return False
         return int.from_bytes(piece[API_KEY_AT], "big") == self.api_key

@@ -88,11 +88,11 @@ class Network:
             pipe.is_held = False
         self._wake()
 
-    def hold(self, host: str, api_key: int, peer: str = "", *, but_to_port: int = 0) -> Hold:
+    def hold(self, host: str, api_key: int, peer: str = "", *, but_to_port: int = 0, only_to_port: int = 0) -> Hold:
         """Of each connection of this host that asks such a request nothing arrives from there on; with `peer` only of
-        those to it, and of none to that port.
+        those to it, and of none to one port, or only of those to one.
         """
-        self.holds[host] = Hold(api_key, peer, but_to_port)
+        self.holds[host] = Hold(api_key, peer, but_to_port, only_to_port)
         return self.holds[host]
 
     def hold_answers(self, host: str, peer: str) -> Hold:

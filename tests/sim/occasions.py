@@ -19,7 +19,7 @@ from tests.sim.faults import Fault, allow, begin
 from tests.sim.history import History, Place
 from tests.sim.holds import Hold
 from tests.sim.node import CONTROLLER_PORT, Node
-from tests.sim.reigns import FETCH, active_controller, leader_of, until, whole
+from tests.sim.reigns import FETCH, active_controller, leader_of, send_once, until, whole
 from tests.support.sim_disk import DiskError
 
 Simulation = Any
@@ -190,6 +190,7 @@ async def lost_answer(simulation: Simulation) -> None:
             await until(simulation, lambda: joining.node_id in isr_of(simulation, place), LATE_SECONDS[1])
             simulation.network.reset(holds[0])
             await until(simulation, lambda: bool(given_up), UNANSWERED_SECONDS_MAX)
+            await send_once(simulation, place, leader)
             await asyncio.sleep(random.uniform(*LATE_SECONDS))
     finally:
         for event, hear in heard.items():

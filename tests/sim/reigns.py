@@ -75,13 +75,13 @@ async def lead(simulation: Simulation, place: Place, first: Node) -> bool:
         admin.leave()
 
 
-async def until(simulation: Simulation, is_so: Any, seconds_max: float) -> bool:
+async def until(simulation: Simulation, is_so: Any, seconds_max: float, *, look_seconds: float = LOOK_SECONDS) -> bool:
     """Wait for it, and no longer; whether it has come."""
     end = simulation.loop.time() + seconds_max
     while not is_so():
         if simulation.loop.time() > end:
             return False
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(look_seconds)
     return True
 
 

@@ -5,7 +5,7 @@ where the rest is quiet). Waves go on side by side, each with chance and pace of
 that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
 of damage to a node that is down: to the metadata of a voter (`damaged_metadata`), to whole segments
 (`damaged_segments`), of processes without a free descriptor (`descriptors`), and of what has to meet its moment
-(`occasions`).
+(`occasions`, `successions`). What needs three elections in a row has no chance in a storm: `closing` plays it.
 """
 
 import asyncio
@@ -18,13 +18,21 @@ from tests.sim.damaged_segments import SEGMENT_FAULTS
 from tests.sim.descriptors import DESCRIPTOR_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
+from tests.sim.former_decisions import FORMER_DECISIONS
 from tests.sim.occasions import OCCASIONS
 from tests.sim.successions import SUCCESSIONS
 
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
 DISK_PACES: Final = (0.7, 1.5, 4.0)
-RARE: Final[dict[str, Fault]] = {**METADATA_FAULTS, **SEGMENT_FAULTS, **DESCRIPTOR_FAULTS, **OCCASIONS, **SUCCESSIONS}
+RARE: Final[dict[str, Fault]] = {
+    **METADATA_FAULTS,
+    **SEGMENT_FAULTS,
+    **DESCRIPTOR_FAULTS,
+    **OCCASIONS,
+    **SUCCESSIONS,
+    **FORMER_DECISIONS,
+}
 RARE_PACES: Final = (1.5, 4.0)
 RARE_SHARE: Final = 0.15  # of the seeds, for each kind
 #: Of what comes at its moment only, and costs little.
@@ -54,7 +62,7 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
         group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
         for what, fault in RARE.items():
             own = Random(f"{what} {simulation.seed}")
-            if own.random() < (OCCASION_SHARE if what in OFTEN else RARE_SHARE):
+            if what not in FORMER_DECISIONS and own.random() < (OCCASION_SHARE if what in OFTEN else RARE_SHARE):
                 group.create_task(wave(simulation, own, {what: fault}, [what], RARE_PACES, only))
 
 

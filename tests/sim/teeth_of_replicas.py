@@ -108,6 +108,11 @@ def unsynced_counts_for_the_quorum(patch: Patch) -> None:
     patch.setattr(raft_leader, "move_high_watermark", move_high_watermark)
 
 
+@tooth("the quorum's leader commits what is of a former epoch (Raft, figure 8)", "former_decision", 5)
+def former_epoch_committed(patch: Patch) -> None:
+    patch.setattr(raft_leader, "covers_own_epoch", lambda role, offset: True)
+
+
 @tooth("a copy takes the place of its log though that was cut while the copy was synced", "cut_while_moving",
        seeds="4 1 2 3 5", directories=2, replica_alter_log_dirs_io_max_bytes_per_second=str(2**62))  # fmt: skip
 def copy_not_checked_again(patch: Patch) -> None:

@@ -29,12 +29,16 @@ from tests.sim.history import Place, place_text
 from tests.sim.log_starts import Trim
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
+from tests.sim.reigns import hold_fetches, leader_of, let_fetch, send_once, until
 from tests.sim.workloads import Workload
 
 TOPIC: Final = "trim"
 PLACE: Final[Place] = (TOPIC, 0)
 HIGH_WATERMARK: Final = -1
 KEPT: Final = {"retention.bytes": ("0", "2000", "5000", "20000"), "retention.ms": ("500", "3000", "9000")}
+UNHEARD_RECORDS: Final = 30
+HELD_SECONDS_MAX: Final = 1.0
+OLD_SECONDS: Final = 12.0  # older than any retention here
 #: By broker: its life, its epoch, and the leader epoch.
 Counting = dict[int, tuple[int, int, int]]
 MODES: Final = ("offsets", "offsets", "high watermark", "size", "time")
@@ -174,6 +178,22 @@ class Trimming(Workload):
         least = max((replica.log_start_offset for replica in seen if replica.is_leader), default=0)
         behind = [replica for replica in seen if replica.log_start_offset < least]
         return [f"{replica} begins at {replica.log_start_offset}, its leader at {least}" for replica in behind]
+
+    async def afterwards(self) -> list[str]:
+        """Records that nobody gets from their leader grow old there, and many: retention waits for the followers."""
+        leader, state = leader_of(self.simulation, PLACE), self.simulation.invariants.partition_state(PLACE)
+        if not (self._trim.is_by_size or self._trim.is_by_time) or leader is None:
+            return []
+        followers = [self.simulation.nodes[replica - 1] for replica in state.isr if replica != state.leader]
+        holds = hold_fetches(self.simulation, followers)
+        try:
+            await until(self.simulation, lambda: all(hold.pipes for hold in holds), HELD_SECONDS_MAX)
+            for _ in range(UNHEARD_RECORDS):
+                await send_once(self.simulation, PLACE, leader)
+            await asyncio.sleep(OLD_SECONDS)
+        finally:
+            let_fetch(self.simulation, followers, holds)
+        return []
 
     async def judge(self) -> list[str]:
         last = self.as_client(SlowReader, "last trim reader", [PLACE])
