@@ -7,7 +7,8 @@
 | RulesAreKept | after healing a node lets a user do what no rule that may be the last lets it do, or refuses it |
 
 `renewals` has the rules of logins that hold for a while only, which those of some seeds do, the nodes' own among them;
-`bearers` has those of delegation tokens, `issued` those of tokens that an authorization server has signed.
+`bearers` has those of delegation tokens, `issued` those of tokens that an authorization server has signed, `silent`
+that of connections that never log in.
 Brokers and controllers speak SASL to each other, with an authorizer, so every vote and every fetch of a follower is one
 of a user. What was not answered may have happened, also later: it may be the last word.
 """
@@ -40,6 +41,7 @@ from tests.sim.events import LOGIN_ENDED
 from tests.sim.issued import Issued
 from tests.sim.node import CONTROLLER, INTERNAL, INTERNAL_PORT
 from tests.sim.renewals import USER, Renewer
+from tests.sim.silent import Silent
 from tests.sim.workloads import Workload
 
 TOPIC: Final = "guarded"
@@ -206,9 +208,10 @@ class Logins(Workload):
         self._bearer.clock_of = lambda host: int(clocks[host].now_ms())
         self._issued = self.as_client(Issued, "issued")
         self._issued.clock_of = self._bearer.clock_of
+        self._silent = self.as_client(Silent, "silent")
         self._ended = 0
         self.simulation.events.listeners["connection.closed"].append(self._closed)
-        for guesser in (self._visitor, self._renewer, self._bearer, self._issued):
+        for guesser in (self._visitor, self._renewer, self._bearer, self._issued, self._silent):
             self.simulation.events.strangers.add(self.simulation.network.address_of(guesser.process.host))
         return [self._owner, self._visitor, self._renewer, self._bearer, self._issued]
 
@@ -232,6 +235,11 @@ class Logins(Workload):
         self.reached(issued_shown=self._issued.let_in, issued_refused=self._issued.refused)
         clients = self._visitor, self._renewer, self._bearer, self._issued
         return [*(anomaly for client in clients for anomaly in client.wrongly), *found]
+
+    async def afterwards(self) -> list[str]:
+        found: list[str] = await self.running(self._silent, self._silent.judge(self.simulation.nodes))
+        self.reached(logins_missed=len(self.simulation.nodes) - len(found))
+        return found
 
     async def _of_node(self, host: str) -> list[str]:
         """What one node takes that it should not, or refuses."""

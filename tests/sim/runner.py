@@ -64,6 +64,7 @@ MUST_BE_REACHED: Final = {
     "played.loose_records": "records of a topic that may lose some",
     "played.logins": "a user that is let in by its password",
     "played.logins_refused": "a password that was never given",
+    "played.logins_missed": "a connection that is closed as it does not log in",
     "played.logins_renewed": "a login that is proved again on its connection",
     "played.logins_ended": "a connection that ends with its login",
     "played.members_outlived": "a group that goes on without a member that is gone",

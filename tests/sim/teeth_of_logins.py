@@ -8,6 +8,7 @@ from kavka_broker.core.authentication.signing_keys import RsaKey
 from kavka_broker.core.authentication.tokens import Named, TokenJudge
 from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
+from kavka_broker.net.connection import Connection
 from kavka_broker.protocol.messages.metadata.delegation_token_record import DelegationTokenRecord
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 from tests.sim.teething import Patch, tooth
@@ -78,3 +79,14 @@ def issued_tokens_that_never_end(patch: Patch) -> None:
         return named(self, {**claims, "exp": 1e12}, now)
 
     patch.setattr(TokenJudge, "_named", lasting)
+
+
+@tooth("a connection that does not log in is kept", "kill", 2, workloads="logins")
+def silence_without_end(patch: Patch) -> None:
+    patch.setattr(Connection, "_end_login", lambda self: None)
+
+
+@tooth("a login does not end the time that its connection had for it", "kill", 2, workloads="logins",
+       connections_max_reauth_ms="0")  # fmt: skip
+def deadlines_outlive_logins(patch: Patch) -> None:
+    patch.setattr(Connection, "_end_deadline", lambda self: None)
