@@ -1,5 +1,6 @@
 """Defects of names, directories, media and late packets."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -8,6 +9,7 @@ from kavka_broker.core.metadata.decide import registrations
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.request.disk_queue import DiskQueue
 from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.durability import Durability
@@ -17,6 +19,7 @@ from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.set_aside import Aside, SetAside
+from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
 from tests.sim.teething import Patch, tooth
 from tests.support.sim_disk import SimFile
 
@@ -145,3 +148,15 @@ def room_is_part_of_the_file(patch: Patch) -> None:
         self._inode.data += bytes(size)
 
     patch.setattr(SimFile, "make_room", make_room)
+
+
+@tooth("of several batches that wait for the disk the first alone goes on", "kill", 5, strained=True, hectic=True)
+def rest_of_the_disk_queue_forgotten(patch: Patch) -> None:
+    async def let_one_on(self: DiskQueue, disk: Any) -> None:
+        while disk.is_strained and not disk.strain_lasts:
+            await asyncio.sleep(STRAINED_LOOK_SECONDS)
+        taken = self._queue.take()
+        if taken is not None and not taken[1].done():
+            taken[1].set_result(None)
+
+    patch.setattr(DiskQueue, "_let_on", let_one_on)
