@@ -150,7 +150,8 @@ class RaftNode:
     def replicas(self, now_ms: int) -> tuple[list[Replica], list[Replica]]:
         """Voters and observers as a leader knows them, itself among the voters; for DescribeQuorum. Empty elsewhere.
 
-        Observers that were silent for five minutes are left out, as in Kafka.
+        Observers that were silent for five minutes are left out, as in Kafka. A voter has the directory id of the set
+        of voters: none where that is configured (`controller.quorum.voters`), whatever it has told since.
         """
         node = self._state
         if not isinstance(node.role, Leader):
@@ -164,7 +165,7 @@ class RaftNode:
                 replica = Replica(voter.node_id, node.identity.directory_id, end_offset, now_ms, now_ms)
             elif replica is None:
                 replica = Replica(voter.node_id, voter.directory_id)
-            voters.append(replace(replica))
+            voters.append(replace(replica, directory_id=voter.directory_id))
             known.add((replica.node_id, replica.directory_id))
         observers = [replace(heard) for key, heard in node.role.replicas.listed(now_ms) if key not in known]
         return voters, observers
