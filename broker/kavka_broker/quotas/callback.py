@@ -14,10 +14,13 @@ from typing import Final
 
 from kavka_broker.core.quota.entity import Entity
 
-__all__ = ["FETCH", "PRODUCE", "ClientQuotaCallback", "Cluster", "Entity"]
+__all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotaCallback", "Cluster", "Entity"]
 
 PRODUCE: Final = "produce"
 FETCH: Final = "fetch"
+REQUEST: Final = "request"
+CONTROLLER_MUTATION: Final = "controller_mutation"
+QUOTA_TYPES: Final = (PRODUCE, FETCH, REQUEST, CONTROLLER_MUTATION)
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -44,7 +47,11 @@ class ClientQuotaCallback:
         return {USER: user, CLIENT_ID: client_id}
 
     def quota_limit(self, quota_type: str, tags: Mapping[str, str]) -> float | None:
-        """Return the bytes a second that clients with these tags have on this broker; None is no limit."""
+        """Return what clients with these tags have on this broker; None is no limit.
+
+        It is bytes a second for `produce` and `fetch`, a percentage of the loop's time for `request`, and partitions
+        created or deleted a second for `controller_mutation`, which the active controller asks for.
+        """
         del quota_type, tags
         return None
 

@@ -1,4 +1,4 @@
-"""A callback class as the rule of the byte quotas, asked in a thread of its own.
+"""A callback class as the rule of the quotas of requests, asked in a thread of its own.
 
 The code behind the callback is somebody else's: it may raise, wait for a network, or never return. No request waits
 for it and no error of it ends the broker. A client that it has not answered for is under Kafka's own rule; an answer
@@ -17,7 +17,7 @@ from typing import Final
 from kavka_broker.core.quota.entity import Entity
 from kavka_broker.core.quota.resolve import OF_A_CALLBACK, Effective, Share
 from kavka_broker.logs import get
-from kavka_broker.quotas.callback import CLIENT_ID, FETCH, PRODUCE, USER, ClientQuotaCallback, Cluster
+from kavka_broker.quotas.callback import CLIENT_ID, QUOTA_TYPES, USER, ClientQuotaCallback, Cluster
 from kavka_broker.quotas.rules import KafkaRule, Standing
 from kavka_broker.seams import Clock
 
@@ -132,7 +132,7 @@ class QuotaCalls:
         self._thread = threading.Thread(target=self._run, name="quota callback", daemon=True)
         self._reset_asked_ms = clock.monotonic_ms()
         self.failures = Failures(clock)
-        self.rules: Final = {quota_type: CalledRule(quota_type, self) for quota_type in (PRODUCE, FETCH)}
+        self.rules: Final = {quota_type: CalledRule(quota_type, self) for quota_type in QUOTA_TYPES}
 
     def start(self) -> None:
         self._thread.start()

@@ -23,8 +23,8 @@ from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey, TopicEnti
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.topic_limits import TopicLimit
 from kavka_broker.quotas.byte_quota import ByteQuota
-from kavka_broker.quotas.callback import FETCH, PRODUCE
-from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.callback import CONTROLLER_MUTATION, FETCH, PRODUCE, REQUEST
+from kavka_broker.quotas.calls import CalledRule, QuotaCalls
 from kavka_broker.quotas.mutation_quota import MutationQuota
 from kavka_broker.quotas.observed import ObservedQuota
 from kavka_broker.quotas.request_quota import RequestQuota
@@ -34,8 +34,6 @@ from kavka_broker.quotas.topic_quota import TopicQuota
 
 __all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotas", "Limits"]
 
-REQUEST: Final = "request"
-CONTROLLER_MUTATION: Final = "controller_mutation"
 
 OfEntities = Mapping[Entity | IpEntity, float]
 Limits = Mapping[str, OfEntities]
@@ -55,16 +53,20 @@ class ClientQuotas:
         self.calls: Final = calls
         # Told of the limits of addresses, and of the observed ones: connections are counted where they are accepted.
         self.limit_addresses: Callable[[OfEntities, OfEntities], None] = lambda _, __: None
-        self.requests: Final = RequestQuota(window, sensors_max)
-        self.mutations: Final = MutationQuota(controller_window or SampleWindow(), sensors_max)
-        self._produce = self._quota(PRODUCE, window, sensors_max)
-        self._fetch = self._quota(FETCH, window, sensors_max)
+        rules: Mapping[str, CalledRule] = {} if calls is None else calls.rules
+        of_controllers = controller_window or SampleWindow()
+        self.requests: Final = RequestQuota(window, sensors_max, rule=rules.get(REQUEST))
+        self.mutations: Final = MutationQuota(of_controllers, sensors_max, rule=rules.get(CONTROLLER_MUTATION))
+        self._produce = ByteQuota(window, sensors_max, rule=rules.get(PRODUCE))
+        self._fetch = ByteQuota(window, sensors_max, rule=rules.get(FETCH))
         self.by_type: Final[Mapping[str, Shares]] = {
             PRODUCE: self._produce,
             FETCH: self._fetch,
             REQUEST: self.requests,
             CONTROLLER_MUTATION: self.mutations,
         }
+        for quota_type, rule in rules.items():
+            rule.changed = self.by_type[quota_type].resolve_later
         self.by_key: Final[Mapping[QuotaKey, Shares]] = {
             QuotaKey.PRODUCER_BYTE_RATE: self._produce,
             QuotaKey.CONSUMER_BYTE_RATE: self._fetch,
@@ -83,14 +85,6 @@ class ClientQuotas:
             REQUEST: self.requests.observed,
             CONTROLLER_MUTATION: self.mutations.observed,
         }
-
-    def _quota(self, quota_type: str, window: SampleWindow, sensors_max: int) -> ByteQuota:
-        if self.calls is None:
-            return ByteQuota(window, sensors_max)
-        rule = self.calls.rules[quota_type]
-        quota = ByteQuota(window, sensors_max, rule=rule)
-        rule.changed = quota.resolve_later
-        return quota
 
     def produce(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record a produce request; returns the `throttle_time_ms` of its answer."""

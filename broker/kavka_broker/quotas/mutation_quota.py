@@ -11,6 +11,7 @@ from kavka_broker.core.quota.bucket import TokenBucket
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.quotas.observed import ObservedMutations
+from kavka_broker.quotas.rules import Rule
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 from kavka_broker.seams import Clock
@@ -19,8 +20,8 @@ from kavka_broker.seams import Clock
 class MutationQuota(Shares):
     """The quota controller_mutation_rate."""
 
-    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX) -> None:
-        super().__init__(window, sensors_max)
+    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX, *, rule: Rule | None = None) -> None:
+        super().__init__(window, sensors_max, rule=rule)
         self.observed: Final = ObservedMutations(window, sensors_max)
 
     def begin(self, user: str, client_id: str, clock: Clock, *, strict: bool) -> "Mutations":

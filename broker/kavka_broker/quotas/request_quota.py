@@ -10,6 +10,7 @@ from typing import Final
 
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.quotas.observed import ObservedRequests
+from kavka_broker.quotas.rules import Rule
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
@@ -22,8 +23,8 @@ class RequestQuota(Shares):
     Every request is counted, so `sensor_of` does no more than find where; the rate waits until there is a limit.
     """
 
-    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX) -> None:
-        super().__init__(window, sensors_max)
+    def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX, *, rule: Rule | None = None) -> None:
+        super().__init__(window, sensors_max, rule=rule)
         self.resolved: Final = self._resolved  # clients whose sensor is known; `sensor_of` finds it for the others
         self.observed: Final = ObservedRequests(window, sensors_max)
         self.exempt: Final = Sensor(None, ("", ""))

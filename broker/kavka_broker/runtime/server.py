@@ -189,7 +189,7 @@ class Server:
 
     async def _quota_callback(self) -> ClientQuotaCallback | None:
         """Load the callback in a thread: its module may take long, or ask others. Raises ConfigError."""
-        if "broker" not in self.config.roles or not self.config[KEY]:
+        if not self.config[KEY]:
             return None
         return await asyncio.to_thread(load, self.config)
 

@@ -196,6 +196,8 @@ class Wiring:
 
         terms.apply()
         self._quorum.subscribers.append(limit)
+        if broker.quotas.calls is not None:
+            self._follow_for_callback(broker.quotas.calls, broker)
 
     def follow_metadata(self, broker: Broker) -> None:
         """Act on committed records from now on. The replicas that the image has already must be loaded."""
@@ -208,8 +210,6 @@ class Wiring:
             self._addresses.limit_brokers(effective.broker)
             cordoning.follow(effective.broker)
 
-        if broker.quotas.calls is not None:
-            self._follow_for_callback(broker.quotas.calls, broker)
         of_topics = TopicTerms(broker.quotas, metadata, broker.clock)
         of_topics.begin()
         broker.client_metrics.follow()

@@ -13,12 +13,14 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.quotas import calls as calls_module
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
 from kavka_broker.quotas.calls import QuotaCalls
-from kavka_broker.quotas.client_quotas import ClientQuotas
+from kavka_broker.quotas.client_quotas import ClientQuotas, Limits
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.quota_callback import KEY, load
+from tests.support.clocks import StoppedClock
 from tests.support.cluster import PROPERTIES
 from tests.support.waiting import until
 
@@ -139,6 +141,34 @@ async def test_a_tenant_has_one_budget_over_its_users() -> None:
         assert quotas.produce("acme.web", "any", 6000, 0) == 2000
         assert quotas.produce("apex.etl", "any", 6000, 0) == 0
         assert quotas.produce("loner", "any", 10**9, 0) == 0
+
+
+@on_a_loop
+async def test_a_callback_decides_time_and_mutations_as_well() -> None:
+    """As in Apache Kafka: a tenant has one budget of each kind over all of its users."""
+    clock = StoppedClock()
+    async with called(TenantQuotas(), {}) as quotas:
+        limits: Limits = {
+            "request_percentage": {Entity("acme"): 10.0},
+            "controller_mutation_rate": {Entity("acme"): 2.0},
+        }
+        quotas.update(limits)
+        calls = quotas.calls
+        assert calls is not None
+        for user in ("acme.etl", "acme.web", "loner"):
+            quotas.requests.sensor_of(user, "any", 0)
+            quotas.mutations.begin(user, "any", clock, strict=False)
+        await until(lambda: not calls.waiting)
+        etl, web, loner = (quotas.requests.sensor_of(user, "any", 0) for user in ("acme.etl", "acme.web", "loner"))
+        assert etl is web
+        assert (etl.limit, loner.limit) == (10.0, None)
+        first = quotas.mutations.begin("acme.etl", "any", clock, strict=True)
+        first.record(100)
+        second = quotas.mutations.begin("acme.web", "any", clock, strict=True)
+        with pytest.raises(BrokerError) as caught:
+            second.record(1)
+        assert caught.value.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        quotas.mutations.begin("loner", "any", clock, strict=True).record(1_000)
 
 
 @on_a_loop
