@@ -167,19 +167,25 @@ def refusals_of(server: Server, source: str) -> dict[str, object]:
             create_again(server)
         answer = judged(answered(server.address, *on_broker(topic_id(server))[name], source=(source, 0)))
         refusals[name] = {told for told in answer if told[1] != LET_THROUGH} if isinstance(answer, set) else answer
+    create_again(server)
     return refusals
 
 
 def create_again(server: Server) -> None:
-    """Create the topic and the group where the right of a client has been used to delete them."""
-    ask(server.address, CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse)
+    """Create the topic and the group where the right of a client has been used to delete them.
+
+    A broker may show a deleted topic for a moment, and its id with it: where the topic is new, its id is waited for.
+    """
+    (created,) = ask(server.address, CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse, 7).topics
     commit, version = on_broker(b"")["offset commit"]
     find, find_version = on_broker(b"")["find groups"]
 
     def is_there() -> bool:
         ask(server.address, find, FindCoordinatorResponse, find_version)
         (topic,) = ask(server.address, commit, OffsetCommitResponse, version).topics
-        return topic.partitions[0].error_code == E.NONE and topic_id(server) != ZERO
+        known = topic_id(server)
+        is_new = created.error_code == E.NONE
+        return topic.partitions[0].error_code == E.NONE and (known == created.topic_id if is_new else known != ZERO)
 
     until_outside(is_there)
 
