@@ -4,7 +4,7 @@ from typing import Any
 
 from kavka_broker.core.authentication.scram import Exchange
 from kavka_broker.core.authentication.session import Session
-from kavka_broker.core.authentication.signing_keys import RsaKey
+from kavka_broker.core.authentication.signing_keys import SigningKey
 from kavka_broker.core.authentication.tokens import Named, TokenJudge
 from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
@@ -66,7 +66,7 @@ def snapshots_without_tokens(patch: Patch) -> None:
 
 @tooth("the signature of a token is not looked at", "kill isolate", 5, workloads="logins", hectic=True)
 def signatures_that_nobody_checks(patch: Patch) -> None:
-    patch.setattr(RsaKey, "has_signed", lambda *_: True)
+    patch.setattr(SigningKey, "has_signed", lambda *_: True)
 
 
 @tooth(

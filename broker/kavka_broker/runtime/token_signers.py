@@ -5,6 +5,9 @@ nothing usable comes, the keys of before hold, the log says why, and it is asked
 to be there at the start. A server is asked beside the start, and the listeners of clients wait for it for
 `ANSWER_SECONDS_MAX` at most; one that is away lets nobody in until it is back, and holds up nobody else.
 
+The packages that judge signatures are imported by the thread that reads the first keys: a broker that judges no token
+does not wait for them, and one without them does not start to judge.
+
 An issuer may sign with a key newer than the last reading. A token by a key that is not known has the server asked
 again, but not sooner than after `UNKNOWN_SECONDS_MIN`: strangers with tokens must not have it asked all the time.
 """
@@ -15,7 +18,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, parse_keys
+from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, lack, parse_keys
 from kavka_broker.core.authentication.tokens import TokenJudge
 from kavka_broker.logs import get
 from kavka_broker.runtime.addresses import StartError
@@ -55,7 +58,11 @@ class TokenSigners:
         self._asked_at = 0.0
 
     async def start(self) -> None:
-        """Begin to read the keys, and keep reading. Raises StartError for a file that cannot be used."""
+        """Begin to read the keys, and keep reading. Raises StartError for a file that cannot be used, and
+        where the packages lack that judge signatures.
+        """
+        if problem := lack():
+            raise StartError(problem)
         url = self._judge.settings.keys_url
         is_file = urlsplit(url).scheme == "file"
         self._judge.keys_read_ms = self._clock.monotonic_ms()
@@ -96,8 +103,8 @@ class TokenSigners:
         url = self._judge.settings.keys_url
         self._asked_at = asyncio.get_running_loop().time()
         try:
-            keys = parse_keys(await asyncio.to_thread(self._ask, url))
-        except (OSError, ValueError, KeySetError) as problem:
+            keys = await asyncio.to_thread(self._keys_at, url)
+        except (ImportError, OSError, ValueError, KeySetError) as problem:
             log.error("token_keys.refused", url=url, reason=str(problem), keys=names(self._judge.keys))
             return str(problem)
         self._judge.keys_read_ms = self._clock.monotonic_ms()
@@ -105,6 +112,10 @@ class TokenSigners:
             self._judge.keys = keys
             log.info("token_keys.read", url=url, keys=names(keys))
         return ""
+
+    def _keys_at(self, url: str) -> tuple[SigningKey, ...]:
+        """What is there now, read in a thread: the import takes a while. Raises what `fetch` and `parse_keys` raise."""
+        return parse_keys(self._ask(url))
 
 
 def names(keys: Iterable[SigningKey]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.authentication.signing_keys import ALGORITHMS
 from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthenticateRequest
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kavka_broker.protocol.messages.sasl_handshake_request import SaslHandshakeRequest
@@ -29,10 +30,10 @@ LET_IN, REFUSED, CLOSED = "let in", "refused", "closed"
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """Authorization servers: two that both brokers trust, with keys of RSA and P-256, and one that neither does."""
+    """Authorization servers: those that both brokers trust, with keys of RSA and of curves, and one that neither does."""
 
     rsa: Issuer
-    curve: Issuer
+    curves: dict[str, Issuer]  # by the algorithm of its key
     stranger: Issuer  # with the id of the first one's key
 
 
@@ -47,11 +48,11 @@ class Sides:
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
     directory, ports = tmp_path_factory.mktemp("issuers"), []
-    issuers = Issuers(
-        Issuer(directory / "one"), Issuer(directory / "one", "curve", is_curve=True), Issuer(directory / "stranger")
-    )
+    made = [Issuer(directory / "one", curve, curve=curve) for curve in ("P-256", "P-384", "P-521", "Ed25519")]
+    curves = {issuer.algorithm: issuer for issuer in made}
+    issuers = Issuers(Issuer(directory / "one"), curves, Issuer(directory / "stranger"))
     with ExitStack() as stack:
-        url = stack.enter_context(publishing(issuers.rsa.key_set(issuers.curve)))
+        url = stack.enter_context(publishing(issuers.rsa.key_set(*made)))
         allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}"
         stack.enter_context(pytest.MonkeyPatch.context()).setenv("JAVA_TOOL_OPTIONS", allowed)
         for start in (start_kavka, start_apache_kafka):
@@ -116,7 +117,7 @@ def of(
     def make(issuers: Issuers) -> str:
         moments = {name: time.time() + after for name, after in later.items()}
         said = {name: value for name, value in claims(seconds, **changed, **moments).items() if name != without}
-        issuer = issuers.curve if algorithm == "ES256" else issuers.rsa
+        issuer = issuers.curves.get(algorithm, issuers.rsa)
         return issuer.token(said, algorithm, **(header or {}))
 
     return make
@@ -140,7 +141,7 @@ def changed(issuers: Issuers) -> str:
 
 
 TOKENS: dict[str, Make] = {
-    **{algorithm: of(algorithm) for algorithm in ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256")},
+    **{algorithm: of(algorithm) for algorithm in ALGORITHMS},
     "expired": of(seconds=-60),
     "not yet valid": of(later={"nbf": 600}),
     "valid within the skew": of(later={"nbf": 10}),
@@ -160,7 +161,7 @@ TOKENS: dict[str, Make] = {
     "a subject that is a number": of(sub=7),
     "spaces around the subject": of(sub=" alice "),
     "an unknown key": of(header={"kid": "second"}),
-    "the key of another kind": of(header={"kid": "curve"}),
+    "the key of another kind": of(header={"kid": "P-256"}),
     "no type": of(header={"typ": None}),
     "signed by a stranger": lambda issuers: issuers.stranger.token(claims()),
     "other claims": changed,

@@ -13,7 +13,7 @@ from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.authentication.login import Login, Proof
 from kavka_broker.core.authentication.oauthbearer import MESSAGE_BYTES_MAX, PAIRS_MAX, REFUSAL, Exchange
 from kavka_broker.core.authentication.sasl import SaslSettings
-from kavka_broker.core.authentication.signing_keys import CurveKey, KeySetError, RsaKey, decode, parse_keys
+from kavka_broker.core.authentication.signing_keys import EDDSA, ES, KeySetError, SigningKey, decode, parse_keys
 from kavka_broker.core.authentication.tokens import (
     CURVE_KEYS_TRIED_MAX,
     KEYS_TRIED_MAX,
@@ -65,7 +65,14 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
 @pytest.fixture(scope="module")
 def of_curve(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
     """An issuer with a key of P-256."""
-    return Issuer(tmp_path_factory.mktemp("curve"), "curve", is_curve=True)
+    return Issuer(tmp_path_factory.mktemp("curve"), "curve", curve="P-256")
+
+
+@pytest.fixture(scope="module")
+def of_curves(tmp_path_factory: pytest.TempPathFactory, of_curve: Issuer) -> list[Issuer]:
+    """Issuers with keys of each curve."""
+    directory = tmp_path_factory.mktemp("curves")
+    return [of_curve, *(Issuer(directory, name, curve=name) for name in ("P-384", "P-521", "Ed25519"))]
 
 
 def judge(issuer: Issuer, settings: TokenSettings = EXPECTED) -> TokenJudge:
@@ -80,14 +87,13 @@ def test_the_signature_of_the_rfc_is_right_and_each_of_its_bytes_counts() -> Non
     (key,) = parse_keys(json.dumps({"keys": [{"kty": "RSA", "n": MODULUS, "e": "AQAB"}]}).encode())
     signature = decode(SIGNATURE)
     assert signature is not None
-    assert isinstance(key, RsaKey)
     assert key.has_signed("RS256", COVERED, signature)
     assert not key.has_signed("RS384", COVERED, signature)
     assert not key.has_signed("RS256", COVERED + b" ", signature)
     for place in range(len(signature)):
         changed = signature[:place] + bytes([signature[place] ^ 1]) + signature[place + 1 :]
         assert not key.has_signed("RS256", COVERED, changed)
-    shifted = (int.from_bytes(signature, "big") + key.modulus).to_bytes(257, "big")
+    shifted = (int.from_bytes(signature, "big") + key.public.public_numbers().n).to_bytes(257, "big")
     assert not any(
         key.has_signed("RS256", COVERED, other) for other in (b"", signature[1:], b"\0" + signature, shifted)
     )
@@ -98,6 +104,20 @@ def test_the_signature_of_the_rfc_is_right_and_each_of_its_bytes_counts() -> Non
 def test_a_token_names_its_user_until_it_expires(issuer: Issuer, algorithm: str, key_id: str | None) -> None:
     token = issuer.token(CLAIMS, algorithm, kid=key_id)
     assert judge(issuer).judge(token, NOW_MS) == Named("alice", (NOW + 600) * 1000)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_token_is_signed_by_a_key_of_any_curve(of_curves: list[Issuer], *, is_named: bool) -> None:
+    first, *others = of_curves
+    found = TokenJudge(EXPECTED, parse_keys(first.key_set(*others)))
+    for issuer in of_curves:
+        named = issuer.key_id if is_named else None
+        assert found.judge(issuer.token(CLAIMS, kid=named), NOW_MS).user == "alice"
+        for other in {*of_curves} - {issuer}:
+            with pytest.raises(TokenError, match="its signature is wrong"):
+                found.judge(issuer.token(CLAIMS, alg=other.algorithm), NOW_MS)
+            with pytest.raises(TokenError, match="its signature is wrong"):
+                found.judge(issuer.token(CLAIMS, kid=other.key_id), NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -299,19 +319,21 @@ def test_a_message_of_a_stranger_is_read_up_to_a_bound(issuer: Issuer, message: 
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "kind", "most"), [("RS256", RsaKey, KEYS_TRIED_MAX), ("ES256", CurveKey, CURVE_KEYS_TRIED_MAX)]
+    ("algorithm", "most"),
+    [("RS256", KEYS_TRIED_MAX), (EDDSA, KEYS_TRIED_MAX), *((name, CURVE_KEYS_TRIED_MAX) for name in ES)],
 )
 def test_a_token_is_held_against_so_many_keys(
-    issuer: Issuer, of_curve: Issuer, monkeypatch: pytest.MonkeyPatch, algorithm: str, kind: type[Any], most: int
+    issuer: Issuer, of_curves: list[Issuer], monkeypatch: pytest.MonkeyPatch, algorithm: str, most: int
 ) -> None:
     tried: list[str] = []
 
-    def has_signed(key: Any, *_: object) -> bool:
+    def has_signed(key: SigningKey, *_: object) -> bool:
+        assert algorithm in key.algorithms
         tried.append(key.key_id)
         return False
 
-    monkeypatch.setattr(kind, "has_signed", has_signed)
-    keys = [*judge(issuer).keys, *judge(of_curve).keys]
+    monkeypatch.setattr(SigningKey, "has_signed", has_signed)
+    keys = parse_keys(issuer.key_set(*of_curves))
     many = TokenJudge(EXPECTED, tuple(replace(key, key_id=str(number)) for number in range(50) for key in keys))
     with pytest.raises(TokenError, match="signature is wrong"):
         many.judge(".".join(map(encoded, (f'{{"alg":"{algorithm}"}}'.encode(), b"{}", b"x"))), NOW_MS)

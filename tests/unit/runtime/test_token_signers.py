@@ -1,12 +1,16 @@
 """The keys of an issuer: read at the start and again, kept where nothing usable comes, and asked for when one lacks."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from kavka_broker.core.authentication import signing_keys
 from kavka_broker.core.authentication.token_keys import VALIDATOR
 from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, TokenSettings
 from kavka_broker.runtime import token_signers
@@ -217,6 +221,28 @@ def test_a_file_is_read_with_a_bound_and_has_to_be_there(issuers: list[Issuer], 
     play(fetch, lambda judge: [user(judge, issuers[0])] == ["alice"] or pytest.fail("no key"), 3_600_000, url)
     path.write_bytes(b"x" * (BYTES_MAX + 1))
     assert len(fetch(url)) == BYTES_MAX
+
+
+@pytest.mark.parametrize("lacking", ["jwt", "cryptography"])
+@pytest.mark.parametrize("url", [URL, "file:///keys"])
+def test_a_node_that_cannot_judge_tokens_does_not_start_and_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, url: str, lacking: str
+) -> None:
+    monkeypatch.setattr(signing_keys, "find_spec", lambda name: None if name == lacking else name)
+    with pytest.raises(StartError, match=r"pip install 'kavka-broker\[oauth\]'"):
+        play(Server(b""), lambda _: None, 1, url)
+
+
+def test_another_package_in_the_place_of_one_that_judges_tokens_is_no_way_to_judge(
+    issuers: list[Issuer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes(issuers[0].key_set())
+    other = ModuleType("jwt")
+    other.__spec__ = ModuleSpec("jwt", None)
+    monkeypatch.setitem(sys.modules, "jwt", other)
+    with pytest.raises(StartError, match="cannot import name"):
+        play(fetch, lambda _: None, 1, path.as_uri())
 
 
 def test_a_node_starts_beside_a_server_that_never_ends_its_answer(

@@ -1,35 +1,32 @@
-"""Public keys that sign tokens: a JSON Web Key Set (RFC 7517) with keys of RSA (RFC 8017) and of the curve P-256.
+"""Public keys that sign tokens: a JSON Web Key Set (RFC 7517) with keys of RSA, of three curves, and of Ed25519.
 
-To check a signature no secret is needed, so no library that holds secrets well. By PKCS #1 v1.5 (RS256 and its kin) it
-has to be, byte for byte, what a right one gives, and nothing of it is parsed; by PSS (PS256 and its kin) the salt is as
-long as the hash, and all other bytes are given; ES256 is in `p256.py`. Keys of other kinds, below 2,048 bits or above
-4,096, or for encryption are left out.
+What a key is and whether it has signed is for PyJWT and `cryptography` to say (RFC 7518, RFC 8037), which come with an
+extra. What they are asked is ours: the algorithms of a key are those of its kind, or the one that it names, so that no
+token chooses how a key is used; its members are read strictly; only public members go in. Keys of other kinds, of RSA
+below 2,048 bits or above 4,096, or for encryption are left out.
 """
 
 import re
-from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from hashlib import new
-from hmac import compare_digest
-from typing import Any, ClassVar, Final
+from importlib.util import find_spec
+from typing import Any, Final
 
-from kavka_broker.core.authentication import p256
 from kavka_broker.core.authentication.strict_json import JsonError, parse_object
 
 BITS_MIN: Final = 2048
-BITS_MAX: Final = 4_096  # 16,384 take up to 27 ms of the loop
+BITS_MAX: Final = 4_096  # the time that a signature takes grows with the square
 EXPONENT_MAX: Final = 65_537
 KEYS_MAX: Final = 100
-#: By algorithm: the hash, and what PKCS #1 puts before it (the DER of its name and length).
-BY_PKCS_1: Final = {
-    "RS256": ("sha256", bytes.fromhex("3031300d060960864801650304020105000420")),
-    "RS384": ("sha384", bytes.fromhex("3041300d060960864801650304020205000430")),
-    "RS512": ("sha512", bytes.fromhex("3051300d060960864801650304020305000440")),
-}
-BY_PSS: Final = {"PS256": "sha256", "PS384": "sha384", "PS512": "sha512"}
-ES256: Final = "ES256"
-ALGORITHMS: Final = (*BY_PKCS_1, *BY_PSS, ES256)
+BY_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+#: By curve: the algorithm, and the bytes of a coordinate.
+BY_CURVE: Final = {"P-256": ("ES256", 32), "P-384": ("ES384", 48), "P-521": ("ES512", 66)}
+ES: Final = tuple(algorithm for algorithm, _ in BY_CURVE.values())
+ED25519: Final = "Ed25519"
+EDDSA: Final = "EdDSA"
+ALGORITHMS: Final = (*BY_RSA, *ES, EDDSA)
+LACK: Final = "OAUTHBEARER needs the packages pyjwt and cryptography: pip install 'kavka-broker[oauth]'"
 _BASE64_URL: Final = re.compile(r"[A-Za-z0-9_-]*")
 
 
@@ -38,69 +35,24 @@ class KeySetError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class RsaKey:
-    """A public key of RSA. `algorithm` is empty where it may be any."""
-
-    ALGORITHMS: ClassVar = (*BY_PKCS_1, *BY_PSS)
+class SigningKey:
+    """A public key, and by which algorithms it signs."""
 
     key_id: str
-    algorithm: str
-    modulus: int
-    exponent: int
+    algorithms: tuple[str, ...]
+    public: Any  # of the package cryptography, which a broker without tokens does not need
 
     def has_signed(self, algorithm: str, covered: bytes, signature: bytes) -> bool:
-        """Whether a signature of these bytes was made with the private half of this key."""
-        size_bytes, number = (self.modulus.bit_length() + 7) // 8, int.from_bytes(signature, "big")
-        if len(signature) != size_bytes or number >= self.modulus:
-            return False
-        raised = pow(number, self.exponent, self.modulus)
-        if algorithm in BY_PSS:
-            return is_padded_by_pss(raised, self.modulus.bit_length() - 1, new(BY_PSS[algorithm], covered))
-        name, prefix = BY_PKCS_1[algorithm]
-        end = prefix + new(name, covered).digest()
-        padding = b"\xff" * (size_bytes - len(end) - 3)
-        right = b"\x00\x01" + padding + b"\x00" + end
-        return raised.to_bytes(size_bytes, "big") == right
+        """Whether a signature of these bytes was made with the private half of this key by one of its algorithms."""
+        from jwt import get_algorithm_by_name
+
+        assert algorithm in self.algorithms, "a key is asked by its own algorithms alone"
+        return bool(get_algorithm_by_name(algorithm).verify(covered, self.public, signature))
 
 
-@dataclass(frozen=True, slots=True)
-class CurveKey:
-    """A public key of the curve P-256."""
-
-    ALGORITHMS: ClassVar = (ES256,)
-
-    key_id: str
-    algorithm: str
-    point: p256.Point
-
-    def has_signed(self, algorithm: str, covered: bytes, signature: bytes) -> bool:
-        """Whether a signature of these bytes was made with the private half of this key."""
-        del algorithm
-        return p256.has_signed(self.point, new("sha256", covered).digest(), signature)
-
-
-SigningKey = RsaKey | CurveKey
-
-
-def is_padded_by_pss(raised: int, bits: int, covered: Any) -> bool:
-    """Whether a signature that was raised is right by EMSA-PSS with MGF1 (RFC 8017, 9.1.2); `covered` is the hash."""
-    size_bytes, length = (bits + 7) // 8, covered.digest_size
-    unused_bits = 8 * size_bytes - bits
-    if raised.bit_length() > bits:
-        return False
-    block = raised.to_bytes(size_bytes, "big")
-    masked, digest, trailer = block[: -length - 1], block[-length - 1 : -1], block[-1]
-    mask = _mask(digest, len(masked), covered.name)
-    plain = bytearray(left ^ right for left, right in zip(masked, mask, strict=True))
-    plain[0] &= 0xFF >> unused_bits
-    zeros, salt = plain[: -length - 1], plain[-length:]
-    right = new(covered.name, bytes(8) + covered.digest() + salt).digest()
-    return trailer == 0xBC and not any(zeros) and plain[-length - 1] == 1 and compare_digest(digest, right)
-
-
-def _mask(seed: bytes, size_bytes: int, name: str) -> bytes:
-    counters = range(-(-size_bytes // new(name).digest_size))
-    return b"".join(new(name, seed + number.to_bytes(4, "big")).digest() for number in counters)[:size_bytes]
+def lack() -> str:
+    """What has to be installed to judge tokens, in words; nothing where all is there."""
+    return "" if all(find_spec(name) is not None for name in ("jwt", "cryptography")) else LACK
 
 
 def parse_keys(text: bytes) -> tuple[SigningKey, ...]:
@@ -114,7 +66,8 @@ def parse_keys(text: bytes) -> tuple[SigningKey, ...]:
     keys = tuple(_usable(found[:KEYS_MAX]))
     if not keys:
         raise KeySetError(
-            f"has no key for {', '.join(ALGORITHMS)} (of RSA with {BITS_MIN} to {BITS_MAX} bits, or of P-256)"
+            f"has no key for {', '.join(ALGORITHMS)} (of RSA with {BITS_MIN} to {BITS_MAX} bits, "
+            f"of {', '.join(BY_CURVE)}, or of {ED25519})"
         )
     return keys
 
@@ -123,30 +76,50 @@ def _usable(found: Iterable[Any]) -> Iterator[SigningKey]:
     for key in found:
         if not isinstance(key, dict) or key.get("use", "sig") != "sig" or not isinstance(key.get("kid", ""), str):
             continue
-        made = _of_rsa(key) if key.get("kty") == "RSA" else _of_curve(key) if key.get("kty") == "EC" else None
-        if made is not None and made.algorithm in ("", *made.ALGORITHMS):
-            yield made
+        of_kind, public = _kind_of(key)
+        algorithms = tuple(name for name in of_kind if key.get("alg", "") in ("", name))
+        if algorithms and (made := _made(algorithms[0], public)) is not None:
+            yield SigningKey(key.get("kid", ""), algorithms, made)
 
 
-def _of_rsa(key: dict[str, Any]) -> RsaKey | None:
-    modulus, exponent = (_number(key.get(name)) for name in ("n", "e"))
-    is_strong = BITS_MIN <= modulus.bit_length() <= BITS_MAX and modulus % 2 == 1
-    if not is_strong or not 3 <= exponent <= EXPONENT_MAX or exponent % 2 == 0:
+def _kind_of(key: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The algorithms of a key by its kind, and its public members, each of the right size; none where it is of no use."""
+    kind, curve = key.get("kty"), key.get("crv")
+    if kind == "RSA":
+        modulus, exponent = (_number(key.get(name)) for name in ("n", "e"))
+        is_strong = BITS_MIN <= modulus.bit_length() <= BITS_MAX and modulus % 2 == 1
+        if is_strong and 3 <= exponent <= EXPONENT_MAX and exponent % 2 == 1:
+            return BY_RSA, {"kty": kind, "n": key["n"], "e": key["e"]}
+    if kind == "EC" and isinstance(curve, str) and curve in BY_CURVE:
+        algorithm, size_bytes = BY_CURVE[curve]
+        x, y = (_number(key.get(name)) for name in ("x", "y"))
+        if max(x, y).bit_length() <= 8 * size_bytes:
+            # Like Apache Kafka it takes coordinates whose leading zeros an issuer has left out; PyJWT does not.
+            return (algorithm,), {"kty": kind, "crv": curve, "x": _text(x, size_bytes), "y": _text(y, size_bytes)}
+    if kind == "OKP" and curve == ED25519 and isinstance(key.get("x"), str) and decode(key["x"]) is not None:
+        return (EDDSA,), {"kty": kind, "crv": curve, "x": key["x"]}
+    return (), {}
+
+
+def _made(algorithm: str, public: dict[str, str]) -> Any:
+    """A key out of its members; None where they are none, as a point off its curve. Raises ImportError."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from jwt import PyJWK, PyJWTError
+
+    try:
+        return PyJWK(public, algorithm).key
+    except (PyJWTError, UnsupportedAlgorithm):
         return None
-    return RsaKey(key.get("kid", ""), key.get("alg", ""), modulus, exponent)
-
-
-def _of_curve(key: dict[str, Any]) -> CurveKey | None:
-    point = p256.Point(*(_number(key.get(name)) for name in ("x", "y")))
-    if key.get("crv") != "P-256" or not point.is_on_curve:
-        return None
-    return CurveKey(key.get("kid", ""), key.get("alg", ""), point)
 
 
 def _number(text: object) -> int:
     """A positive number of a key; 0 where it is none."""
     data = decode(text) if isinstance(text, str) else None
     return 0 if data is None else int.from_bytes(data, "big")
+
+
+def _text(number: int, size_bytes: int) -> str:
+    return urlsafe_b64encode(number.to_bytes(size_bytes, "big")).rstrip(b"=").decode()
 
 
 def decode(text: str) -> bytes | None:
