@@ -89,6 +89,15 @@ def test_an_annotation_that_asks_the_operator_for_something_is_waited_for_as_a_c
     assert apply(store, approving)["orders"] == "unchanged"
 
 
+def test_what_is_annotated_and_let_go_again_is_as_its_file_says(store: Store) -> None:
+    """`kavka hold` and `kavka release`: an empty map of annotations would be a difference that `kavka diff` shows."""
+    apply(store)
+    key = ("KafkaCluster", "default", "main")
+    for value in ("", None):
+        assert store.annotate(key, {"kavka.dev/hold": value})
+    assert apply(store) == {"main": "unchanged", "orders": "unchanged"}
+
+
 def test_statuses_are_written_only_when_they_say_something_new(store: Store) -> None:
     apply(store)
     made = store.all()[1]

@@ -85,6 +85,8 @@ class Store:
             if kept != part(metadata, "annotations"):
                 generation = int(metadata.get("generation", 1)) + 1
                 metadata = {**metadata, "annotations": kept, "generation": generation}
+                if not kept:
+                    del metadata["annotations"]  # an empty map would be a difference to the file of its user
                 self._wanted.write(self._file(key), {**value, "metadata": metadata})
             return True
 
