@@ -15,6 +15,7 @@ PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
 """Members that need nothing else; what the extras import is declared by their own extras."""
 #: Where a distribution is not called as its module.
 CALLED = {
+    "jwt": "pyjwt",
     "kafka": "kafka-python",
     "yaml": "pyyaml",
     "backports": "backports.zstd",

@@ -30,7 +30,7 @@ LET_IN, REFUSED, CLOSED = "let in", "refused", "closed"
 
 @dataclass(frozen=True, slots=True)
 class Issuers:
-    """Authorization servers: those that both brokers trust, with keys of RSA and of curves, and one that neither does."""
+    """Authorization servers: those that both brokers trust, of RSA and of curves, and one that neither does."""
 
     rsa: Issuer
     curves: dict[str, Issuer]  # by the algorithm of its key

@@ -83,7 +83,7 @@ def _usable(found: Iterable[Any]) -> Iterator[SigningKey]:
 
 
 def _kind_of(key: dict[str, Any]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The algorithms of a key by its kind, and its public members, each of the right size; none where it is of no use."""
+    """The algorithms of a key by its kind, and its public members, each of the right size; none for one of no use."""
     kind, curve = key.get("kty"), key.get("crv")
     if kind == "RSA":
         modulus, exponent = (_number(key.get(name)) for name in ("n", "e"))

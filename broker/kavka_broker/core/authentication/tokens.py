@@ -1,8 +1,8 @@
 """Whom a token of an authorization server names (KIP-768): a JSON Web Token (RFC 7519) that one of its keys has signed.
 
-- Signed by RS256, PS256, ES256 (or 384, 512) or EdDSA, with the key that its header names, or one of the first where it
-  names none. A token without a signature (`none`), by a shared secret, or with extensions that have to be understood (`crit`)
-  is refused.
+- Signed by RS256, PS256, ES256 (or 384, 512) or EdDSA, with the key that its header names, or one of the first where
+  it names none. A token without a signature (`none`), by a shared secret, or with extensions that have to be
+  understood (`crit`) is refused.
 - `exp` and `iat` are required, `exp` and `nbf` hold give or take the clock skew.
 - `iss` is the expected issuer, where one is expected; `aud` has one of the expected audiences. A token for an
   audience is refused where none is expected.
