@@ -5,8 +5,8 @@ While records come all the time, the next of them tells what an earlier answer h
     a last reign    a leader takes a record that nobody gets, and another leads: what the former is told as it cuts its
                     log is the last that it hears of the partition
     a last move     a replica goes into another directory, and stays there
-    last occasions  what waits for its moment (`occasions`, `successions`, `former_decisions`), one after the other: in a
-                    storm other faults come between
+    last occasions  what waits for its moment (`occasions`, `successions`, `former_decisions`), one after the other:
+                    in a storm other faults come between
 """
 
 from random import Random

@@ -73,7 +73,7 @@ def test_seeds_with_another_digest_than_at_an_earlier_commit_are_named(tmp_path:
 
 
 def test_the_table_is_what_the_document_has() -> None:
-    table = (ROOT / "docs" / "reliability.md").read_text()
+    table = (ROOT / "docs" / "explanation" / "simulation.md").read_text()
     assert Ledger(Path("/nowhere"), HERE).table() in table
 
 
