@@ -47,8 +47,8 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
+from kavka_broker.replica.writing.writes import Writes
 from kavka_broker.request.broker import Broker, Client, Connected
-from kavka_broker.request.preparation import Preparation
 from kavka_broker.request.registry import APIS
 from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.recovery import open_log
@@ -109,7 +109,7 @@ class RequestPath:
             authorizer=None,
             use=None,
             is_refusing=False,
-            preparation=Preparation(Slices()),
+            writes=Writes(replicas, absent, absent, Slices(), self.clock, absent),
         )
         self.broker = cast(Broker, parts)
         self.dispatcher = Dispatcher(self.broker, APIS, _raise, LoopTime(time.perf_counter_ns))

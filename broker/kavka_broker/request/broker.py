@@ -20,7 +20,6 @@ from kavka_broker.core.told_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.request.preparation import Preparation
 from kavka_broker.request.topic_answers import TopicAnswers
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from kavka_broker.controller.quorum import Quorum
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
-    from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
     from kavka_broker.core.audit.happenings import Window
     from kavka_broker.core.audit.journal import Journal
     from kavka_broker.core.audit.use import UseWindow
@@ -52,6 +50,7 @@ if TYPE_CHECKING:
     from kavka_broker.quotas.sensor import Holding
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
     from kavka_broker.replica.serving.fetches import Fetches
+    from kavka_broker.replica.writing.writes import Writes
     from kavka_broker.request.registry import Role
     from kavka_broker.seams import Clock
     from kavka_broker.telemetry.client_metrics import ClientMetrics
@@ -129,9 +128,9 @@ class Serving:
     lifecycle: Lifecycle
     replicas: ReplicaManager
     fetches: Fetches
+    writes: Writes
     groups: GroupCoordinator
     producer_ids: ProducerIds
-    coordinators: TransactionCoordinators
     topics: TopicMaker
     suspects: Suspects
     lingering: Lingering
@@ -169,25 +168,25 @@ class Broker:
     serving: Serving | None = None
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers
     slices: Slices = field(default_factory=Slices, init=False)
-    preparation: Preparation = field(init=False)
     message_threads: MessageThreads = field(init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
     # Creates topics in the name of a client, behind its answer.
     create_topics: Callable[[Iterable[str], Client], None] = field(init=False)
-    # Two of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
+    # Three of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
     replicas: ReplicaManager = field(init=False)
     fetches: Fetches = field(init=False)
+    writes: Writes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.preparation, self.message_threads = Preparation(self.slices), MessageThreads(self.slices)
+        self.message_threads = MessageThreads(self.slices)
 
     def serve(self, serving: Serving) -> None:
         """Take up the parts of a broker."""
         assert self.serving is None, "a broker is made once"
         self.serving = serving
-        self.replicas, self.fetches = serving.replicas, serving.fetches
+        self.replicas, self.fetches, self.writes = serving.replicas, serving.fetches, serving.writes
 
     @property
     def controller(self) -> Controller | None:
@@ -221,10 +220,6 @@ class Broker:
     @property
     def producer_ids(self) -> ProducerIds:
         return self.as_broker.producer_ids
-
-    @property
-    def coordinators(self) -> TransactionCoordinators:
-        return self.as_broker.coordinators
 
     @property
     def topics(self) -> TopicMaker:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from kavka_broker.core.metadata.image.leader_hint import endpoint_of, leader_of
 from kavka_broker.loop.slices import Pace, Work, at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import (
@@ -17,7 +18,6 @@ from kavka_broker.quotas.client_quotas import FETCH
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.poll import Poll, Reading
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.leader_hint import endpoint_of, leader_of
 from kavka_broker.request.throttling import throttle
 from kavka_broker.request.topic_charges import charge_fetched
 from kavka_broker.request.topic_use import count_read
@@ -88,7 +88,7 @@ def tell(
             continue
         key = asked.topic
         if data.error_code in MOVED and client.version >= NAMES_LEADER_FROM:
-            data.current_leader = LeaderIdAndEpoch(*leader_of(key, data.partition_index, broker))
+            data.current_leader = LeaderIdAndEpoch(*leader_of(key, data.partition_index, broker.metadata))
             leaders[data.current_leader.leader_id] = None
         topic = topics.get(key)
         if topic is None:
@@ -101,7 +101,7 @@ def told(topics: Topics, leaders: Iterable[int], poll: Poll, broker: Broker, cli
     response = FetchResponse(0, 0, poll.context.session_id, list(topics.values()))
     if client.version >= ADDRESSES_SINCE:
         for leader in leaders:
-            response.node_endpoints += endpoint_of(leader, client.listener, broker, NodeEndpoint)
+            response.node_endpoints += endpoint_of(leader, client.listener, broker.metadata, NodeEndpoint)
     return response
 
 

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.core.audit.chain import Chain, Entry, Kind
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Lifecycle
@@ -32,6 +31,7 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.request.broker import Broker
+from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from kavka_broker.runtime.audit_ends import KeptEnds
 from kavka_broker.storage.disk import Disk
 

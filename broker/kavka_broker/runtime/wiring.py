@@ -28,7 +28,7 @@ from kavka_broker.dispatch.audit_changes import audited
 from kavka_broker.dispatch.automatic_topics import begin_creating
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.dispatch.handlers import load
-from kavka_broker.loop.slices import LoopTime
+from kavka_broker.loop.slices import LoopTime, Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner
@@ -49,6 +49,7 @@ from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
+from kavka_broker.replica.writing.writes import Writes
 from kavka_broker.request.broker import Broker, Leading, Serving
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of
@@ -158,7 +159,7 @@ class Wiring:
         alter_partition = AlterPartitionSender(broker.channel, config.node_id, lambda: broker.lifecycle.broker_epoch)
         housekeeping = cleaner = None
         if "broker" in config.roles:
-            broker.serve(self._serving(broker.channel, alter_partition))
+            broker.serve(self._serving(broker.channel, alter_partition, broker.slices))
             effective = EffectiveConfig(config, quorum.metadata.configs)
             housekeeping = Housekeeping(
                 config, self._logs, broker.replicas, broker.quotas, clock, self._crash, effective
@@ -236,7 +237,7 @@ class Wiring:
 
     # --- of a broker --------------------------------------------------------------------------------------------
 
-    def _serving(self, channel: ControllerChannel, alter_partition: AlterPartitionSender) -> Serving:
+    def _serving(self, channel: ControllerChannel, alter_partition: AlterPartitionSender, slices: Slices) -> Serving:
         config, clock, metadata = self._config, self._world.clock, self._quorum.metadata
         lifecycle = Lifecycle(self._introduction(), times_of(config), channel, self._quorum, clock)
 
@@ -265,19 +266,20 @@ class Wiring:
         replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
         lifecycle.may_come_back = lambda: self._logs.has_room or replicas.is_needed
         sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._world.session_id)
+        coordinators = TransactionCoordinators(
+            config.node_id,
+            metadata,
+            self._peers.brokers,
+            config.inter_broker_listener_name,
+            config["request.timeout.ms"],
+        )
         return Serving(
             lifecycle=lifecycle,
             replicas=replicas,
             fetches=Fetches(config.node_id, sessions, replicas, metadata, clock, self._timers),
+            writes=Writes(replicas, coordinators, metadata, slices, clock, self._timers),
             groups=GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix),
             producer_ids=ProducerIds(channel, config.node_id, broker_epoch),
-            coordinators=TransactionCoordinators(
-                config.node_id,
-                metadata,
-                self._peers.brokers,
-                config.inter_broker_listener_name,
-                config["request.timeout.ms"],
-            ),
             topics=topics,
             suspects=suspects,
             lingering=lingering,

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 from confluent_kafka import Producer
 
-from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import read_records
+from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from tests.conformance.security.test_audit import KEY, TOPIC
 from tests.conformance.security.test_audit_run import table
 from tests.conformance.security.test_scram import MODULE

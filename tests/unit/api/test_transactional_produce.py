@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api import a00_produce
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -16,8 +15,8 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.request.broker import Client as Requester
-from kavka_broker.request.preparation import Preparation
+from kavka_broker.replica.writing.preparation import Preparation
+from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Log, Origin
 from tests.support.in_process import Client, InProcess, running
@@ -64,7 +63,7 @@ def play(directory: Path, scenario: Scenario) -> None:
     async def run() -> None:
         async with running(directory) as inside:
             await inside.create("t")
-            coordinators = inside.broker.as_broker.coordinators = Coordinators()
+            coordinators = inside.broker.writes.coordinators = Coordinators()
             await scenario(await inside.connect(), partition_of(inside), coordinators)
 
     asyncio.run(run())
@@ -224,13 +223,13 @@ def test_without_a_coordinator_a_transaction_is_refused_for_good(tmp_path: Path)
 
 def test_a_batch_prepared_by_a_thread_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, prepared = list[object](), list[object]()
-    keep = a00_produce.keep
+    keep = Produce._keep
 
-    def keep_and_note(wanted: ProduceRequest, client: Requester) -> None:
-        keep(wanted, client)
-        kept.append(wanted.topic_data[0].partition_data[0].records)
+    def keep_and_note(self: Produce) -> None:
+        keep(self)
+        kept.append(self._request.topic_data[0].partition_data[0].records)
 
-    monkeypatch.setattr(a00_produce, "keep", keep_and_note)
+    monkeypatch.setattr(Produce, "_keep", keep_and_note)
     prepare = Preparation.prepare
 
     def prepare_and_note(self: Preparation, batch: memoryview, log: Log, now_ms: int) -> Awaitable[Prepared]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.settings import STANDARD
@@ -40,6 +39,7 @@ from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResp
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from kavka_broker.runtime.authorization import AclFollower
 from tests.support.in_process import InProcess, batch, following, running
 from tests.support.waiting import until

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.delete_records_request import (
@@ -28,6 +27,7 @@ from kavka_broker.protocol.messages.offset_for_leader_epoch_request import (
 from kavka_broker.protocol.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from tests.support.in_process import Client, InProcess, batch, running
 
 OFFSETS_TOPIC = "__consumer_offsets"

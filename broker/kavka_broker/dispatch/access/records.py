@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from kavka_broker.api.a00_produce import ADMIN_CLIENT_ID, name_of
 from kavka_broker.api.a01_fetch import follower_of
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
@@ -11,7 +10,9 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kavka_broker.replica.writing.produce import name_of
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from kavka_broker.request.registry import Api
 
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
@@ -37,7 +38,7 @@ def produce(request: Any, api: Api, broker: Broker, client: Client, access: Acce
 
 
 def _may_write(topic: Any, broker: Broker, client: Client, access: Access) -> BrokerError | None:
-    name = name_of(topic, broker, client)
+    name = name_of(topic, broker.metadata, client.version)
     if name is None:
         return None
     if not access.may(Operation.WRITE, TOPIC, name):

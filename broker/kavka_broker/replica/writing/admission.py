@@ -16,7 +16,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.request.broker import Broker, Client
+from kavka_broker.replica.writing.writes import Writes
 
 Place = tuple[str, int]  # topic, partition
 
@@ -34,10 +34,10 @@ TRY_AGAIN: Final = (
 class Admission:
     """The coordinator's verdicts on a request's batches: `ask` if it `must_ask`, `check` before each append, `end`."""
 
-    def __init__(self, transactional_id: str, broker: Broker, client: Client) -> None:
+    def __init__(self, transactional_id: str, writes: Writes, version: int) -> None:
         self._transactional_id = transactional_id
-        self._broker = broker
-        self._version = client.version
+        self._writes = writes
+        self._version = version
         self._codes: dict[Place, int] = {}
         self._producers: dict[tuple[int, int], None] = {}  # the producers' ids and epochs
         self._asked: dict[Place, ProducerStates] = {}
@@ -77,7 +77,7 @@ class Admission:
             producers.await_verdict(producer_id)
         adds = self._version >= ADDS_FROM
         try:
-            self._codes = await self._broker.coordinators.admit(
+            self._codes = await self._writes.coordinators.admit(
                 self._transactional_id, producer_id, epoch, list(self._asked), adds=adds
             )
         except BrokerError as error:
@@ -89,7 +89,7 @@ class Admission:
             return
         self._producers[header.producer_id, header.producer_epoch] = None
         try:
-            producers = self._broker.replicas.leader(topic, data.index).log.producers
+            producers = self._writes.replicas.leader(topic, data.index).log.producers
         except BrokerError:
             return  # the append will raise the same error
         if not producers.is_in_transaction(header.producer_id, header.producer_epoch):

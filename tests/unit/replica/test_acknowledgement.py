@@ -13,7 +13,7 @@ from kavka_broker.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka_broker.request.acknowledgement import Acknowledgement, Share
+from kavka_broker.replica.writing.acknowledgement import Acknowledgement, Share
 from kavka_broker.runtime.clock import SystemClock
 
 MINUTE_MS = 60_000

@@ -17,9 +17,8 @@ from typing import Final
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.steps import paid
-from kavka_broker.protocol.messages.produce_request import PartitionProduceData
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-from kavka_broker.request.disk_queue import DiskQueue
+from kavka_broker.replica.writing.disk_queue import DiskQueue
 from kavka_broker.storage import room
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared, prepare_in_thread
 from kavka_broker.storage.log import Log
@@ -85,12 +84,9 @@ def wants_room(log: Log, size_bytes: int) -> bool:
     return log.disk.strain_lasts and log.segments.active.file.room_bytes < size_bytes <= _bytes_left(log)
 
 
-def check_room(replicas: ReplicaManager, topic: str, data: PartitionProduceData) -> None:
-    """Raise NoRoom where the batch has to wait for the disk."""
-    size_bytes = len(data.records or b"")
-    if size_bytes < room.ROOM_BYTES_MIN:
-        return
-    partition = replicas.get(topic, data.index)
+def check_room(replicas: ReplicaManager, topic: str, index: int, size_bytes: int) -> None:
+    """Raise NoRoom where a batch of `ROOM_BYTES_MIN` or more has to wait for the disk."""
+    partition = replicas.get(topic, index)
     if partition is not None and has_to_wait(partition.log, size_bytes):
         raise NoRoom
 

@@ -1,0 +1,1 @@
+"""Writes what producers send: one Produce from its batches to its answer."""

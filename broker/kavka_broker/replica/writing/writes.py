@@ -1,0 +1,56 @@
+"""The parts of a broker that every Produce uses."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.loop.slices import Slices
+from kavka_broker.loop.timers import Timers
+from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.writing.preparation import Preparation
+from kavka_broker.seams import Clock
+
+
+class Coordinators(Protocol):
+    """The coordinators of transactions."""
+
+    def has_turn(self, transactional_id: str) -> bool:
+        """Whether a request of this id is being served, so that later ones have to wait."""
+
+    def turn(self, transactional_id: str) -> AbstractAsyncContextManager[None]:
+        """Return the turn of a request, to be entered. Requests of one id go one by one."""
+
+    async def admit(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        places: Sequence[tuple[str, int]],
+        *,
+        adds: bool,
+    ) -> dict[tuple[str, int], int]:
+        """Return the coordinator's error code for each partition. Raises BrokerError."""
+
+
+class Writes:
+    """The parts that a request is written with."""
+
+    __slots__ = ("clock", "coordinators", "metadata", "preparation", "replicas", "slices", "timers")
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        coordinators: Coordinators,
+        metadata: Metadata,
+        slices: Slices,
+        clock: Clock,
+        timers: Timers,
+    ) -> None:
+        self.replicas = replicas
+        self.coordinators = coordinators
+        self.metadata = metadata
+        self.slices = slices
+        self.clock = clock
+        self.timers = timers
+        self.preparation = Preparation(slices)
