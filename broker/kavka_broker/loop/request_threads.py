@@ -28,7 +28,7 @@ class RequestThreads:
     async def run(self, function: Callable[..., R], *arguments: object) -> R:
         """Return the function's result, from a thread in its client's turn. Raises what the function raises."""
         payer, measure = self._slices.time.payer, self._slices.time.thread_ns
-        flow = self._queue.join(*(payer.flow.client if payer is not None and payer.flow is not None else ("", "")))
+        flow = self._queue.join(*self._slices.time.client)
         try:
             await self._turn(flow)
         except BaseException:

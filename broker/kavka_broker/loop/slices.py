@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Final, Protocol, TypeVar
 
-from kavka_broker.loop.turns import Flow, Turns
+from kavka_broker.loop.turns import OWN, Flow, Turns
 
 T = TypeVar("T")
 Work = Generator[None, None, T]
@@ -87,6 +87,12 @@ class LoopTime:
         self.thread_ns = thread_ns or now_ns  # called in a thread, measures what that does
         self.turns = turns or Turns(now_ns)
         self.payer: Payer | None = None
+
+    @property
+    def client(self) -> tuple[str, str]:
+        """The client that pays, by its user and client id; those of no client where none does."""
+        payer = self.payer
+        return OWN if payer is None or payer.flow is None else payer.flow.client
 
 
 class Pace:

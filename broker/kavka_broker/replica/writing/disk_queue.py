@@ -21,7 +21,7 @@ class DiskQueue:
     """Batches that wait, by clients. Those of all disks wait in one queue: strain is of the machine's pages."""
 
     def __init__(self, slices: Slices) -> None:
-        self._time = slices.time
+        self._slices = slices  # whose `time` may be set later
         self._queue: FairQueue[Turn] = FairQueue()
         self._watch: asyncio.Task[None] | None = None
 
@@ -29,8 +29,7 @@ class DiskQueue:
         """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
         if _may_write(disk) and not self._queue:
             return
-        payer = self._time.payer
-        flow = self._queue.join(*(payer.flow.client if payer is not None and payer.flow is not None else ("", "")))
+        flow = self._queue.join(*self._slices.time.client)
         turn: Turn = asyncio.get_running_loop().create_future()
         self._queue.wait(flow, turn)
         if self._watch is None:

@@ -46,7 +46,7 @@ class Preparation:
         self._room_threads = RequestThreads(slices, ROOMS_AT_ONCE_MAX)
         self._disk_queue = DiskQueue(slices)
         self._extending: dict[Log, asyncio.Task[None]] = {}
-        self._time = slices.time
+        self._slices = slices  # whose `time` may be set later
 
     async def prepare(self, batches: memoryview, log: Log, now_ms: int) -> Prepared:
         """The batch as it is to be appended to this log. Raises BrokerError."""
@@ -67,7 +67,7 @@ class Preparation:
             return
         ahead = min(BATCHES_AHEAD * size_bytes, room.ROOM_BYTES_AHEAD_MAX)
         if log not in self._extending and log.segments.active.file.room_bytes < ahead // 2:
-            work = paid(self._room_threads.run(_extend_room, log, ahead), self._time)
+            work = paid(self._room_threads.run(_extend_room, log, ahead), self._slices.time)
             self._extending[log] = task = asyncio.ensure_future(work)
             task.add_done_callback(lambda _: self._extending.pop(log))
 
