@@ -1,1 +1,1 @@
-"""Real processes, real faults, and a judge: what `make chaos` runs. The account is in docs/explanation/simulation.md."""
+"""Real processes, real faults, and a judge: what `make chaos` runs. The account: docs/explanation/simulation.md."""

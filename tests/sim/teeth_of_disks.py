@@ -9,7 +9,7 @@ from kavka_broker.core.metadata.decide import registrations
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.request.disk_queue import DiskQueue
+from kavka_broker.replica.writing.disk_queue import DiskQueue
 from kavka_broker.storage import log_manager, segment
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.durability import Durability

@@ -39,7 +39,6 @@ LARGE_CLASSES: Final = {
     "supervisor.py::Supervisor": 32,
 }
 LONG_SIGNATURES: Final = {
-    "a00_produce.py::append": 8,
     "durability.py::Durability.__init__": 8,
     "forecast.py::forecast": 8,
     "format.py::format_directory": 10,
