@@ -11,6 +11,7 @@ from kavka_broker.replica.following import taking
 from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.leading.in_sync import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving import fetch_sessions
 from kavka_broker.replica.serving.reader import Reader
 from kavka_broker.storage.durability import Durability
@@ -127,9 +128,13 @@ def copy_not_checked_again(patch: Patch) -> None:
     patch.setattr(Moves, "_secure", secure_and_forget)
 
 
-@tooth("a high watermark that comes with a divergence counts as heard", "kill", seeds="2 7",
+@tooth("a high watermark that a follower does not take counts as heard", "kill", seeds="2 7",
        replica_high_watermark_checkpoint_interval_ms="60000")  # fmt: skip
-def watermark_of_a_divergence_is_heard(patch: Patch) -> None:
+def watermark_not_taken_is_heard(patch: Patch) -> None:
+    def ask_again(self: SessionPartition, position: Any, **_: Any) -> None:
+        self.position = position
+
+    patch.setattr(SessionPartition, "ask_again", ask_again)
     patch.setattr(fetch_sessions, "has_diverged", lambda data: False)
 
 

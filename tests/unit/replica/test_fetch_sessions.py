@@ -13,6 +13,7 @@ from kavka_broker.protocol.messages.fetch_request import (
     ForgottenTopic,
     ReplicaState,
 )
+from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.replica.leading.feeds import Feed
 from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions, prepare
 
@@ -85,6 +86,29 @@ def test_a_fetch_that_comes_again_hides_nothing_of_a_new_registration(sessions: 
         asked_as_follower(sessions, 1, 12)
     assert refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     assert asked_as_follower(sessions, 0, 12, 0, 1) == [0, 1]
+
+
+@pytest.mark.parametrize(("replica_id", "is_told_again"), [(2, True), (-1, False)])
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_a_follower_is_told_what_it_was_told_before_when_it_names_the_partition(
+    sessions: FetchSessions, replica_id: int, is_told_again: bool, is_prepared: bool
+) -> None:
+    """It slept after an error, and dropped the answer to the fetch before: no other would tell the high watermark."""
+    data = PartitionData(0, high_watermark=50, log_start_offset=0)
+
+    def tells(number: int, *partitions: int) -> bool:
+        made = request(min(number, 1), number, *partitions, offset=50)
+        made.replica_state = ReplicaState(replica_id, 11)
+        prepared = at_once(prepare(made)) if is_prepared else None
+        context = sessions.enter(made, True, 0, prepared)
+        sessions.open(context, 0)
+        assert context.session is not None
+        return context.tells(next(iter(context.session.partitions.values())), data)
+
+    assert tells(0, 0)
+    assert not tells(1)
+    assert tells(2, 0) is is_told_again
+    assert not tells(3)
 
 
 def test_a_session_that_forgets_all_its_partitions_ends(sessions: FetchSessions) -> None:

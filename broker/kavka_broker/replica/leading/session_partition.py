@@ -17,12 +17,13 @@ class SessionPartition:
         self.sent_high_watermark = -1
         self.log_start_offset = -1
 
-    def ask_again(self, position: FetchPartition) -> None:
-        """Take the offset from which the client fetches now. In another leader epoch a follower begins again, and drops
-        the offsets that it was told before: it has to be told them again.
+    def ask_again(self, position: FetchPartition, *, is_of_follower: bool) -> None:
+        """Take the offset from which the client fetches now. A follower that names a partition may have dropped every
+        answer before: it was asleep after an error, or follows in another epoch, or had this fetch on its way already.
+        So it has to be told the offsets again, also those that have not changed.
         """
-        if position.current_leader_epoch != self.position.current_leader_epoch:
-            self.sent_high_watermark = self.log_start_offset = -1
+        if is_of_follower:
+            self.sent_high_watermark = -1
         self.position = position
 
     def told(self, high_watermark: int, log_start_offset: int) -> bool:

@@ -1,8 +1,9 @@
 """Fetch sessions (KIP-227): a consumer names its partitions once, then only what changes.
 
 The broker keeps, for each session, the partitions with the position the client wants next. An incremental fetch
-carries changes only, and is answered with partitions that have something to say. The client proves by an epoch
-that counts its fetches that both sides agree; where they do not, it is told so and begins again.
+carries changes only, and is answered with partitions that have something to say, and with those that a follower names.
+The client proves by an epoch that counts its fetches that both sides agree; where they do not, it is told so and begins
+again.
 
 | request session id, epoch | meaning |
 |---|---|
@@ -88,14 +89,14 @@ class FetchSession:
         for place, asked in (prepared or {}).items():
             if (known := partitions.get(place)) is None:
                 known = self._add(place, asked)
-            known.ask_again(asked.position)
+            known.ask_again(asked.position, is_of_follower=self.is_of_follower)
             named.append(known)
         for topic, position in positions(request) if prepared is None else ():
             there = partitions.get((topic, position.partition))
             if there is None:
                 there = self._add((topic, position.partition), SessionPartition(topic, position))
             else:
-                there.ask_again(position)
+                there.ask_again(position, is_of_follower=self.is_of_follower)
             named.append(there)
         for forgotten in request.forgotten_topics_data:
             key = key_of(forgotten)
