@@ -114,9 +114,9 @@ def wake_up_lost(patch: Patch) -> None:
 def session_forgets_nothing(patch: Patch) -> None:
     update = FetchSession.update
 
-    def keep(self: FetchSession, request: Any) -> Any:
+    def keep(self: FetchSession, request: Any, prepared: Any = None) -> Any:
         request.forgotten_topics_data = []
-        return update(self, request)
+        return update(self, request, prepared)
 
     patch.setattr(FetchSession, "update", keep)
 
