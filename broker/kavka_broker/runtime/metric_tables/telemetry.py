@@ -48,7 +48,7 @@ TELEMETRY: Final[tuple[Row, ...]] = (
         ("result",),
         "Pushes that were sent to kavka.telemetry.otlp.endpoint, or dropped on the way.",
     ),
-    ("kafka_server_client_metrics_instance_count", Kind.GAUGE, (), "The same as kavka_telemetry_instances."),
+    ("kafka_server_client_metrics_instance_count", Kind.UNTYPED, (), "The same as kavka_telemetry_instances."),
     (
         "kafka_server_client_metrics_plugin_export_count",
         Kind.UNTYPED,
