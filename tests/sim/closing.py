@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.sim.faults import Fault
-from tests.sim.former_decisions import FORMER_DECISIONS, ONE_DECISION
+from tests.sim.former_decisions import FORMER_DECISIONS
 from tests.sim.moving import move
 from tests.sim.occasions import lost_answer
 from tests.sim.reigns import hold_fetches, lead, leader_of, let_fetch, send_once, until, whole
@@ -33,11 +33,6 @@ LAST_SHARE: Final = 0.4
 def last_of(seed: int) -> list[str]:
     """The occasions that come last in this seed."""
     return [name for name in LAST if Random(f"last {name} {seed}").random() < LAST_SHARE]
-
-
-def settings_of_last(seed: int) -> dict[str, str]:
-    """What the nodes are configured with for them."""
-    return dict(ONE_DECISION) if "former_decision" in last_of(seed) else {}
 
 
 async def last_occasions(simulation: Simulation) -> None:

@@ -24,7 +24,7 @@ VOTERS: Final = 3
 HEARD_SECONDS: Final = 0.4  # the leader has heard by then what a voter has synced
 GOT_SECONDS_MAX: Final = 2.0
 NEXT_SECONDS: Final = 0.0002  # less than a voter takes to sync and to ask for what comes next
-#: What a seed configures that plays this: a voter that fetches a decision gets nothing beside it.
+#: What a planted defect is played with: a voter that fetches a decision gets nothing beside it.
 ONE_DECISION: Final = {"controller.quorum.fetch.max.bytes": "150"}
 
 

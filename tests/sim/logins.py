@@ -209,6 +209,8 @@ class Logins(Workload):
         self._issued = self.as_client(Issued, "issued")
         self._issued.clock_of = self._bearer.clock_of
         self._silent = self.as_client(Silent, "silent")
+        # What a stranger's host is refused is no matter: another one would hide who else is turned away there.
+        self._silent.process.host = self._visitor.process.host
         self._ended = 0
         self.simulation.events.listeners["connection.closed"].append(self._closed)
         for guesser in (self._visitor, self._renewer, self._bearer, self._issued, self._silent):

@@ -4,7 +4,6 @@ from random import Random
 from typing import Final
 
 from tests.sim.changes import KINDS, LATER, OF_VOTERS
-from tests.sim.closing import settings_of_last
 from tests.sim.cluster import Shape
 from tests.sim.handing_over import drawn as drawn_handovers
 from tests.sim.playbook import drawn
@@ -57,7 +56,6 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
             "alter.log.dirs.replication.quota.window.num": "2",  # a second's worth at once, not ten
             # Some followers get one batch at a time, and are behind for longer.
             **(ONE_BATCH if Random(f"fetches {seed}").random() < 0.3 else {}),
-            **settings_of_last(seed),
             # Logs are small here: by default hardly one would have an entry in its index.
             "log.index.interval.bytes": Random(f"index {seed}").choice(("1", "300", "4096")),
             **settings_of(seed, workloads),

@@ -19,7 +19,7 @@ def proofs_that_nobody_checks(patch: Patch) -> None:
     patch.setattr(Exchange, "_proves", lambda *_: True)
 
 
-@tooth("a snapshot leaves out what is kept of passwords", "kill", 8, workloads="logins", hectic=True,
+@tooth("a snapshot leaves out what is kept of passwords", "kill", 12, workloads="logins", hectic=True,
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def snapshots_without_users(patch: Patch) -> None:
     patch.setattr(Credentials, "records", lambda _: iter(()))
