@@ -14,6 +14,7 @@ would reach the real world raises `Escaped`; a loop that has nothing to wait for
 
 import asyncio
 import contextvars
+import gc
 import random
 import warnings
 from collections import deque
@@ -326,6 +327,7 @@ class SimLoop(asyncio.BaseEventLoop):
             self.tasks = []
             self._ready.clear()
             self._timers.clear()
+            gc.collect()  # what circles of references hold goes quietly too
 
     # --- threads ------------------------------------------------------------------------------------------------
 

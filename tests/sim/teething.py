@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tests.sim.cluster import Outcome, Shape, Simulation
+from tests.sim.cluster import Outcome, Simulation
 from tests.sim.former_decisions import ONE_DECISION
 from tests.sim.handing_over import HANDOVERS_A_TURN
 from tests.sim.playbook import settings as settings_of
@@ -126,17 +126,12 @@ def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
     return Found(tooth, len(seeds), None)
 
 
-def settled(shape: Shape, tooth: Tooth) -> dict[str, str]:
-    """What the seed configures, but for what belongs to a kind of fault that is not played."""
-    settings = {key: value for key, value in shape.settings.items() if key not in ONE_DECISION}
-    return {**settings, **(ONE_DECISION if "former_decision" in tooth.kinds else {})}
-
-
 def play(tooth: Tooth, seed: int) -> Outcome:
     if not tooth.kinds:  # a seed as it is
         return Simulation(seed, shape_of(seed), storm).run()
     shape = shape_of(seed, 3)
     of_workloads = settings_of(seed, tooth.workloads)
+    of_faults = ONE_DECISION if "former_decision" in tooth.kinds else {}
     configs = dict(shape.topic_configs)
     if tooth.is_synced is not None:
         configs.pop("flush_messages", None)
@@ -144,7 +139,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         configs["flush_messages"] = "1"
     shape = replace(
         shape,
-        settings={**settled(shape, tooth), **of_workloads, **dict(tooth.settings)},
+        settings={**shape.settings, **of_faults, **of_workloads, **dict(tooth.settings)},
         topic_configs=configs,
         changes=tooth.changes,
         workloads=tooth.workloads,

@@ -16,10 +16,6 @@ from tests.sim.runner import command_of
 from tests.sim.shapes import shape_of
 from tests.sim.workers import run_seed
 
-#: A process that is killed drops what it was about to await. Most of that goes while the loop keeps quiet about it;
-#: what is held by a circle of references is collected whenever it comes to it.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning")
-
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")
 FIRST_SEED = 1
