@@ -20,6 +20,7 @@ WORKDIR /build
 COPY requirements/build.txt requirements/
 RUN python -m venv --without-pip /tools \
  && python -m pip --python /tools/bin/python install -q --no-cache-dir --require-hashes -r requirements/build.txt
+COPY requirements requirements
 COPY broker broker
 COPY operator operator
 COPY extras extras
@@ -28,20 +29,18 @@ RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation 
     ./broker ./operator ./extras ./audit
 
 FROM wheels AS broker-files
-COPY requirements/broker.txt requirements/
 RUN python -m venv --without-pip /opt/kavka \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
-    --only-binary :all: --require-hashes -r requirements/broker.txt \
+    --only-binary :all: --require-hashes -c requirements/lock.txt -r requirements/broker.in \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
 FROM wheels AS operator-files
-COPY requirements/operator.txt requirements/
 COPY tools/image/strip.py /tools/
 RUN python -m venv --without-pip /opt/kavka \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
-    --only-binary :all: --require-hashes -r requirements/operator.txt \
+    --only-binary :all: --require-hashes -c requirements/lock.txt -r requirements/operator.in \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl /wheels/kavka_operator-*.whl \
     /wheels/kavka_extras-*.whl \
@@ -49,11 +48,10 @@ RUN python -m venv --without-pip /opt/kavka \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
 FROM wheels AS audit-files
-COPY requirements/audit-image.txt requirements/
 COPY tools/image/strip_audit.py /tools/
 RUN python -m venv --without-pip /opt/kavka \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-cache-dir --no-compile \
-    --only-binary :all: --require-hashes -r requirements/audit-image.txt \
+    --only-binary :all: --require-hashes -c requirements/lock.txt -r requirements/audit-image.in \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_*.whl \
  && /opt/kavka/bin/python /tools/strip_audit.py \
@@ -61,12 +59,11 @@ RUN python -m venv --without-pip /opt/kavka \
 COPY tools/image/kavka /opt/kavka/bin/
 
 FROM wheels AS audit-spark-files
-COPY requirements/audit-spark-image.txt requirements/
 COPY tools/image/strip_audit.py tools/image/strip_spark.py /tools/
 # pyspark comes as a source that nothing is compiled of; what it takes to make a wheel is in /tools.
 RUN python -m venv --without-pip /opt/kavka \
  && /tools/bin/python -m pip wheel -q --no-cache-dir --no-build-isolation --only-binary :all: --no-binary pyspark \
-    --require-hashes -w /packages -r requirements/audit-spark-image.txt \
+    --require-hashes -w /packages -c requirements/lock.txt -r requirements/audit-spark-image.in \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /packages/*.whl /wheels/kavka_*.whl \
  && rm -r /packages \

@@ -6,9 +6,9 @@ BIN    := $(VENV)/bin
 
 # A set-up is done again when what it was made from has changed: its stamp carries the checksum of the files.
 MEMBERS := pyproject.toml broker/pyproject.toml operator/pyproject.toml extras/pyproject.toml audit/pyproject.toml
-key      = $(firstword $(shell cat $(1) $(MEMBERS) requirements/build.txt | cksum))
-RUN     := $(VENV)/stamps/run-$(call key,requirements/run.txt)
-DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.txt)
+key      = $(firstword $(shell cat $(1) $(MEMBERS) requirements/build.txt requirements/lock.txt | cksum))
+RUN     := $(VENV)/stamps/run-$(call key,requirements/run.in)
+DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.in requirements/run.in)
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -64,10 +64,10 @@ generate: $(DEV) ## 3 rewrite what is generated: messages, resource definitions,
 compat: $(DEV) ## rewrite COMPAT.md from the registered handlers
 	@$(BIN)/python -m tools.compat_table
 
-requirements: $(DEV) ## compile requirements/*.in again, with hashes
-	@for name in build run dev audit audit-image audit-spark-image broker operator; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
-	    --no-header --no-annotate --allow-unsafe --universal --python-version 3.11 \
-	    requirements/$$name.in --output-file requirements/$$name.txt; done
+requirements: $(DEV) ## lock what requirements/*.in name again, with hashes
+	@for lock in build lock; do $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url \
+	    --no-header --no-annotate --allow-unsafe --universal --python-version 3.11 --output-file requirements/$$lock.txt \
+	    $$([ $$lock = build ] && echo requirements/build.in || ls requirements/*.in | grep -v build.in); done
 
 clean: ## remove what was built here; downloads in the cache stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -78,9 +78,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 define install
-	@echo "setting up $(VENV) from requirements/$(1).txt"
+	@echo "setting up $(VENV) from requirements/$(1).in"
 	@$(PIP) install --require-hashes --requirement requirements/build.txt
-	@$(PIP) install --require-hashes --requirement requirements/$(1).txt
+	@$(PIP) install --require-hashes --constraint requirements/lock.txt --requirement requirements/$(1).in
 	@$(PIP) install --no-build-isolation --no-deps --editable broker --editable operator --editable extras --editable audit --editable .
 	@# What pip does for packages, but not for editable ones: without bytecode a broker starts in twice the time.
 	@$(BIN)/python -m compileall -q -j 0 broker/kavka_broker operator/kavka_operator extras audit/kavka_audit

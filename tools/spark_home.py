@@ -1,4 +1,4 @@
-"""Spark for the tests and the bench: pyspark as requirements/audit.txt pins it, and the jars that it does not bring.
+"""Spark for the tests and the bench: pyspark as requirements/lock.txt pins it, and the jars that it does not bring.
 
 Both are fetched once into the user's cache, which knows them by the checksum of what they were made from; nothing of it
 is in the development environment, which would be three times as large.
@@ -10,6 +10,7 @@ is in the development environment, which would be three times as large.
 import fcntl
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,13 +23,14 @@ from tools.kafka_jars import fetch
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "spark"
-PINS = ROOT / "requirements" / "audit.txt"
+REQUIREMENTS = ROOT / "requirements"
+WANTED, LOCK = REQUIREMENTS / "audit.in", REQUIREMENTS / "lock.txt"
 FETCH_SECONDS_MAX = 900
 
 
 def packages() -> Path:
     """The directory with pyspark and what it needs, for this version of Python, fetched or not."""
-    return cache_home() / "kavka" / "spark" / f"{sys.implementation.cache_tag}-{checksum(PINS)}"
+    return cache_home() / "kavka" / "spark" / f"{sys.implementation.cache_tag}-{digest(pins().encode())}"
 
 
 def jars() -> Path:
@@ -37,9 +39,20 @@ def jars() -> Path:
 
 
 @once
+def pins() -> str:
+    """The lines of the lock for what audit.in names: another version of them is another directory."""
+    names = re.findall(r"^[a-z0-9-]+", WANTED.read_text(), re.MULTILINE)
+    return "\n".join(re.findall(rf"^(?:{'|'.join(names)})==\S+", LOCK.read_text(), re.MULTILINE))
+
+
+@once
 def checksum(*files: Path) -> str:
     """What is in files, as a few letters."""
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    return digest(b"".join(file.read_bytes() for file in files))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def is_fetched() -> bool:
@@ -72,7 +85,9 @@ def install(directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
         target = Path(scratch) / "packages"
         line = [sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--target", str(target)]
-        subprocess.run([*line, "-r", str(PINS)], check=True, timeout=FETCH_SECONDS_MAX, stdout=sys.stderr)
+        subprocess.run(
+            [*line, "-c", str(LOCK), "-r", str(WANTED)], check=True, timeout=FETCH_SECONDS_MAX, stdout=sys.stderr
+        )
         target.rename(directory)
 
 
