@@ -1,7 +1,6 @@
 """What the rules assert of themselves: a defect of ours is found where it is made."""
 
 from collections.abc import Callable
-from typing import cast
 
 import pytest
 
@@ -14,8 +13,6 @@ from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates
 from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.raft.voter_history import VoterHistory
-from kavka_broker.core.telemetry.pattern import Compiler
-from kavka_broker.core.telemetry.syntax import Node, Repeat
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
@@ -75,7 +72,6 @@ DEFECTS: dict[str, Callable[[], object]] = {
     "an epoch with records that never began": take_over_epochs_without_records,
     "a transaction of a producer that is forgotten": forget_a_producer_in_a_transaction,
     "a level of kraft.version of long ago": go_back_to_a_former_version,
-    "a repeat that runs backwards": lambda: Compiler()._repeat(Repeat(cast(Node, None), 3, 2), 0),
 }
 
 

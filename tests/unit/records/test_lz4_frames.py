@@ -8,20 +8,20 @@ import pytest
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.compression import Compression, compress, decompress
-from kavka_broker.protocol.records.lz4_frames import BLOCK_BYTES, Lz4Packer, lz4_blocks
+from kavka_broker.protocol.records.lz4_frames import PIECE_BYTES_MAX, Lz4Packer, lz4_pieces
 from kavka_broker.protocol.records.packing import packer
 
 MIXED = random.Random(1).randbytes(200_000) + bytes(300_000) + b"the quick brown fox " * 20_000
-BLOCK_SIZES = {
-    lz4.frame.BLOCKSIZE_MAX64KB: 1 << 16,
-    lz4.frame.BLOCKSIZE_MAX256KB: 1 << 18,
-    lz4.frame.BLOCKSIZE_MAX1MB: 1 << 20,
-    lz4.frame.BLOCKSIZE_MAX4MB: 1 << 22,
-}
+BLOCK_SIZES = (
+    lz4.frame.BLOCKSIZE_MAX64KB,
+    lz4.frame.BLOCKSIZE_MAX256KB,
+    lz4.frame.BLOCKSIZE_MAX1MB,
+    lz4.frame.BLOCKSIZE_MAX4MB,
+)
 
 
 def unpacked(frames: bytes) -> bytes:
-    return b"".join(lz4_blocks(memoryview(frames)))
+    return b"".join(lz4_pieces(memoryview(frames)))
 
 
 @pytest.mark.parametrize(("stores_size", "checks_content", "checks_blocks"), list(product([False, True], repeat=3)))
@@ -41,22 +41,35 @@ def test_frames_of_any_options_are_read(*, stores_size: bool, checks_content: bo
 
 
 @pytest.mark.parametrize("size", BLOCK_SIZES)
-def test_no_block_unpacks_to_more_than_its_frame_says(size: int) -> None:
+def test_a_frame_of_any_block_size_comes_in_pieces(size: int) -> None:
     frame = lz4.frame.compress(MIXED, block_size=size, block_linked=False)
-    blocks = list(lz4_blocks(memoryview(frame)))
-    assert b"".join(blocks) == MIXED
-    assert max(map(len, blocks)) == min(len(MIXED), BLOCK_SIZES[size])
+    pieces = list(lz4_pieces(memoryview(frame)))
+    assert b"".join(pieces) == MIXED
+    assert max(map(len, pieces)) <= PIECE_BYTES_MAX
+
+
+def test_a_frame_that_unpacks_to_hundreds_of_times_its_size_is_read_as_far_as_is_asked() -> None:
+    frame = lz4.frame.compress(bytes(1 << 28), block_linked=False)
+    assert len(frame) < 1 << 21
+    assert len(next(lz4_pieces(memoryview(frame)))) == PIECE_BYTES_MAX
+    with pytest.raises(ProtocolViolation, match="more than 1000 bytes"):
+        decompress(Compression.LZ4, frame, 1000)
 
 
 def test_a_block_that_unpacks_to_more_than_its_frame_says_is_refused() -> None:
-    large = bytearray(lz4.frame.compress(bytes(1 << 20), block_size=lz4.frame.BLOCKSIZE_MAX1MB, block_linked=False))
-    large[5] = 0x40  # blocks of 64 KiB
+    for data in (bytes(1 << 20), MIXED[:100_000]):
+        frame = bytearray(lz4.frame.compress(data, block_size=lz4.frame.BLOCKSIZE_MAX1MB, block_linked=False))
+        frame[5] = 0x40  # blocks of 64 KiB
+        with pytest.raises(ProtocolViolation, match="lz4"):
+            unpacked(bytes(frame))
+
+
+@pytest.mark.parametrize("place", [6, -8])
+def test_a_checksum_that_does_not_fit_is_refused(place: int) -> None:
+    frame = bytearray(lz4.frame.compress(b"some records", block_linked=False, store_size=False, content_checksum=True))
+    frame[place] ^= 1
     with pytest.raises(ProtocolViolation, match="lz4"):
-        unpacked(bytes(large))
-    noise = bytearray(lz4.frame.compress(MIXED[:100_000], block_size=lz4.frame.BLOCKSIZE_MAX1MB, block_linked=False))
-    noise[5] = 0x40
-    with pytest.raises(ProtocolViolation, match="a block of 100000 bytes in a frame of blocks of 65536"):
-        unpacked(bytes(noise))
+        unpacked(bytes(frame))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +92,7 @@ def test_what_kafka_does_not_read_is_refused(place: int, value: int, words: str)
         unpacked(bytes(frame))
 
 
-@pytest.mark.parametrize("data", [b"", b"x", MIXED, MIXED[:BLOCK_BYTES], MIXED[: 2 * BLOCK_BYTES]], ids=len)
+@pytest.mark.parametrize("data", [b"", b"x", MIXED, MIXED[:PIECE_BYTES_MAX], MIXED[: 2 * PIECE_BYTES_MAX]], ids=len)
 @pytest.mark.parametrize("level", [None, 1, 9, 17])
 def test_others_read_what_is_written(data: bytes, level: int | None) -> None:
     frame = compress(Compression.LZ4, data, level)

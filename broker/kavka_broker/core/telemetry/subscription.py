@@ -14,8 +14,8 @@ from crc32c import crc32c
 
 from kavka_broker.core.config.client_metrics_table import CLIENT_METRICS_KEYS, INTERVAL_MS, INTERVAL_MS_DEFAULT
 from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.patterns import MATCH_MICROSECONDS, Pattern, PatternError
 from kavka_broker.core.telemetry.java_sets import set_order
-from kavka_broker.core.telemetry.pattern import Pattern, PatternError
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 SUBSCRIPTIONS_MAX: Final = 250
@@ -47,7 +47,8 @@ class Subscription:
         """Whether the client is one of those that this subscription asks; yields what each step costs."""
         for name, pattern in self.match:
             value = attributes.get(name)
-            if value is None or not (yield from pattern.matches(value)):
+            yield MATCH_MICROSECONDS
+            if value is None or not pattern.matches(value):
                 return False
         return True
 

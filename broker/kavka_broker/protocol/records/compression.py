@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.records.lz4_frames import Lz4Packer, lz4_blocks
+from kavka_broker.protocol.records.lz4_frames import Lz4Packer, lz4_pieces
 
 Buffer = bytes | bytearray | memoryview
 
@@ -156,11 +156,11 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
 
 
 def _decompress_lz4(data: Buffer, size_bytes_max: int) -> bytes:
-    pieces: list[memoryview] = []
+    pieces: list[bytes] = []
     room = size_bytes_max
-    for block in lz4_blocks(memoryview(data)):
-        pieces.append(block)
-        room -= len(block)
+    for piece in lz4_pieces(memoryview(data)):
+        pieces.append(piece)
+        room -= len(piece)
         if room < 0:
             raise _too_large(size_bytes_max)
     return b"".join(pieces)

@@ -1,120 +1,78 @@
-"""The frame format of lz4 over the blocks of cramjam, which has snappy as well.
+"""Frames of lz4, by the package `lz4`, as Kafka writes and reads them.
 
-A frame says how large its blocks may be, so that none unpacks to more, whatever it claims. What Kafka refuses is
-refused: blocks that depend on each other, and a dictionary. The checksums inside of a frame are passed over; the
-checksum of the batch covers the same bytes.
+What Kafka refuses is refused: blocks that depend on each other, a dictionary, and checksums that do not fit. However much a
+frame unpacks to, it comes in pieces of at most `PIECE_BYTES_MAX`, so that who reads it can stop.
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import Final
 
 from kavka_broker.protocol.errors import ProtocolViolation
 
-#: Kafka writes blocks of this size.
-BLOCK_BYTES: Final = 64 * 1024
+PIECE_BYTES_MAX: Final = 64 * 1024
+"""Kafka writes blocks of this size."""
 
 _MAGIC: Final = b"\x04\x22\x4d\x18"
-_LENGTH: Final = Struct("<I")
-_STORED: Final = 0x80000000
-_CHECKSUM_BYTES: Final = 4
-_CONTENT_SIZE_BYTES: Final = 8
+_HEAD_BYTES: Final = 6
 
 # The flags of a frame.
 _VERSION: Final = 0b1100_0000
 _VERSION_1: Final = 0b0100_0000
 _INDEPENDENT: Final = 0b0010_0000
-_BLOCK_CHECKSUMS: Final = 0b0001_0000
-_CONTENT_SIZE: Final = 0b0000_1000
-_CONTENT_CHECKSUM: Final = 0b0000_0100
 _RESERVED_OR_DICTIONARY: Final = 0b0000_0011
 
 
-def lz4_blocks(view: memoryview) -> Iterator[memoryview]:
-    """Decompress the blocks of one or more frames, one by one. Raises only ProtocolViolation, whatever the bytes."""
+def lz4_pieces(view: memoryview) -> Iterator[bytes]:
+    """Decompress one or more frames piece by piece. Raises only ProtocolViolation, whatever the bytes."""
+    from lz4.frame import create_decompression_context, decompress_chunk
+
     position = 0
     while position < len(view):
-        flags, block_bytes_max, position = _head(view, position)
-        unpacked = bytearray(block_bytes_max)
-        checksum_bytes = _CHECKSUM_BYTES if flags & _BLOCK_CHECKSUMS else 0
-        while True:
-            (word,) = _LENGTH.unpack(_take(view, position, _LENGTH.size))
-            position += _LENGTH.size
-            if word == 0:
-                break
-            block = _take(view, position, word & ~_STORED)
-            _take(view, position + len(block), checksum_bytes)
-            position += len(block) + checksum_bytes
-            yield _stored(block, block_bytes_max) if word & _STORED else _unpacked(block, unpacked)
-        if flags & _CONTENT_CHECKSUM:
-            position += len(_take(view, position, _CHECKSUM_BYTES))
+        _check_head(bytes(view[position : position + _HEAD_BYTES]))
+        frame, is_over = create_decompression_context(), False
+        while not is_over:
+            try:
+                piece, taken_bytes, is_over = decompress_chunk(frame, view[position:], max_length=PIECE_BYTES_MAX)
+            except RuntimeError as problem:
+                raise ProtocolViolation(f"lz4: {problem}") from None
+            if not (piece or taken_bytes or is_over):
+                raise ProtocolViolation("lz4: the frame is cut")
+            position += taken_bytes
+            if piece:
+                yield piece
 
 
-def _head(view: memoryview, position: int) -> tuple[int, int, int]:
-    """The flags of a frame, the most that a block unpacks to, and where the first block begins."""
-    head = _take(view, position, len(_MAGIC) + 3)
-    flags, sizes = head[4], head[5]
-    if bytes(head[:4]) != _MAGIC:
+def _check_head(head: bytes) -> None:
+    """Raises ProtocolViolation where Kafka would not read the frame."""
+    if not _MAGIC.startswith(head[:4]):
         raise ProtocolViolation("lz4: no frame begins here")
+    if len(head) < _HEAD_BYTES:
+        raise ProtocolViolation("lz4: the frame is cut")
+    flags, sizes = head[4], head[5]
     if flags & _VERSION != _VERSION_1 or flags & _RESERVED_OR_DICTIONARY:
         raise ProtocolViolation(f"lz4: a frame of flags {flags:#04x}, which Kafka does not read")
     if not flags & _INDEPENDENT:
         raise ProtocolViolation("lz4: the blocks depend on each other, which Kafka does not read")
     if sizes & 0b1000_1111 or not 4 <= sizes >> 4 <= 7:
         raise ProtocolViolation(f"lz4: a frame of block size {sizes:#04x}, which there is not")
-    content_size_bytes = _CONTENT_SIZE_BYTES if flags & _CONTENT_SIZE else 0
-    _take(view, position + len(head), content_size_bytes)
-    return flags, 1 << (8 + 2 * (sizes >> 4)), position + len(head) + content_size_bytes
-
-
-def _take(view: memoryview, position: int, size: int) -> memoryview:
-    """The next bytes. Raises ProtocolViolation where there are fewer."""
-    if len(view) - position < size:
-        raise ProtocolViolation("lz4: the frame is cut")
-    return view[position : position + size]
-
-
-def _stored(block: memoryview, block_bytes_max: int) -> memoryview:
-    """A block that was left as it was. Raises ProtocolViolation."""
-    if len(block) > block_bytes_max:
-        raise ProtocolViolation(f"lz4: a block of {len(block)} bytes in a frame of blocks of {block_bytes_max}")
-    return block
-
-
-def _unpacked(block: memoryview, room: bytearray) -> memoryview:
-    """What a block unpacks to, at most as much as `room` takes. Raises ProtocolViolation."""
-    import cramjam
-
-    try:
-        size_bytes = cramjam.lz4.decompress_block_into(block, room, output_len=len(room))
-    except cramjam.DecompressionError as problem:
-        raise ProtocolViolation(f"lz4: {problem}") from None
-    return memoryview(bytes(memoryview(room)[:size_bytes]))
 
 
 class Lz4Packer:
     """Packs one frame of independent blocks, each as soon as it is full."""
 
     def __init__(self, level: int = 0) -> None:
-        import cramjam
+        from lz4.frame import BLOCKSIZE_MAX64KB, LZ4FrameCompressor
 
         # Kafka reads frames of independent blocks only.
-        self._compressor = cramjam.lz4.Compressor(level, content_checksum=False, block_linked=False)
-        self._waiting = bytearray()
+        self._frame = LZ4FrameCompressor(block_size=BLOCKSIZE_MAX64KB, block_linked=False, compression_level=level)
+        self._begun = self._frame.begin()
 
     def compress(self, data: bytes | bytearray | memoryview) -> bytes:
         """Pack more bytes; returns the packed bytes that are ready."""
-        self._waiting += data
-        whole = len(self._waiting) - len(self._waiting) % BLOCK_BYTES
-        packed = [self._block(start) for start in range(0, whole, BLOCK_BYTES)]
-        del self._waiting[:whole]
-        return b"".join(packed)
+        head, self._begun = self._begun, b""
+        return b"".join((head, self._frame.compress(data)))
 
     def flush(self) -> bytes:
         """Finish; returns the remaining packed bytes."""
-        self._compressor.compress(bytes(self._waiting))
-        return bytes(self._compressor.finish())
-
-    def _block(self, start: int) -> bytes:
-        self._compressor.compress(bytes(self._waiting[start : start + BLOCK_BYTES]))
-        return bytes(self._compressor.flush())
+        head, self._begun = self._begun, b""
+        return b"".join((head, self._frame.flush()))

@@ -1,9 +1,8 @@
 """What a batch's records unpack to, piece by piece.
 
 A small batch can unpack to gigabytes. Who only looks for something takes a piece of at most `PIECE_BYTES` at a time,
-and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy and lz4
-give a whole block at once: of snappy at most some twenty times as large as what was sent (the format allows no more),
-of lz4 at most 4 MiB.
+and may stop, or let others work in between; no more than a few pieces are ever in memory. Only snappy gives a whole
+block at once: at most some twenty times as large as what was sent (the format allows no more).
 """
 
 import zlib
@@ -18,7 +17,7 @@ from kavka_broker.protocol.records.compression import (
     TooLarge,
     snappy_blocks,
 )
-from kavka_broker.protocol.records.lz4_frames import lz4_blocks
+from kavka_broker.protocol.records.lz4_frames import lz4_pieces
 
 PIECE_BYTES: Final = 16 * 1024
 #: The bytes handed at a time to a decompressor that copies its unused input.
@@ -70,9 +69,9 @@ def _snappy(data: memoryview, size_bytes_max: int) -> Iterator[bytes]:
 
 
 def _lz4(data: memoryview, _: int) -> Iterator[bytes]:
-    for block in lz4_blocks(data):
-        for start in range(0, len(block), PIECE_BYTES):
-            yield bytes(block[start : start + PIECE_BYTES])
+    for piece in lz4_pieces(data):
+        for start in range(0, len(piece), PIECE_BYTES):
+            yield piece[start : start + PIECE_BYTES]
 
 
 def _zstd(data: memoryview, _: int) -> Iterator[bytes]:
