@@ -14,6 +14,7 @@ from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored import part
 from kavka_operator.platform.certificates.keeping import TRUSTED, Place
 from kavka_operator.platform.kubernetes import spark, store
+from kavka_operator.platform.kubernetes.containers import last_words
 from kavka_operator.platform.kubernetes.manifests import owned
 from kavka_operator.platform.kubernetes.names import (
     AUDIT_OF,
@@ -30,7 +31,6 @@ from kavka_operator.platform.kubernetes.names import (
     place_secret,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.seeing import last_words
 from kavka_operator.platform.kubernetes.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, secret_volume
 
 COMPONENT_NAME = "audit"

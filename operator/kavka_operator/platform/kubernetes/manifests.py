@@ -11,7 +11,7 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, Volume
 from kavka_operator.api.quantity import spell
-from kavka_operator.platform.kubernetes.listening import Former
+from kavka_operator.platform.kubernetes.former_ports import Former
 from kavka_operator.platform.kubernetes.names import (
     AUDIT_KEY,
     CLUSTER,

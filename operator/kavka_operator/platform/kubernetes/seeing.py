@@ -13,6 +13,7 @@ from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.quantity import parse
 from kavka_operator.api.stored import part
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
+from kavka_operator.platform.kubernetes.containers import last_words
 from kavka_operator.platform.kubernetes.names import (
     CLUSTER_ID,
     DIRECTORY_ID,
@@ -267,17 +268,6 @@ def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
             is_lost = reason == "CrashLoopBackOff" and int(container.get("restartCount", 0)) >= RESTARTS_MAX
             return ("Failed" if is_lost else "Restarting"), shortened(words or "died without a word")
     return "Starting", shortened(_unscheduled(status))
-
-
-def last_words(container: Mapping[str, Any]) -> str:
-    """The last words of a container before it died, and how it died; empty where it has not."""
-    for name in ("state", "lastState"):
-        ended = part(part(container, name), "terminated")
-        if ended and ended.get("exitCode") != 0:
-            lines = [line.strip() for line in str(ended.get("message") or "").splitlines() if line.strip()]
-            said = lines[-1] if lines else str(ended.get("reason") or "no word")
-            return f"ended with code {ended.get('exitCode')}: {said}"
-    return ""
 
 
 def _unscheduled(status: Mapping[str, Any]) -> str:
