@@ -23,10 +23,10 @@ RUN python -m venv --without-pip /tools \
 COPY requirements requirements
 COPY broker broker
 COPY operator operator
-COPY extras extras
+COPY cli cli
 COPY audit audit
 RUN /tools/bin/python -m pip wheel -q --no-index --no-deps --no-build-isolation -w /wheels \
-    ./broker ./operator ./extras ./audit
+    ./broker ./operator ./cli ./audit
 
 FROM wheels AS broker-files
 RUN python -m venv --without-pip /opt/kavka \
@@ -43,7 +43,7 @@ RUN python -m venv --without-pip /opt/kavka \
     --only-binary :all: --require-hashes -c requirements/lock.txt -r requirements/operator.in \
  && /tools/bin/python -m pip --python /opt/kavka/bin/python install -q --no-index --no-deps --no-compile \
     /wheels/kavka_broker-*.whl /wheels/kavka_operator-*.whl \
-    /wheels/kavka_extras-*.whl \
+    /wheels/kavka_cli-*.whl \
  && /opt/kavka/bin/python /tools/strip.py \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
 
@@ -56,7 +56,6 @@ RUN python -m venv --without-pip /opt/kavka \
     /wheels/kavka_*.whl \
  && /opt/kavka/bin/python /tools/strip_audit.py \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
-COPY tools/image/kavka /opt/kavka/bin/
 
 FROM wheels AS audit-spark-files
 COPY tools/image/strip_audit.py tools/image/strip_spark.py /tools/
@@ -70,7 +69,6 @@ RUN python -m venv --without-pip /opt/kavka \
  && /opt/kavka/bin/python /tools/strip_audit.py \
  && /opt/kavka/bin/python /tools/strip_spark.py \
  && /opt/kavka/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/kavka/lib
-COPY tools/image/kavka /opt/kavka/bin/
 COPY tools/image/spark_pod.py tools/image/kavka.py /opt/kavka/
 # Spark's source for Kafka, which pyspark does not bring; a directory that the builder is given.
 COPY --from=jars . /opt/kavka/jars

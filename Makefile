@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 # A set-up is done again when what it was made from has changed: its stamp carries the checksum of the files.
-MEMBERS := pyproject.toml broker/pyproject.toml operator/pyproject.toml extras/pyproject.toml audit/pyproject.toml
+MEMBERS := pyproject.toml broker/pyproject.toml operator/pyproject.toml cli/pyproject.toml audit/pyproject.toml
 key      = $(firstword $(shell cat $(1) $(MEMBERS) requirements/build.txt requirements/lock.txt | cksum))
 RUN     := $(VENV)/stamps/run-$(call key,requirements/run.in)
 DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.in requirements/run.in)
@@ -81,9 +81,9 @@ define install
 	@echo "setting up $(VENV) from requirements/$(1).in"
 	@$(PIP) install --require-hashes --requirement requirements/build.txt
 	@$(PIP) install --require-hashes --constraint requirements/lock.txt --requirement requirements/$(1).in
-	@$(PIP) install --no-build-isolation --no-deps --editable broker --editable operator --editable extras --editable audit --editable .
+	@$(PIP) install --no-build-isolation --no-deps --editable broker --editable operator --editable cli --editable audit --editable .
 	@# What pip does for packages, but not for editable ones: without bytecode a broker starts in twice the time.
-	@$(BIN)/python -m compileall -q -j 0 broker/kavka_broker operator/kavka_operator extras audit/kavka_audit
+	@$(BIN)/python -m compileall -q -j 0 broker/kavka_broker operator/kavka_operator cli audit/kavka_audit
 	@mkdir -p $(VENV)/stamps && rm -f $(VENV)/stamps/$(1)-* && touch $@
 endef
 

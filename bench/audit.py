@@ -173,7 +173,7 @@ def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, 
     """One run of the command: its seconds, those of processors, and MiB of memory. Raises SystemExit."""
     words = ["audit", "run", "--bootstrap", bootstrap, "--engine", engine, "--directory", str(directory)]
     log, begun = directory.parent / "run.log", time.perf_counter()
-    process = processes.start([sys.executable, "-m", "kavka_operator", *words], log, environment)
+    process = processes.start([sys.executable, "-m", "kavka_cli", *words], log, environment)
     spent: dict[int, float] = {}
     most, before = 0, set[int]()
     while process.poll() is None:

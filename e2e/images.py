@@ -40,7 +40,7 @@ SOURCES = (
     "requirements",
     "broker",
     "operator",
-    "extras",
+    "cli",
     "audit",
     "tools/image",
     "tools/spark",

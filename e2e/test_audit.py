@@ -22,7 +22,7 @@ from e2e.trail import (
     table,
     until_told,
 )
-from kavka_operator.platform.kubernetes.analytics import selector
+from kavka_operator.platform.kubernetes.objects.analytics import selector
 from tests.support.control_plane import Json
 
 LISTENERS = [

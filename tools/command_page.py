@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from kavka_operator.cli.app import parser
-from kavka_operator.cli.registry import CommandParser
+from kavka_cli.app import parser
+from kavka_cli.registry import CommandParser
 from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "command.md"

@@ -27,7 +27,7 @@ ROOMS: Final = {
     "api": tuple(f"{BROKER}{room}/" for room in ("api", "dispatch", "request")),
     "shells": (BROKER,),
     "operator": ("operator/kavka_operator/",),
-    "extras": ("extras/",),
+    "cli": ("cli/",),
     "tests": ("tests/",),
 }
 HEAD: Final = (
@@ -156,7 +156,7 @@ def room_of(path: str) -> str | None:
 def measured(root: Path = ROOT) -> dict[str, Measures]:
     """The measures of each room."""
     rooms = {room: Measures() for room in ROOMS}
-    for top in ("broker", "operator", "extras", "tests"):
+    for top in ("broker", "operator", "cli", "tests"):
         for path in sorted((root / top).rglob("*.py")):
             room = room_of(path.relative_to(root).as_posix())
             if room is not None:

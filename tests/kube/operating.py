@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kavka_kubernetes import logs, process
-from kavka_kubernetes.platform.api import Api, Document
-from kavka_kubernetes.platform.objects import ClusterKey
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Key
 from kavka_operator.domain.access import OPEN
@@ -22,6 +19,9 @@ from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.seams import Platform
+from kavka_operator.platform.kubernetes.live.api import Api, Document
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
+from kavka_operator.process import logs, operator
 
 DIED = 9
 OF_PODS = ("pods", "plain")
@@ -134,17 +134,17 @@ class Borrowed:
         return self.pods.allow(cluster, nodes)
 
 
-def platform_of(key: ClusterKey, ground: process.Ground, bootstrap: str) -> Platform:
+def platform_of(key: ClusterKey, ground: operator.Ground, bootstrap: str) -> Platform:
     """Pods for the cluster of this name, and for any other the brokers that run already."""
-    return Borrowed(process.hosted(key, ground), bootstrap) if key[1] in OF_PODS else Elsewhere(bootstrap)
+    return Borrowed(operator.hosted(key, ground), bootstrap) if key[1] in OF_PODS else Elsewhere(bootstrap)
 
 
 def main(bootstrap: str, last: int | None) -> None:
     """Run the operator until it is ended, or has done its last write."""
     writes = CountedKafka.writes = Writes(last)
     logs.to_stderr()
-    options = process.Options.of(dict(os.environ))
-    work = process.operate(
+    options = operator.Options.of(dict(os.environ))
+    work = operator.operate(
         options,
         lambda key, ground: platform_of(key, ground, bootstrap),
         CountedKafka,

@@ -9,11 +9,11 @@ import pytest
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
-from kavka_kubernetes.platform.api import Api, Bridge
-from kavka_kubernetes.platform.disruption import Budgets
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes.names import labels_of, selector_of
+from kavka_operator.platform.kubernetes.live.api import Api, Bridge
+from kavka_operator.platform.kubernetes.live.disruption_budgets import Budgets
+from kavka_operator.platform.kubernetes.objects.names import labels_of, selector_of
 from tests.kube.cluster import Kubernetes
 from tests.support.control_plane import Json
 from tests.support.waiting import until_outside

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_kubernetes.process import LEASE
 from kavka_operator.api.pools import NodePool
-from kavka_operator.platform.kubernetes.names import node_labels
+from kavka_operator.platform.kubernetes.objects.names import node_labels
 from kavka_operator.platform.nodes import Node
+from kavka_operator.process.operator import LEASE
 from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
 from tests.support.waiting import until_outside

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_kubernetes.platform.api import MANAGER
 from kavka_operator.api.kinds import KINDS
+from kavka_operator.platform.kubernetes.live.api import MANAGER
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.test_operator import Operated

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_kubernetes.platform.api import APPLY, MANAGER
 from kavka_operator.api import API_VERSION
+from kavka_operator.platform.kubernetes.live.api import APPLY, MANAGER
 from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic, user

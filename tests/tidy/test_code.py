@@ -232,7 +232,7 @@ def test_no_directory_of_the_machine_is_named() -> None:
 
 def test_public_functions_say_what_they_raise() -> None:
     """The rule of CONTRIBUTING, as `tools.measures` counts it; `raise` of another function's error is for a reader."""
-    paths = [path for path in PYTHON if relative(path).startswith(("broker/", "operator/", "extras/"))]
+    paths = [path for path in PYTHON if relative(path).startswith(("broker/", "operator/", "cli/"))]
     assert paths
     found = [f"{relative(path)}: {name}" for path in paths for name in silent(parsed(path.read_text()))]
     assert not found, "say 'Raises X' in the docstring"
@@ -248,7 +248,7 @@ def nameless(source: str) -> list[int]:
 
 def test_variables_carry_the_name_of_the_thing() -> None:
     assert nameless("[each for each in nodes]\ndef f(one): pass\nnode = 1") == [1, 1, 2]
-    rooms = ("broker/", "operator/", "extras/", "tests/sim/")
+    rooms = ("broker/", "operator/", "cli/", "tests/sim/")
     # In `@api(..., each=...)` it is the noun: how a request divides into its elements.
     paths = [path for path in PYTHON if relative(path).startswith(rooms) and path.name != "registry.py"]
     assert paths

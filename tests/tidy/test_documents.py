@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_operator.cli.app import parser
+from kavka_cli.app import parser
 from tests.tidy.tree import MARKDOWN, PYTHON, ROOT, relative
 from tools.ktool import CLASSES
 

@@ -18,7 +18,7 @@ FOREIGN = re.compile(
     r"\b(anew|for ever|the own|such as are|such as do|but for|in vain|somebody|whoever|he|him|his|she|her)\b",
     re.IGNORECASE,
 )
-SWEPT = ("broker/", "operator/", "extras/", "audit/", "tools/")
+SWEPT = ("broker/", "operator/", "cli/", "audit/", "tools/")
 #: Rooms whose docstrings begin with a verb, with the noun that is returned, or with "Whether" where that is a bool.
 BEGUN_PLAINLY = (
     *(
@@ -26,7 +26,7 @@ BEGUN_PLAINLY = (
         for room in ("api", "controller", "coordinator", "dispatch", "loop", "membership", "replica", "request")
     ),
     "operator/",
-    "extras/",
+    "cli/",
 )
 QUESTION = re.compile(r"(What|Who|Where|When|Which|How|Why)\b")
 #: They become descriptions of the custom resources, and speak of people.

@@ -73,7 +73,7 @@ def all_told() -> list[Told]:
     code = [
         path
         for path in PYTHON
-        if relative(path).startswith(("broker/kavka_broker/", "operator/kavka_operator/", "extras/"))
+        if relative(path).startswith(("broker/kavka_broker/", "operator/kavka_operator/", "cli/"))
     ]
     return [told for path in code for told in told_in(parsed(path.read_text()), relative(path))]
 

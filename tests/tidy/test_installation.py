@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 
 from tests.tidy.tree import ROOT
 
-OURS = {"kavka", "kavka-broker", "kavka-operator", "kavka-extras"}
+OURS = {"kavka", "kavka-broker", "kavka-operator", "kavka-cli"}
 OF_THE_BROKER = frozenset({"crc32c", "cramjam", "google-re2", "lz4", "prometheus-client"}) | (
     {"backports-zstd"} if sys.version_info < (3, 14) else frozenset()
 )
@@ -42,7 +42,6 @@ def test_an_installation_has_no_library_that_only_some_need(root: str, libraries
 def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
     plain = closure("kavka")
     assert not plain & {
-        "kavka-extras",
         "kopf",
         "kubernetes",
         "aiohttp",
@@ -54,11 +53,11 @@ def test_libraries_of_one_command_alone_come_with_its_extra() -> None:
         "typer",
         "pydantic",
     }
-    assert closure("kavka", frozenset({"operator"})) >= {"kavka-extras", "kopf", "kubernetes", "cryptography"} | plain
-    assert closure("kavka", frozenset({"demo"})) >= {"kavka-extras", "confluent-kafka", "rich"} | plain
+    assert closure("kavka", frozenset({"operator"})) >= {"kopf", "kubernetes", "cryptography"} | plain
+    assert closure("kavka", frozenset({"demo"})) >= {"confluent-kafka", "rich"} | plain
     assert closure("kavka", frozenset({"tls"})) >= {"cryptography"} | plain
     assert closure("kavka", frozenset({"oauth"})) >= {"cryptography", "pyjwt"} | plain
-    assert closure("kavka", frozenset({"top"})) >= {"kavka-extras", "rich", "textual"} | plain
+    assert closure("kavka", frozenset({"top"})) >= {"rich", "textual"} | plain
 
 
 def test_the_commands_are_named_as_the_documents_name_them() -> None:
@@ -82,7 +81,7 @@ main()
     ("module", "words", "modules", "code", "said"),
     [
         (
-            "kavka_operator.cli",
+            "kavka_cli",
             ["--help"],
             [
                 "duckdb",
@@ -91,7 +90,6 @@ main()
                 "kavka_audit",
                 "kavka_audit_run",
                 "kavka_demo",
-                "kavka_kubernetes",
                 "kavka_top",
                 "confluent_kafka",
                 "cryptography",
@@ -103,20 +101,19 @@ main()
             "commands:",
         ),
         (
-            "kavka_operator.cli",
+            "kavka_cli",
             ["demo"],
             ["kavka_demo"],
             1,
             "kavka demo needs more than is installed: pip install",
         ),
-        ("kavka_kubernetes", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
-        ("kavka_operator.cli", ["top"], ["textual"], 1, "kavka top needs more than is installed: pip install"),
+        ("kavka_operator.process", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
+        ("kavka_cli", ["top"], ["textual"], 1, "kavka top needs more than is installed: pip install"),
         (
-            "kavka_operator.cli",
+            "kavka_cli",
             ["get", "--state-dir", "nowhere"],
             [
                 "kavka_demo",
-                "kavka_kubernetes",
                 "duckdb",
                 "kavka_audit",
                 "kavka_audit_run",

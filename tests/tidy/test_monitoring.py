@@ -16,8 +16,8 @@ from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family
 from kavka_broker.runtime.metrics import names_of, process_families
-from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
-from kavka_operator.cli.commands.audit.verify import FAMILIES as OF_VERIFICATION
+from kavka_cli.commands.audit.verify import FAMILIES as OF_VERIFICATION
+from kavka_operator.process.metric_table import OPERATOR_FAMILIES
 from tests.tidy.tree import MARKDOWN, ROOT, relative
 
 MONITORING = ROOT / "examples/monitoring"

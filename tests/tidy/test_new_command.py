@@ -10,22 +10,22 @@ from tests.tidy.tree import ROOT
 
 SECTION: Final = re.compile(r"^## Add a command in one file\n(.*?)^## ", re.DOTALL | re.MULTILINE)
 COMMAND: Final = re.compile(r"A whole command, `(\w+\.py)`.*?```python\n(.*?)```", re.DOTALL)
-PLACE: Final = re.compile(r"`(operator/[\w/]+)`")
+PLACE: Final = re.compile(r"`(cli/[\w/]+)`")
 SECONDS_MAX: Final = 60
 
 ADDED: Final = """
 import sys
-import kavka_operator.cli.commands as commands
+import kavka_cli.commands as commands
 commands.__path__.append(sys.argv.pop(1))
 """
-KAVKA: Final = f"{ADDED}from kavka_operator.cli import main; main()"
+KAVKA: Final = f"{ADDED}from kavka_cli import main; main()"
 PAGE: Final = f"{ADDED}from tools.command_page import page; print(page())"
 IMPORTED: Final = f"""{ADDED}
-from kavka_operator.cli import main
+from kavka_cli import main
 try:
     main()
 except SystemExit:
-    print("imported:", *sorted(name for name in sys.modules if name.startswith("kavka_operator.cli.commands.")))
+    print("imported:", *sorted(name for name in sys.modules if name.startswith("kavka_cli.commands.")))
 """
 
 
@@ -77,9 +77,9 @@ def test_a_command_is_imported_when_its_name_is_the_word_given(tmp_path: Path) -
     commands = "imported:{}\n"
     assert commands.format("") in ran(IMPORTED, tmp_path, "--help").stdout
     got = ran(IMPORTED, tmp_path, "count", "--help").stdout
-    assert got.endswith(commands.format(" kavka_operator.cli.commands.count"))
+    assert got.endswith(commands.format(" kavka_cli.commands.count"))
     got = ran(IMPORTED, tmp_path, "quota", "recommend", "--help").stdout
-    group = "kavka_operator.cli.commands.quota"
+    group = "kavka_cli.commands.quota"
     assert got.endswith(commands.format(f" {group} {group}.recommend"))
 
 

@@ -11,8 +11,14 @@ import pytest
 
 from tests.tidy.tree import ROOT, nodes, parsed
 
-PACKAGES = {"broker": "kavka_broker", "operator": "kavka_operator"}
-"""Members that need nothing else; what the extras import is declared by their own extras."""
+PACKAGES = (
+    ("broker", "kavka_broker"),
+    ("operator", "kavka_operator"),
+    ("cli", "kavka_cli"),
+    ("cli", "kavka_audit_run"),
+    ("cli", "kavka_demo"),
+    ("cli", "kavka_top"),
+)
 #: Where a distribution is not called as its module.
 CALLED = {
     "jwt": "pyjwt",
@@ -20,10 +26,9 @@ CALLED = {
     "yaml": "pyyaml",
     "backports": "backports.zstd",
     "confluent_kafka": "confluent-kafka",
-    "kavka_audit_run": "kavka-extras",
-    "kavka_demo": "kavka-extras",
-    "kavka_kubernetes": "kavka-extras",
-    "kavka_top": "kavka-extras",
+    "kavka_audit_run": "kavka-cli",
+    "kavka_demo": "kavka-cli",
+    "kavka_top": "kavka-cli",
 }
 #: With another distribution, of which they are a part; `compression` with Python 3.14.
 COME_ALONG = {"compression"}
@@ -47,16 +52,17 @@ def imported(member: str, package: str) -> set[str]:
     return {CALLED.get(top, top.replace("_", "-")) for top in tops}
 
 
-@pytest.mark.parametrize(("member", "package"), PACKAGES.items())
+@pytest.mark.parametrize(("member", "package"), PACKAGES)
 def test_a_package_declares_what_it_imports(member: str, package: str) -> None:
     settings = project(member)
     optional = [text for texts in settings.get("optional-dependencies", {}).values() for text in texts]
     declared = {re.split(r"[=;\[]", text)[0].strip() for text in (*settings["dependencies"], *optional)}
-    assert imported(member, package) - declared <= COME_ALONG
+    assert imported(member, package) - declared - {settings["name"]} <= COME_ALONG
 
 
 @pytest.mark.parametrize(
-    ("command", "target"), [pair for member in ("broker", "extras") for pair in project(member)["scripts"].items()]
+    ("command", "target"),
+    [pair for member in ("broker", "operator", "cli") for pair in project(member)["scripts"].items()],
 )
 def test_a_command_is_a_function(command: str, target: str) -> None:
     module, _, function = target.partition(":")

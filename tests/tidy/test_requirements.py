@@ -52,13 +52,15 @@ def test_the_image_with_spark_adds_spark_and_a_java() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "members"), [("broker", ["broker"]), ("operator", ["operator"]), ("audit-image", ["operator", "audit"])]
+    ("image", "members"),
+    [("broker", ["broker"]), ("operator", ["operator", "cli"]), ("audit-image", ["operator", "cli", "audit"])],
 )
 def test_an_image_holds_what_its_members_declare_and_the_tests_run(image: str, members: list[str]) -> None:
     declared = [text for member in members for text in project(member)["dependencies"]]
-    declared += project("extras")["optional-dependencies"].get(image, [])
+    declared += project("operator")["optional-dependencies"]["operator"] if image == "operator" else []
     declared += project("broker")["optional-dependencies"]["ed25519"] if "broker" in members else []
-    names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared} - {"kavka-broker"}
+    names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared}
+    names -= {"kavka-broker", "kavka-operator"}
     assert names <= wanted(image) <= wanted("run")
 
 

@@ -13,7 +13,7 @@ from tests.tidy.tree import PYTHON, nodes, parsed, relative
 
 METHODS_MAX: Final = 25
 PARAMETERS_MAX: Final = 7
-ROOMS: Final = ("broker/", "operator/", "extras/", "audit/")
+ROOMS: Final = ("broker/", "operator/", "cli/", "audit/")
 GENERATED: Final = "broker/kavka_broker/protocol/messages/"
 LARGE_CLASSES: Final = {
     "app.py::Top": 27,
@@ -23,7 +23,7 @@ LARGE_CLASSES: Final = {
     "connection.py::Connection": 39,
     "durability.py::Durability": 28,
     "fetcher.py::Fetcher": 34,
-    "hosted.py::Hosted": 36,
+    "node_workloads.py::Hosted": 36,
     "log.py::Log": 31,
     "metadata_log.py::MetadataLog": 34,
     "node.py::RaftNode": 36,

@@ -2,7 +2,7 @@
 
 The package `kubernetes` holds each call twice, 57 MB for threads and 68 MB for asyncio (`kubernetes.aio`), and its head
 imports the first. The operator takes nothing but the second. Commands that need other libraries come in one
-distribution with the operator's process; here they could not run.
+distribution with `kavka`; here they could not run.
 """
 
 import shutil

@@ -129,7 +129,7 @@ def test_the_bucket_has_what_the_directory_has_from_run_to_run(server: Server, s
 def is_killed(server: Server, s3: S3Server, name: str) -> bool:
     """Kill a run in its middle; whether it still held the lake: on a busy machine it may be over before."""
     kept = s3.bucket(name)
-    line = [sys.executable, "-m", "kavka_operator", *words(server, f"s3://{name}")]
+    line = [sys.executable, "-m", "kavka_cli", *words(server, f"s3://{name}")]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ.copy())
     until_outside(lambda: list(kept.glob("snapshot/*.parquet")), RUN_SECONDS_MAX)
     process.send_signal(signal.SIGKILL)

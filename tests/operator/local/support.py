@@ -197,4 +197,4 @@ spec:
             self.run("down")
 
     def _command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "kavka_operator", *words, "--state-dir", str(self.state)]
+        return [sys.executable, "-m", "kavka_cli", *words, "--state-dir", str(self.state)]

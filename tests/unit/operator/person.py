@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_operator.cli.app import main
+from kavka_cli.app import main
 from tests.unit.operator.test_local_pieces import FILE
 
 

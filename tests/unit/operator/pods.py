@@ -9,11 +9,11 @@ from copy import deepcopy
 from itertools import count
 from typing import Any, cast
 
-from kavka_kubernetes.platform.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
-from kavka_kubernetes.platform.hosted import Hosted
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import NodeAction, StartNode
 from kavka_operator.domain.view import View
+from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
+from kavka_operator.platform.kubernetes.live.node_workloads import Hosted
 from tests.unit.operator.fakes import cluster
 
 RUNS = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": [{"name": "broker", "started": True}]}

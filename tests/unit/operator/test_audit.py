@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from kavka_audit.store import address
-from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.api.audit import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, Size
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.shapes import InvalidError
-from kavka_operator.platform.kubernetes import spark
-from kavka_operator.platform.kubernetes.requested import mark_of
-from kavka_operator.platform.kubernetes.settings import fingerprint
+from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.platform.kubernetes.objects import spark
+from kavka_operator.platform.kubernetes.objects.requested import mark_of
+from kavka_operator.platform.kubernetes.objects.settings import fingerprint
 from tests.unit.operator.pods import Scene, main
 
 VOLUME = {"volume": {"size": "10Gi"}}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from kavka_kubernetes.console import overview as module
-from kavka_kubernetes.console import page as pages
-from kavka_kubernetes.console.overview import overview
-from kavka_kubernetes.figures import Figures
-from kavka_kubernetes.port import application, console
+from kavka_operator.process.console import overview as module
+from kavka_operator.process.console import page as pages
+from kavka_operator.process.console.overview import overview
+from kavka_operator.process.http_server import application, console
+from kavka_operator.process.metrics import Figures
 
 SECRET = "hunter2"
 

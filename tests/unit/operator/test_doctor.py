@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
-from kavka_operator.cli.commands.doctor import as_json, as_text, exit_code
+from kavka_cli.commands.doctor import as_json, as_text, exit_code
 from kavka_operator.doctor.examined import (
     Broker,
     Examined,

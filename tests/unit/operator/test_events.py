@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace as Bag
 from typing import Any, cast
 
-from kavka_kubernetes.platform import events as events_module
-from kavka_kubernetes.platform.api import Api, ApiError, Document
-from kavka_kubernetes.platform.events import (
+from kavka_operator.platform.kubernetes.live import events as events_module
+from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Document
+from kavka_operator.platform.kubernetes.live.events import (
     BURST_MAX,
     NOTE_BYTES_MAX,
     REFILL_SECONDS,

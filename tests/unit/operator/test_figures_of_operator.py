@@ -9,17 +9,17 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
-from kavka_kubernetes import standing as standing_module
-from kavka_kubernetes.counted import CountedAdmin
-from kavka_kubernetes.figures import Figures
-from kavka_kubernetes.lanes import Lanes
-from kavka_kubernetes.metric_table import OPERATOR_FAMILIES
-from kavka_kubernetes.port import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
-from kavka_kubernetes.process import Options
-from kavka_kubernetes.standing import NotReady, Roll, standing
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.looking import LookResult
+from kavka_operator.process import resource_metrics as standing_module
+from kavka_operator.process.action_counter import CountedAdmin
+from kavka_operator.process.http_server import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
+from kavka_operator.process.lanes import Lanes
+from kavka_operator.process.metric_table import OPERATOR_FAMILIES
+from kavka_operator.process.metrics import Figures
+from kavka_operator.process.operator import Options
+from kavka_operator.process.resource_metrics import NotReady, Roll, standing
 
 MAIN = ("default", "main")
 AT = "2026-11-23T00:00:10Z"

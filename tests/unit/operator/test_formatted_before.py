@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from kavka_operator.domain.plan import RestartNode, StartNode
-from kavka_operator.platform.kubernetes.names import DIRECTORY_ID, FORMATTED
+from kavka_operator.platform.kubernetes.objects.names import DIRECTORY_ID, FORMATTED
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
 BEFORE = ["/var/lib/kavka/data"]

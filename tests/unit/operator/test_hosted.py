@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes import requested, settings
-from kavka_operator.platform.kubernetes.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
-from kavka_operator.platform.kubernetes.seeing import STORAGE_CLASS
+from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.platform.kubernetes.objects import requested, settings
+from kavka_operator.platform.kubernetes.objects.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
+from kavka_operator.platform.kubernetes.observe.node_objects import STORAGE_CLASS
 from kavka_operator.reconcile.rollout.restart import RESTART
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
 
@@ -221,8 +221,8 @@ def test_a_pod_that_was_made_again_since_the_look_is_left_alone() -> None:
 def test_a_new_rendering_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene()
     scene.start()
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.settings.DATA", "/data")
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.template.START_SECONDS_MAX", 60)
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.settings.DATA", "/data")
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.template.START_SECONDS_MAX", 60)
     scene.begin(image="kavka/broker:next")
     view = scene.look()
     assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)

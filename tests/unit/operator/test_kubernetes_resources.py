@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 from aiohttp import ServerDisconnectedError
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge, Document
-from kavka_kubernetes.platform.objects import Objects
-from kavka_kubernetes.platform.resources import FINALIZER, TOGETHER_MAX, KubernetesResources
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.kinds import Key, key_of
+from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge, Document
+from kavka_operator.platform.kubernetes.live.cluster_resources import FINALIZER, TOGETHER_MAX, KubernetesResources
+from kavka_operator.platform.kubernetes.live.resource_cache import Objects
 from tests.unit.operator.fakes import topic
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kavka_kubernetes import lanes as lanes_module
-from kavka_kubernetes.lanes import ClusterKey, Lanes
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
+from kavka_operator.process import lanes as lanes_module
+from kavka_operator.process.lanes import ClusterKey, Lanes
 
 ONE, TWO = ("default", "one"), ("default", "two")
 SECONDS_MAX = 60.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kavka_kubernetes.platform import lease as lease_module
-from kavka_kubernetes.platform.api import ApiError
-from kavka_kubernetes.platform.lease import (
+from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.process import lease as lease_module
+from kavka_operator.process.lease import (
     DURATION_SECONDS,
     PAUSE_SECONDS,
     Glance,
@@ -19,7 +19,7 @@ from kavka_kubernetes.platform.lease import (
     may_take,
     taken,
 )
-from kavka_kubernetes.process import LANES_SECONDS_MAX, LeaseLostError, lead
+from kavka_operator.process.operator import LANES_SECONDS_MAX, LeaseLostError, lead
 from tests.sim.loop import SimLoop
 from tests.support.waiting import pass_seconds
 

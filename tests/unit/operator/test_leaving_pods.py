@@ -6,8 +6,8 @@ import pytest
 
 from kavka_operator.domain.plan import StartNode, StopNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes import seeing
-from kavka_operator.platform.kubernetes.seeing import Known
+from kavka_operator.platform.kubernetes.observe import node_objects
+from kavka_operator.platform.kubernetes.observe.node_objects import Known
 from tests.unit.operator.pods import RUNS, Scene, main
 
 
@@ -34,7 +34,7 @@ def test_a_node_that_is_not_wanted_goes_and_its_volume_stays() -> None:
     ],
 )
 def test_a_pod_without_its_stateful_set_goes_or_is_taken_again(metadata: dict[str, Any], state: str) -> None:
-    (node,) = seeing.seen_nodes(Known(pods={4: {"metadata": metadata}}), {4: ()}).values()
+    (node,) = node_objects.seen_nodes(Known(pods={4: {"metadata": metadata}}), {4: ()}).values()
     assert (node.id, node.state) == (4, state)
 
 
@@ -51,7 +51,7 @@ def test_a_pod_without_its_stateful_set_goes_or_is_taken_again(metadata: dict[st
 def test_a_pod_without_its_stateful_set_that_is_not_wanted_is_as_it_runs(
     metadata: dict[str, Any], status: dict[str, Any], state: str
 ) -> None:
-    (node,) = seeing.seen_nodes(Known(pods={4: {"metadata": metadata, "status": status}}), {}).values()
+    (node,) = node_objects.seen_nodes(Known(pods={4: {"metadata": metadata, "status": status}}), {}).values()
     assert (node.id, node.state) == (4, state)
     assert ("its StatefulSet is gone" in node.message) != ("deletionTimestamp" in metadata)
 

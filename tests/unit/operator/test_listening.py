@@ -6,8 +6,8 @@ import pytest
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.domain.plan import RestartNode
-from kavka_operator.platform.kubernetes.former_ports import Ports
-from kavka_operator.platform.kubernetes.listening import ports_in
+from kavka_operator.platform.kubernetes.objects.former_ports import Ports
+from kavka_operator.platform.kubernetes.observe.listeners import ports_in
 from tests.unit.operator.pods import RUNS, Scene, main
 
 BEFORE, AFTER = [{"name": "PLAINTEXT", "port": 9092}], [{"name": "PLAINTEXT", "port": 9192}]

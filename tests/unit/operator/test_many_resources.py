@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kavka_cli.apply_progress import Watch
 from kavka_operator.api.files import load
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
-from kavka_operator.cli.apply_progress import Watch
 from kavka_operator.domain.plan import Word, dated
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.platform.local import folder

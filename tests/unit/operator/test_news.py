@@ -3,7 +3,7 @@
 import kopf
 import pytest
 
-from kavka_kubernetes import watching
+from kavka_operator.process import handlers
 
 
 @pytest.mark.parametrize(
@@ -12,7 +12,7 @@ from kavka_kubernetes import watching
 )
 def test_the_api_server_sends_of_pods_and_their_like_only_those_of_nodes(group: str, plural: str) -> None:
     settings = kopf.OperatorSettings()
-    watching.select(settings)
+    handlers.select(settings)
     resource = kopf.Resource(group, "v1", plural, kind=plural, singular=plural, namespaced=True)
     asked = list(settings.watching.label_selectors.collect(resource))
     ours = ["kavka.dev/cluster,app.kubernetes.io/managed-by=kavka-operator"]

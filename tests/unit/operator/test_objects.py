@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kavka_kubernetes.platform import objects as objects_module
-from kavka_kubernetes.platform.objects import ClusterKey, Objects
+from kavka_operator.platform.kubernetes.live import resource_cache as objects_module
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, Objects
 
 MAIN, OTHER = ("default", "main"), ("default", "other")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kavka_cli.kubernetes.api_server import KubernetesError, connection
+from kavka_cli.kubernetes.kubeconfig import Access
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import BarredError
 from kavka_operator.kafka.connecting import connected
-from kavka_operator.platform.kubernetes.asking import KubernetesError, connection
-from kavka_operator.platform.kubernetes.kubeconfig import Access
 
 WORDS = "the private key is encrypted; give it without a passphrase"
 

@@ -7,7 +7,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.drawing import draw_id
-from kavka_operator.platform.kubernetes.settings import Layout, fingerprint, properties
+from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint, properties
 from kavka_operator.platform.nodes import nodes_of
 from tests.unit.operator.pods import SIZED, main
 

@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge
-from kavka_kubernetes.platform.podless import PATIENCE_SECONDS, WORDS_LENGTH_MAX, Podless, newest
+from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.live.missing_pods import PATIENCE_SECONDS, WORDS_LENGTH_MAX, Podless, newest
 from tests.unit.operator.pods import Here, Scene
 
 SETS = {number: {"metadata": {"name": f"main-nodes-{number}", "uid": f"u{number}"}} for number in range(2)}

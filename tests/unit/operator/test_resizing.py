@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kavka_kubernetes.platform.api import ApiError
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import ResizeNode, RestartNode
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
-from kavka_operator.platform.kubernetes.names import BESIDES_RESOURCES
+from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.platform.kubernetes.objects.names import BESIDES_RESOURCES
 from kavka_operator.reconcile.cluster import reconcile
 from tests.unit.operator.fakes import cluster
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main

@@ -17,9 +17,9 @@ from kavka_operator.api.settings import broker_faults
 from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.plan import Plan, ready
 from kavka_operator.domain.view import View
-from kavka_operator.platform.kubernetes import manifests
-from kavka_operator.platform.kubernetes.requested import mark_of
-from kavka_operator.platform.kubernetes.settings import Layout, fingerprint, properties
+from kavka_operator.platform.kubernetes.objects import manifests
+from kavka_operator.platform.kubernetes.objects.requested import mark_of
+from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint, properties
 from kavka_operator.platform.local.layout import Layout as Folder
 from kavka_operator.platform.local.members import Members
 from kavka_operator.platform.local.rendering import LocalNode, local_nodes

@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kavka_kubernetes.platform.objects import ClusterKey
-from kavka_kubernetes.platform.turns import InTurn, Turns
-from kavka_kubernetes.port import AddressError
-from kavka_kubernetes.process import ROLLING, Options
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode
 from kavka_operator.domain.seen import NodeState, SeenNode, WantedNode
 from kavka_operator.domain.view import View
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
+from kavka_operator.process.http_server import AddressError
+from kavka_operator.process.operator import ROLLING, Options
+from kavka_operator.process.roll_limiter import InTurn, Turns
 from tests.unit.operator.fakes import cluster
 
 FIRST, SECOND = ("shop", "first"), ("shop", "second")

@@ -8,7 +8,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import ClusterPlan, RestartNode
 from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenPartition, SeenQuorum, Survey
 from kavka_operator.platform import nodes as platform_nodes
-from kavka_operator.platform.kubernetes import requested, settings
+from kavka_operator.platform.kubernetes.objects import requested, settings
 from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.rollout.roll import APPROVE
 from tests.unit.operator.fakes import NOW

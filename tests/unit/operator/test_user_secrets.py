@@ -11,8 +11,6 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_kubernetes.platform.api import Api, ApiError, Bridge
-from kavka_kubernetes.platform.user_secrets import FRESH_SECONDS, READS_MAX, USER, KubernetesSecrets
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding
@@ -21,6 +19,8 @@ from kavka_operator.kafka.listeners import logins_of, takes_certificates
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords, Stored, Written
+from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge
+from kavka_operator.platform.kubernetes.live.user_secrets import FRESH_SECONDS, READS_MAX, USER, KubernetesSecrets
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.secrets import read_secret
 from kavka_operator.platform.local.user_secrets import OWNER, LocalSecrets

@@ -7,7 +7,7 @@ import pytest
 
 from kavka_operator.domain.plan import GrowVolume, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes.names import CLUSTER_ID, DIRECTORY_ID, HOLDS_METADATA
+from kavka_operator.platform.kubernetes.objects.names import CLUSTER_ID, DIRECTORY_ID, HOLDS_METADATA
 from tests.unit.operator.pods import Scene, main
 
 CLAIM = "data-main-nodes-1"

@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_kubernetes.platform.api import ApiError
+from kavka_cli.kubernetes.api_server import ApiServer, KubernetesError
+from kavka_cli.kubernetes.preview import foreseen
 from kavka_operator.domain.plan import RestartNode, StartNode
 from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.kubernetes.asking import ApiServer, KubernetesError
-from kavka_operator.platform.kubernetes.dry_pods import fits_in_place_of
-from kavka_operator.platform.kubernetes.foreseeing import foreseen
+from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.platform.kubernetes.objects.dry_run_pods import fits_in_place_of
 from tests.unit.operator.pods import RUNS, SIZED, Scene, main
 
 KEY = "topology.kubernetes.io/zone"

@@ -88,7 +88,7 @@ def test_errors_that_leave_a_function_are_found(body: str, errors: list[str]) ->
         ("broker/kavka_broker/core/raft/node.py", "core"),
         ("broker/kavka_broker/net/inbox.py", "shells"),
         ("broker/kavka_broker/protocol/messages/fetch_request.py", None),
-        ("operator/kavka_operator/cli/app.py", "operator"),
+        ("cli/kavka_cli/app.py", "cli"),
         ("tests/unit/tools/test_measures.py", "tests"),
         ("bench/large.py", None),
     ],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kavka_operator.cli.app import parser
+from kavka_cli.app import parser
 from tests.tidy.tree import ROOT
 from tools.image.spark_pod import line_of
 

@@ -12,7 +12,7 @@ from tools.image.strip import strip
 WHOLE = Path(kubernetes.__file__).parent
 PROGRAM = """
 import sys
-import kavka_kubernetes.process
+import kavka_operator.process.operator
 import kubernetes
 print(kubernetes.__file__, kubernetes.__version__)
 print(sorted(name for name in sys.modules if name.startswith("kubernetes.") and not name.startswith("kubernetes.aio")))

@@ -1,1 +1,1 @@
-"""What is drawn for Kubernetes and what is seen there; what a command asks of an API server. No library is needed."""
+"""Clusters as pods: `objects` builds what is applied, `observe` reads it; both are pure. `live` asks the API server."""

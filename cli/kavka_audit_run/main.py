@@ -1,0 +1,192 @@
+"""`kavka audit run`: the audit trail of a cluster into files, and the questions that they answer."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import partial
+from pathlib import Path
+
+from kavka_audit.engine import DuckDB, Engine, EngineError
+from kavka_audit.lake.directory import LakeError
+from kavka_audit.lake.snapshot import Snapshot
+from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.report.answers import ORDER
+from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
+from kavka_audit_run.accounting import Accountant, Accounted
+from kavka_audit_run.books import KeptBooks
+from kavka_audit_run.fitting import recommendations
+from kavka_audit_run.owners import OWNER, labels_of
+from kavka_audit_run.places import Addressing, lake_of, store_of
+from kavka_cli.client_properties import java_properties
+from kavka_cli.output import CommandError, complain, say
+from kavka_cli.suggested_quotas import How, cluster_name, file_of
+from kavka_cli.target import Target, TargetOptions, find_target
+from kavka_operator.extras import lacking
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.trail import AuditTopic
+
+DAYS_MAX = 3_650
+SECONDS_MAX = 86_400
+BILL_MAX = Decimal(10) ** 12
+QUOTAS = "quotas.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Options of a person: where the files go, what the questions are asked with, and which engine computes.
+    `directory` is a path, or the address of an S3 store, to which the options that follow `engine` belong.
+    """
+
+    directory: Path | str
+    unused_days: int = 30
+    new_days: int = 7
+    bill: str = "0"
+    keep_days: int = KEEP_DAYS
+    owners: Path | None = None
+    by: str = OWNER
+    every_seconds: int | None = None
+    engine: str = "duckdb"
+    s3_endpoint: str | None = None
+    s3_region: str | None = None
+    s3_addressing: Addressing = "auto"
+    work_directory: Path | None = None
+
+
+def run_audit(asked: TargetOptions, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Take in what is new in the trail and print an answer a line, once or every so often; the exit code."""
+    if wanted.every_seconds is None:
+        return _run(asked, wanted)
+    if not 1 <= wanted.every_seconds <= SECONDS_MAX:
+        return complain(CommandError(f"--every: {wanted.every_seconds} is not from 1 to {SECONDS_MAX}"))
+    while True:
+        code = _run(asked, wanted)
+        try:
+            sleep(wanted.every_seconds)
+        except KeyboardInterrupt:
+            return code
+
+
+def _run(asked: TargetOptions, wanted: Wanted) -> int:
+    try:
+        outcome, untold = ask_trail(asked, wanted)
+    except (CommandError, AdminError, LakeError, EngineError) as error:
+        return complain(error)
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    taken = outcome.ingested
+    say(f"{taken.records} records of the trail were new; {taken.dead} are no entries, {taken.missed} were missed\n")
+    place = outcome.page.removesuffix(PAGE)
+    for name in ORDER:
+        title = outcome.tables[name].question.title
+        say(f"{title}\n    {outcome.answer(name)}\n    {place}tables/{name}.parquet")
+    if outcome.unknown:
+        count = len(outcome.unknown)
+        say(f"passed over, as no run has written them: {count} files in {place}; the first is {outcome.unknown[0]}")
+    for words in untold:
+        say(f"not told: {words}")
+    if QUOTAS in outcome.besides:
+        say(f"limits that would have fitted, to review and apply: {place}{QUOTAS}")
+    say(f"\n{outcome.page}")
+    return 0
+
+
+def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
+    """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError,
+    LakeError and EngineError.
+    """
+    days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
+    settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+    keep_days = whole_days("--keep-days", wanted.keep_days)
+    if keep_days < max(days):
+        raise CommandError(
+            f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
+        )
+    check_engine(wanted.engine)
+    check_store(wanted.directory)
+    found = find_target(asked)
+    labels = labels_of(found.resources, wanted.owners, wanted.by)
+    accountant = Accountant(found.bootstrap, found.security)
+    with closing(accountant):
+        accounted = accountant.account()
+        name = asked.cluster or ("" if asked.bootstrap else found.name)
+        snapshot = Snapshot(
+            accounted.cluster_id,
+            {**accounted.tables, "labels": labels},
+            accounted.untold,
+            name,
+            found.bootstrap.partition(",")[0],
+        )
+        trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
+        with (
+            closing(trail),
+            closing(KeptBooks(found, accountant, accounted)) as books,
+            opened(wanted, found, accounted.topic_id) as engine,
+        ):
+            besides = files_of(asked, found, accounted)
+            outcome = refresh(
+                lake_of(wanted, progress), trail, snapshot, settings, progress, books, keep_days, engine, besides
+            )
+    return outcome, accounted.untold
+
+
+def files_of(asked: TargetOptions, found: Target, accounted: Accounted) -> Files:
+    """Return what makes the file with limits that would have fitted."""
+
+    def besides(tables: Mapping[str, Table]) -> Mapping[str, str]:
+        fits = recommendations(tables["quota_recommendations"].dicts(), accounted.quotas)
+        lines = file_of(fits, cluster_name(asked, found), found.namespace, found.owners, How()) if fits else ()
+        return {QUOTAS: "\n".join(lines)}
+
+    return besides
+
+
+def check_engine(engine: str) -> None:
+    """Raise CommandError where the engine is not there."""
+    if engine == "spark" and (words := lacking("kavka audit run --engine spark", "spark", "pyspark")):
+        raise CommandError(words)
+
+
+def check_store(directory: Path | str) -> None:
+    """Raise CommandError where the client of S3 stores is not there, and is needed."""
+    if isinstance(directory, str) and (words := lacking("kavka audit run --directory s3://...", "s3", "obstore")):
+        raise CommandError(words)
+
+
+@contextmanager
+def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
+    """Give the engine. Raises EngineError and LakeError."""
+    if wanted.engine != "spark":
+        yield DuckDB(partial(AuditTopic, found.bootstrap, found.security, topic_id))
+        return
+    from kavka_audit.spark import engine
+
+    with engine.opened(found.bootstrap, java_properties(found.security), store_of(wanted)) as spark:
+        yield spark
+
+
+def progress(words: str) -> None:
+    """Show how far a run is, to a person who waits."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{words}")
+        sys.stderr.flush()
+
+
+def whole_days(option: str, days: int) -> int:
+    """Return the days. Raises CommandError, which names the option, where they are too few or too many."""
+    if not 1 <= days <= DAYS_MAX:
+        raise CommandError(f"{option}: {days} is not from 1 to {DAYS_MAX}")
+    return days
+
+
+def cents(bill: str) -> int:
+    """Return an amount of money in hundredths. Raises CommandError."""
+    try:
+        amount = Decimal(bill)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not (amount.is_finite() and 0 <= amount <= BILL_MAX and amount * 100 == int(amount * 100)):
+        raise CommandError(f"--bill: {bill!r} is no amount from 0 to {BILL_MAX:,} with two digits at the most")
+    return int(amount * 100)

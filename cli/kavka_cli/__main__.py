@@ -1,0 +1,5 @@
+"""`python -m kavka_cli` is `kavka`."""
+
+from kavka_cli import main
+
+main()

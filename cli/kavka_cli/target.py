@@ -1,0 +1,247 @@
+"""Finds the cluster that a command is for: one of `kavka up`, one on Kubernetes, or any by bootstrap addresses."""
+
+import base64
+import socket
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from kavka_broker.core.config.properties import parse_properties
+from kavka_cli.connection import bootstrap_and_security
+from kavka_cli.kubernetes.api_server import KubernetesError
+from kavka_cli.local_clusters import state_directory, the_cluster
+from kavka_cli.local_resources import Document
+from kavka_cli.output import CommandError
+from kavka_cli.resource_store import (
+    KubernetesResources,
+    StoreOptions,
+    add_store,
+    cluster_document,
+    open_store,
+    store_options,
+)
+from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.api.kinds import AnyResource, cluster_key, key_of
+from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
+from kavka_operator.api.stored import UnreadableError, part, resource_from
+from kavka_operator.api.topic import Topic
+from kavka_operator.api.user import KafkaUser
+from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.platform.external import SecretError, security_of
+from kavka_operator.platform.kubernetes.objects.names import bootstrap_service, place_secret
+from kavka_operator.platform.local.files import read_text
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.security import among_nodes
+from kavka_operator.reconcile.quotas import declared
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """Options of a command line that say which cluster is meant.
+
+    With `bootstrap` it is any Kafka, whose pages `metrics` names, and which `security` lets this process in.
+    """
+
+    bootstrap: str | None = None
+    metrics: str = ""
+    cluster: str | None = None
+    where: StoreOptions = field(default_factory=StoreOptions)
+    security: Security = OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster that runs. `owners` are its resources that set quotas, by entity: of several the oldest; `claimed`
+    are the topics that have a resource, `users` the users. `resources` are all that are about it, and itself.
+    """
+
+    name: str
+    bootstrap: str
+    urls: tuple[str, ...] = ()
+    owners: Mapping[AnyEntity, ClientQuota] = field(default_factory=dict)
+    claimed: frozenset[str] = frozenset()
+    security: Security = OPEN
+    users: frozenset[str] = frozenset()
+    namespace: str = "default"
+    resources: tuple[AnyResource, ...] = ()
+
+
+def add_target(parser: ArgumentParser, *, has_pages: bool = True) -> None:
+    """Add the options that say which cluster is meant; without `has_pages` none that names metrics pages."""
+    parser.add_argument("name", nargs="?", metavar="CLUSTER", help="The KafkaCluster; not needed where there is one.")
+    parser.add_argument("--cluster", help="The same, by an option.")
+    add_store(parser)
+    words = "Any other Kafka, by the addresses of its brokers."
+    parser.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
+    words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
+    if has_pages:
+        parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
+    else:
+        parser.set_defaults(metrics="")
+
+
+def target_options(options: Namespace) -> TargetOptions:
+    """The options that `add_target` added."""
+    name = options.cluster or options.name
+    return TargetOptions(options.bootstrap, options.metrics, name, store_options(options))
+
+
+def find_target(options: TargetOptions) -> Target:
+    """The cluster that is meant. Raises CommandError where none is, or it does not run."""
+    if options.bootstrap is not None:
+        namespace = options.where.namespace or "default"
+        pages = urls_of(options.metrics)
+        return Target(options.bootstrap, options.bootstrap, pages, security=options.security, namespace=namespace)
+    if options.security != OPEN:
+        words = "is for a Kafka that --bootstrap or its bootstrap.servers name; other clusters say it themselves"
+        raise CommandError(f"--command-config {words}")
+    store = open_store(options.where)
+    namespace = options.where.namespace or store.namespace
+    found = (
+        _kept(store, namespace, options.cluster)
+        if isinstance(store, KubernetesResources)
+        else _local(the_cluster(state_directory(options.where.state), namespace, options.cluster))
+    )
+    return replace(found, urls=urls_of(options.metrics) or found.urls, namespace=namespace)
+
+
+def _kept(store: KubernetesResources, namespace: str, name: str | None) -> Target:
+    """A cluster whose resource an API server keeps. Raises CommandError."""
+    cluster = cluster_of(cluster_document(store, name, namespace))
+    bootstrap, security = reached(store, cluster)
+    if cluster.spec.external is None:
+        check_is_inside(cluster.name, bootstrap)
+    resources = resources_of(store, cluster)
+    return Target(
+        cluster.name,
+        bootstrap,
+        (),
+        _owners(resources),
+        _claimed(resources),
+        security=security,
+        users=_users(resources),
+        resources=tuple(resources),
+    )
+
+
+def check_is_inside(name: str, bootstrap: str) -> None:
+    """Raise CommandError where this machine knows no host of a cluster of pods: it is outside of their network."""
+    hosts = [address.rpartition(":")[0].strip("[]") for address in bootstrap.split(",")]
+    if not any(map(_is_known, hosts)):
+        raise CommandError(
+            f'the brokers of "{name}" have names that only pods know ({hosts[0]}); run the command in a pod with the'
+            " operator's image, as by `kubectl run kavka --rm -it --restart=Never --image=IMAGE --command --"
+            f" kavka ... --bootstrap {bootstrap}`, or add a listener with a service and name its address with"
+            " --bootstrap"
+        )
+
+
+def _is_known(host: str) -> bool:
+    try:
+        socket.getaddrinfo(host, None)
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
+def cluster_of(document: Document) -> KafkaCluster:
+    """The KafkaCluster in a document. Raises CommandError where this version cannot understand it."""
+    try:
+        cluster = resource_from(document)
+    except UnreadableError as error:
+        raise CommandError(f'KafkaCluster "{document["metadata"]["name"]}" cannot be understood: {error}') from error
+    assert isinstance(cluster, KafkaCluster), "documents are found by their kind"
+    return cluster
+
+
+def resources_of(store: KubernetesResources, cluster: KafkaCluster) -> list[AnyResource]:
+    """The resources that are about a cluster, from all namespaces, or from its own where no others may be read."""
+    try:
+        documents = store.documents(None)
+    except CommandError:
+        documents = store.documents(cluster.metadata.namespace)
+    found: list[AnyResource] = []
+    for document in documents.values():
+        with suppress(UnreadableError):  # `kavka get` says which those are
+            found.append(resource_from(document))
+    return [resource for resource in found if cluster_key(resource) == key_of(cluster)]
+
+
+def reached(store: KubernetesResources, cluster: KafkaCluster) -> tuple[str, Security]:
+    """Bootstrap addresses of a cluster, and what its brokers ask of clients. Raises CommandError."""
+    external = cluster.spec.external
+    if external is None and not cluster.status.bootstrap_servers:
+        raise CommandError(f'KafkaCluster "{cluster.name}" has no address yet; see `kavka describe kvc`')
+    if external is None and not cluster.spec.is_secured:
+        return cluster.status.bootstrap_servers or "", OPEN
+
+    def secret(name: str) -> dict[str, str]:
+        """The texts of a Secret. Raises SecretError."""
+        try:
+            data = part(store.server.secret(cluster.metadata.namespace, name), "data")
+            return {key: base64.b64decode(value).decode() for key, value in data.items()}
+        except (KubernetesError, ValueError) as error:
+            raise SecretError(f'the Secret "{name}" cannot be read: {error}') from error
+
+    try:
+        if external is not None:
+            return external.bootstrap_servers, security_of(external, secret)
+        own = secret(place_secret(cluster.name, "operator"))
+    except SecretError as error:
+        raise CommandError(str(error)) from error
+    at = f"{bootstrap_service(cluster.name)}.{cluster.metadata.namespace}.svc:{among_nodes(cluster).port}"
+    return at, Security(
+        is_tls=True, is_own=True, authority=own.get("ca.crt"), certificate=own.get("tls.crt"), key=own.get("tls.key")
+    )
+
+
+def urls_of(metrics: str) -> tuple[str, ...]:
+    """The URLs of metrics pages, of which a person names several with commas. Raises CommandError."""
+    from kavka_operator.kafka.figures import url_of
+
+    try:
+        return tuple(url_of(address.strip()) for address in metrics.split(",")) if metrics else ()
+    except ValueError as error:
+        raise CommandError(f"--metrics: {error}") from error
+
+
+def _local(layout: Layout) -> Target:
+    resources = Store(layout).all()
+    bootstrap, security = bootstrap_and_security(layout)
+    owners, claimed = _owners(resources), _claimed(resources)
+    return Target(
+        layout.cluster,
+        bootstrap,
+        _pages(layout),
+        owners,
+        claimed,
+        security,
+        users=_users(resources),
+        resources=tuple(resources),
+    )
+
+
+def _users(resources: Sequence[AnyResource]) -> frozenset[str]:
+    """The users that have a resource."""
+    return frozenset(resource.user_name for resource in resources if isinstance(resource, KafkaUser))
+
+
+def _claimed(resources: Sequence[AnyResource]) -> frozenset[str]:
+    """The topics that have a resource."""
+    return frozenset(resource.topic_name for resource in resources if isinstance(resource, Topic))
+
+
+def _owners(resources: Sequence[AnyResource]) -> dict[AnyEntity, ClientQuota]:
+    """The resource that sets the quota of each entity: of several the oldest."""
+    youngest_first = sorted(declared(resources), key=lambda quota: quota.seniority, reverse=True)
+    return {entity_of(quota.spec.entity): quota for quota in youngest_first}
+
+
+def _pages(layout: Layout) -> tuple[str, ...]:
+    """The metrics pages of the nodes that run, from the settings that they were started with."""
+    from kavka_operator.kafka.figures import url_of
+
+    settings = [parse_properties(read_text(layout.properties(node)) or "") for node, _ in layout.pids()]
+    return tuple(url_of(address) for node in settings if (address := node.get("kavka.admin.listener")))

@@ -1,1 +1,0 @@
-"""Clusters on Kubernetes: their resources as an API server keeps them, and what is written there."""
