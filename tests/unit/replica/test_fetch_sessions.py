@@ -213,6 +213,25 @@ def by_name(session_id: int, epoch: int, name: str, *partitions: int, forget: tu
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])
+def test_short_names_cannot_be_exchanged_for_long_ones_that_have_no_room(is_prepared: bool) -> None:
+    ids = count(1)
+    sessions = FetchSessions(10, lambda: next(ids), names_bytes_max=100_000)
+
+    def enter(asked: FetchRequest) -> FetchContext:
+        context = sessions.enter(asked, False, 0, at_once(prepare(asked)) if is_prepared else None)
+        sessions.open(context, 0)
+        return context
+
+    session_id = enter(by_name(0, 0, "short", 0, 1, 2, 3)).session_id
+    exchange = by_name(session_id, 1, "n" * 32_000, 0, 1, 2, 3)
+    exchange.forgotten_topics_data = [ForgottenTopic(topic="short", partitions=[0, 1, 2, 3])]
+    with pytest.raises(BrokerError) as caught:
+        enter(exchange)
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not sessions.names_bytes
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
 def test_all_sessions_together_remember_so_many_bytes_of_names(is_prepared: bool) -> None:
     ids, long = count(1), "n" * 32_000
     sessions = FetchSessions(10, lambda: next(ids), names_bytes_max=100_000)

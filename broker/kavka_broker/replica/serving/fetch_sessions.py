@@ -231,9 +231,10 @@ class FetchSessions:
         session.epoch = next_epoch(session.epoch)
         session.last_used_ms = now_ms
         self._sessions.move_to_end(session.session_id)
-        before = len(session.partitions)
+        partitions, names_bytes = len(session.partitions), session.names_bytes
         named = session.update(request, prepared)
-        if len(session.partitions) > before and self._is_too_much():
+        has_grown = len(session.partitions) > partitions or session.names_bytes > names_bytes
+        if has_grown and self._is_too_much():
             self.drop(session.session_id)
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
