@@ -305,6 +305,12 @@ class SimLoop(asyncio.BaseEventLoop):
             process.is_busy = True
             self.call_at(process.busy_until, self._is_through, process, context=NOBODY)
 
+    def relieve(self, process: Process) -> None:
+        """What it is at takes no longer."""
+        if process.is_busy:
+            process.busy_until = self.now
+            self._is_through(process)
+
     def _is_through(self, process: Process) -> None:
         if self.now < process.busy_until:
             self.call_at(process.busy_until, self._is_through, process, context=NOBODY)

@@ -14,6 +14,12 @@ from tests.sim.observed import damaged_on
 from tests.sim.readers import Reader
 
 WORLDS = 4
+SMALL_FETCHES = {
+    "controller.quorum.fetch.max.bytes": "1",
+    "controller.quorum.fetch.snapshot.max.bytes": "50",
+    "metadata.log.max.record.bytes.between.snapshots": "500",
+    "metadata.max.retention.bytes": "1",
+}
 
 
 def leader_of(simulation: Simulation, index: int = 0) -> Node:
@@ -197,3 +203,39 @@ def test_a_damaged_leader_that_was_alone_is_replaced_when_others_are_back(seed: 
 
     outcome = play(seed, scenario)
     assert outcome.events["replica.restarted"] == 1
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_node_that_starts_while_disk_calls_are_slow_serves_once_they_are_not(seed: int) -> None:
+    """A start makes more calls at once than fit into the time for healing; the disk is well again, and so are they."""
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        node = simulation.nodes[0]
+        node.kill()
+        node.disk.call_seconds = 10.0
+        node.start()
+        await asyncio.sleep(1)
+        assert node.process.is_busy
+
+    play(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_voter_gets_on_by_a_batch_and_by_a_few_bytes_of_a_snapshot_at_a_time(seed: int) -> None:
+    """However small a fetch of the quorum is: it is answered with a whole batch, and with a piece of the snapshot."""
+
+    async def scenario(simulation: Simulation) -> None:
+        await asyncio.sleep(1)
+        behind = simulation.nodes[2]
+        behind.kill()
+        admin = Admin("admin", simulation.loop, [(simulation.nodes[0].host, CLIENT_PORT)], History())
+        for number in range(20):
+            creating = admin.create(f"spare{number}", 1, 2)
+            await simulation.loop.create_task(creating, context=admin.process.context())
+        behind.start()
+        while not behind.is_serving:
+            await asyncio.sleep(0.05)
+
+    outcome = play(seed, scenario, Shape(partitions=1, settings=SMALL_FETCHES))
+    assert outcome.events["metadata.snapshot.adopted"] >= 1
