@@ -5,6 +5,7 @@ nothing in the broker can be switched. `seeds_max` is how many seeds we allow fo
 draws from the kinds of fault named here: the test fails when the tooth has become blunt.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -99,6 +100,10 @@ def tooth(
 # --- finding them -----------------------------------------------------------------------------------------------------
 
 
+#: What a patch raises that does not fit the code any more. It says nothing of what the simulation sees.
+ACCIDENT: Final = re.compile(r"\b(TypeError|AttributeError|NameError|UnboundLocalError)\b[:(].*")
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """How a tooth was found, if it was."""
@@ -115,6 +120,13 @@ class Found:
             return ""
         objection = failure.partition(":")[0]
         return "an unexpected error" if objection.startswith("node") else objection
+
+    @property
+    def accident(self) -> str:
+        """The error of the patch itself, if it fell by that, and neither by an invariant nor by an assertion."""
+        failure = None if self.outcome is None else self.outcome.failure
+        found = ACCIDENT.search(failure or "")
+        return "" if found is None else found.group()
 
 
 def bite(tooth: Tooth, seeds: Sequence[int]) -> Found:
