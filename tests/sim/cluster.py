@@ -36,6 +36,7 @@ from tests.sim.joining import joins_complete
 from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.loop_syncs import LoopSyncs
+from tests.sim.naming import NAMES_BYTES, names_up_to
 from tests.sim.network import Network, Weather
 from tests.sim.node import (
     CLIENT_PORT,
@@ -287,7 +288,13 @@ class Simulation:
         self.loop.set_exception_handler(self._uncaught)
         has_collector = gc.isenabled()
         gc.disable()
-        with self.events.taking(), watching(self.loop), slices_of(self.shape.handovers_a_turn), rooms_from(1):
+        with (
+            self.events.taking(),
+            watching(self.loop),
+            slices_of(self.shape.handovers_a_turn),
+            rooms_from(1),
+            names_up_to(NAMES_BYTES),
+        ):
             try:
                 self.loop.create_task(self._play(), name="play").add_done_callback(self._played)
                 self.loop.run_until_complete(self._ended)

@@ -11,6 +11,7 @@ from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
 from tests.sim.logins import Logins
+from tests.sim.naming import NamedSessions
 from tests.sim.replication_quotas import ReplicationQuotas
 from tests.sim.rushing import Rushing
 from tests.sim.throttled import Throttled
@@ -37,6 +38,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "audited": Audited,
     "cordons": Cordons,
     "replication_quotas": ReplicationQuotas,
+    "named_sessions": NamedSessions,
 }
 
 

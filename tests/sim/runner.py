@@ -83,6 +83,8 @@ MUST_BE_REACHED: Final = {
     "played.records_deleted": "DeleteRecords that every replica alive has heard of",
     "played.replicas_held_back": "a follower that comes back under a quota of a byte a second",
     "played.rushed": "connections of an address under a rate",
+    "played.sessions_named": "a fetch session of a client that names topics by name",
+    "played.sessions_without_room": "a client that gets no session for want of room for its names",
     "played.sieges": "a node that is out for good, and others that go on",
     "played.strangers_refused": "a connection too many of one address",
     "played.topics_recreated": "a topic made again under the name of one that was deleted just now",

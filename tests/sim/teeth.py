@@ -33,6 +33,7 @@ from tests.sim import (
     teeth_of_groups,
     teeth_of_logins,
     teeth_of_mends,
+    teeth_of_naming,
     teeth_of_quotas,
     teeth_of_rates,
     teeth_of_replicas,
@@ -51,6 +52,7 @@ BESIDE: Final = (
     teeth_of_groups,
     teeth_of_logins,
     teeth_of_mends,
+    teeth_of_naming,
     teeth_of_strangers,
     teeth_of_strays,
     teeth_of_crowds,
@@ -211,8 +213,8 @@ def main(names: Sequence[str]) -> int:
         defect.plant(planted)
         found = bite(defect, defect.seeds_to_play)
         planted.undo()
-        blunt += found.outcome is None
-        kinds, objection = ", ".join(defect.kinds) or "as drawn", found.objection or "NOT FOUND"
+        blunt += not found.objection or bool(found.accident)
+        kinds, objection = ", ".join(defect.kinds) or "as drawn", found.accident or found.objection or "NOT FOUND"
         print(f"| {defect.name} | {defect.what} | {kinds} | {objection} | {found.seeds} | {defect.seeds_max} |")
         sys.stdout.flush()
     return blunt

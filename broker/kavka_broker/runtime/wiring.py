@@ -47,6 +47,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.following import QuotaTerms, TopicTerms
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.serving import fetch_sessions
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
 from kavka_broker.replica.writing.writes import Writes
@@ -265,7 +266,11 @@ class Wiring:
         replicas.directory_listeners.append(self._directory_lost(lifecycle))
         replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
         lifecycle.may_come_back = lambda: self._logs.has_room or replicas.is_needed
-        sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self._world.session_id)
+        sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"],
+            self._world.session_id,
+            names_bytes_max=fetch_sessions.NAMES_BYTES_MAX,
+        )
         coordinators = TransactionCoordinators(
             config.node_id,
             metadata,
