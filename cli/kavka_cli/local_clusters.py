@@ -43,7 +43,7 @@ def the_cluster(state: Path, namespace: str, name: str | None) -> Layout:
         case [only]:
             return only
         case []:
-            raise CommandError(f'no cluster runs in namespace "{namespace}"; start one with `kavka up -f FILE`')
+            raise CommandError(f'no cluster runs in namespace "{namespace}"; start one with `kavka up`')
         case several:
             raise CommandError(f"several clusters run; name one of {', '.join(layout.cluster for layout in several)}")
 

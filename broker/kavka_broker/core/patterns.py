@@ -1,12 +1,12 @@
 """Regular expressions that match a whole text in linear time, by RE2 (the package `google-re2`).
 
-An expression is matched against names that clients choose, while everybody else waits. The engine of Python's `re` tries
-one way after the other, so that `(a+)+b` may take years; RE2 keeps the set of all states that a text may have led to.
-What such a machine cannot match (back references, looking around) is refused.
+An expression is matched against names that clients choose, while everybody else waits. The engine of Python's `re`
+tries one way after the other, so that `(a+)+b` may take years; RE2 keeps the set of all states that a text may have
+led to. What such a machine cannot match (back references, looking around) is refused.
 
 Kafka reads these expressions with java.util.regex. RE2 reads the same syntax, but for classes within classes
-(`[a[b]]`, `[a&&b]`), which are refused here rather than read in another way. `.` does not match `\\n`; in Java it matches
-no other end of a line either.
+(`[a[b]]`, `[a&&b]`), which are refused here rather than read in another way. `.` does not match `\\n`; in Java it
+matches no other end of a line either.
 """
 
 from dataclasses import dataclass, field

@@ -89,11 +89,7 @@ def _refuse_cluster(doomed: Doomed, layout: Layout) -> None:
     """Raise CommandError for a KafkaCluster, which is not deleted while it has records."""
     kind, _, name = _key(doomed)
     if kind == KafkaCluster.kind_name:
-        fix = (
-            "apply it again to mend it"
-            if isinstance(doomed, Unreadable)
-            else "stop it with `kavka down` and remove that directory"
-        )
+        fix = "apply it again to mend it" if isinstance(doomed, Unreadable) else "kavka down --volumes removes both"
         raise CommandError(f'{kind} "{name}" has its records in {layout.root}; {fix}')
 
 

@@ -1,5 +1,6 @@
 """`kavka up`: runs a cluster as processes of this machine."""
 
+import json
 import subprocess
 import sys
 import time
@@ -9,17 +10,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kavka_cli.default_cluster import add_default_cluster, default_cluster, refuse_with_files
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.local_resources import known_resources
-from kavka_cli.output import CommandError, complain, say
+from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.resource_files import add_files
 from kavka_cli.resource_tables import overview
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import cluster_key, key_of
-from kavka_operator.platform.local import members, processes
+from kavka_operator.platform.local import members, probe, processes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.limits import lost_volumes, unsupported
+from kavka_operator.platform.local.removal import remove
+from kavka_operator.platform.local.rendering import local_nodes
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.up import Up, UpError
@@ -30,34 +34,46 @@ POLL_SECONDS = 0.05
 COMMAND = (sys.executable, "-m", "kavka_cli")
 
 
-HELP = "Run the cluster of a resource file as processes of this machine, until Ctrl-C or `kavka down`."
+HELP = "Run a broker, or the cluster of a resource file, as processes of this machine, until Ctrl-C or `kavka down`."
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka up`."""
     add_state_directory(parser)
     add_files(parser)
-    parser.add_argument("--detach", "-d", action="store_true", help="Return when it is ready; it runs on.")
+    add_default_cluster(parser)
+    parser.add_argument("--detach", "-d", action="store_true", help="Run in the background; return once ready.")
+    words = "Output format; json is one line, once ready: bootstrapServers, metrics, cluster, stateDirectory."
+    parser.add_argument("--output", "-o", choices=["json"], help=words)
 
 
 def run(options: Namespace) -> int:
     """Run a cluster; the exit code."""
-    files, state = options.filename, state_directory(options.state_dir)
+    state, is_json = state_directory(options.state_dir), options.output == "json"
     signals = Signals()
     try:
         with signals:
+            files = _files(options, state)
             layout = _prepare(files, state)
-            return _detached(files, state, layout) if options.detach else _foreground(layout, signals)
+            if options.detach:
+                return _detached(files, state, layout, is_json=is_json)
+            return _foreground(layout, signals, is_json=is_json)
     except (BadResourcesError, CommandError, UpError) as error:
         return complain(error)
     except Stopped as stopped:
         return 128 + stopped.number
 
 
+def _files(options: Namespace, state: Path) -> list[Path]:
+    """The resource files, or the one of a cluster that no file declares. Raises CommandError."""
+    if options.filename:
+        refuse_with_files(options)
+        return list(options.filename)
+    return [default_cluster(options, state)]
+
+
 def _prepare(files: list[Path], state: Path) -> Layout:
     """Check the files as a whole, then write them into the state directory of their cluster. Raises CommandError."""
-    if not files:
-        raise CommandError("name a resource file: kavka up -f examples/quickstart.yaml")
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
@@ -68,9 +84,24 @@ def _prepare(files: list[Path], state: Path) -> Layout:
         raise CommandError(
             f"{cluster.identity} is running already; change it with `kavka apply`, stop it with `kavka down`"
         )
+    _refuse_taken_ports(cluster, layout)
     layout.make()
     Store(layout).apply(declared, datetime.now(UTC))
     return layout
+
+
+def _refuse_taken_ports(cluster: KafkaCluster, layout: Layout) -> None:
+    """Raise CommandError where another program has a port, before anything is started and waits for it."""
+    if cluster.spec.external is not None or any(layout.pids()):  # nodes that an earlier run left are stopped first
+        return
+    known = members.read(layout).joined_by(cluster, lambda port: not probe.port_is_taken(members.HOST, port))
+    for node in local_nodes(cluster, layout, known):
+        for port in node.ports:
+            if probe.port_is_taken(node.host, port):
+                raise CommandError(
+                    f"node {node.id}: port {port} of {node.host} is in use by another program; stop that one, or"
+                    " choose another port"
+                )
 
 
 def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaCluster:
@@ -89,20 +120,54 @@ def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaClust
     return found[0]
 
 
-def _foreground(layout: Layout, signals: Signals) -> int:
+def _foreground(layout: Layout, signals: Signals, *, is_json: bool) -> int:
     from kavka_operator.kafka.client import KafkaClient
 
+    tell = note if is_json else say
+
     def announce() -> None:
-        say(f"\n{overview(layout)}\n\nlogs and data: {layout.root}\nready; Ctrl-C stops it")
+        say(as_json(layout) if is_json else f"\n{_summary(layout)}\nready; Ctrl-C stops it")
 
     try:
-        Up(layout, signals, KafkaClient, say, announce).run()
+        Up(layout, signals, KafkaClient, tell, announce).run()
     except Stopped as stopped:
-        say(f"stopped ({stopped})")
+        tell(f"stopped ({stopped})")
+    finally:
+        _forget(layout)
     return 0
 
 
-def _detached(files: list[Path], state: Path, layout: Layout) -> int:
+def _forget(layout: Layout) -> None:
+    """Remove a cluster that was to be there only as long as it runs."""
+    if layout.ephemeral.exists():
+        tell_what_is_left(remove(layout))
+
+
+def tell_what_is_left(paths: Sequence[Path]) -> None:
+    """Name what was not removed with a cluster, because Kavka did not make it."""
+    for path in paths:
+        note(f"left: {path} is not Kavka's")
+
+
+def _summary(layout: Layout) -> str:
+    return f"{overview(layout)}\n\nlogs and data: {layout.root}"
+
+
+def as_json(layout: Layout) -> str:
+    """Where a running cluster is found, for programs, on one line."""
+    cluster = next(resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster))
+    nodes = local_nodes(cluster, layout, members.read(layout))
+    found = {
+        "cluster": layout.cluster,
+        "namespace": layout.namespace,
+        "bootstrapServers": ",".join(node.told for node in nodes if node.node.is_broker),
+        "metrics": [f"http://{node.metrics}/metrics" for node in nodes if node.metrics],
+        "stateDirectory": str(layout.root),
+    }
+    return json.dumps(found)
+
+
+def _detached(files: list[Path], state: Path, layout: Layout, *, is_json: bool) -> int:
     """Start another `kavka up` that has no terminal, and wait until it is ready. Raises CommandError."""
     options = [word for file in files for word in ("-f", str(file.absolute()))]
     log = layout.supervisor_log
@@ -112,8 +177,9 @@ def _detached(files: list[Path], state: Path, layout: Layout) -> int:
         _wait_until_ready(process, layout, log, begin)
     except BaseException:
         processes.stop_children([process], DOWN_SECONDS_MAX)
+        _forget(layout)
         raise
-    say(f"{overview(layout)}\n\nlogs and data: {layout.root}\nready; `kavka down` stops it")
+    say(as_json(layout) if is_json else f"{_summary(layout)}\nready; `kavka down` stops it")
     return 0
 
 

@@ -112,7 +112,7 @@ spec:
         """A command that goes on; its output is in `output`."""
         with self.output.open("ab") as output:
             process = subprocess.Popen(
-                self._command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT,
+                self.command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT,
                 preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 - one call of the kernel
             )  # fmt: skip
         self.started.append(process)
@@ -121,7 +121,7 @@ spec:
     def run(self, *words: str) -> tuple[int, str]:
         """A command that ends: exit code and all it said."""
         done = subprocess.run(
-            self._command(*words), capture_output=True, text=True, check=False, cwd=ROOT, timeout=2 * SECONDS_MAX
+            self.command(*words), capture_output=True, text=True, check=False, cwd=ROOT, timeout=2 * SECONDS_MAX
         )
         return done.returncode, done.stdout + done.stderr
 
@@ -193,8 +193,8 @@ spec:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-        if (self.cluster / "supervisor.json").exists():
-            self.run("down")
+        for running in self.state.glob("default/*/supervisor.json"):
+            self.run("down", running.parent.name)
 
-    def _command(self, *words: str) -> list[str]:
+    def command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "kavka_cli", *words, "--state-dir", str(self.state)]

@@ -26,7 +26,7 @@ def test_get_and_down_say_that_there_is_nothing(person: Person) -> None:
     assert person.types("get") == (0, 'no resources in namespace "default"\n')
     assert person.types("down") == (
         1,
-        'error: no cluster runs in namespace "default"; start one with `kavka up -f FILE`\n',
+        'error: no cluster runs in namespace "default"; start one with `kavka up`\n',
     )
     assert person.types("explain", "quota")[0] == 1
     assert person.types("get", "kvt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
@@ -64,7 +64,7 @@ def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
     assert yaml.safe_load(person.types("get", "topics", "orders", "-o", "yaml")[1])["spec"]["partitions"] == 3
     assert '"kind": "List"' in person.types("get", "kvt", "-o", "json")[1]
     assert "partitions: 3" in person.types("describe", "topic", "orders")[1]
-    assert person.types("down", "main") == (1, 'error: KafkaCluster "main" is not running\n')
+    assert person.types("down", "main") == (0, "kafkacluster.kavka.dev/main is not running\n")
     assert person.types("delete", "kvt", "orders") == (
         0,
         "topic.kavka.dev/orders marked; it goes when the cluster runs\n",
@@ -177,7 +177,9 @@ def test_a_topic_for_a_cluster_that_exists_needs_no_other_file(person: Person) -
     ("words", "complaint"),
     [
         (("apply",), "name a resource file: kavka apply -f FILE"),
-        (("up",), "name a resource file: kavka up -f examples/quickstart.yaml"),
+        (("up", "--brokers", "12"), "--brokers: 12 is not from 1 to 9; more of them want a resource file"),
+        (("up", "--port", "70000"), "--port: 70000 is not from 0 to 64534"),
+        (("up", "-f", "x", "--port", "1"), "--port is for `kavka up` without a file; write it into the resource"),
         (
             ("get", "pods"),
             'there is no kind "pods"; write kafkacluster (kvc), topic (kvt), clientquota (kvq), kafkauser (kvu) or all',
@@ -209,7 +211,7 @@ def test_a_store_that_cannot_be_understood_gives_no_traceback(person: Person) ->
 def test_a_cluster_is_not_deleted_with_its_records(person: Person) -> None:
     person.types("apply", "-f", person.file())
     code, said = person.types("delete", "kvc", "main")
-    assert (code, "stop it with `kavka down` and remove that directory" in said) == (1, True)
+    assert (code, "kavka down --volumes removes both" in said) == (1, True)
 
 
 def test_every_fault_is_shown_and_counted(person: Person) -> None:

@@ -1,7 +1,7 @@
 """Frames of lz4, by the package `lz4`, as Kafka writes and reads them.
 
-What Kafka refuses is refused: blocks that depend on each other, a dictionary, and checksums that do not fit. However much a
-frame unpacks to, it comes in pieces of at most `PIECE_BYTES_MAX`, so that who reads it can stop.
+What Kafka refuses is refused: blocks that depend on each other, a dictionary, and checksums that do not fit. However
+much a frame unpacks to, it comes in pieces of at most `PIECE_BYTES_MAX`, so that who reads it can stop.
 """
 
 from collections.abc import Iterator

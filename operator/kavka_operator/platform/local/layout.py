@@ -6,6 +6,8 @@ STATE/NAMESPACE/CLUSTER/
     cluster-id        drawn once, at the first start
     audit.key         the key that signs the audit trail, drawn once
     members.json      the ids and ports of each node, and who votes
+    cluster.yaml      the resource of a cluster that `kavka up` made without a file
+    ephemeral         there, where the cluster is removed when it stops
     resources/        what is wanted, a file a resource
     status/           what was last seen of each
     config/           server.properties of each node
@@ -58,6 +60,16 @@ class Layout:
     @property
     def audit_key(self) -> Path:
         return self.root / "audit.key"
+
+    @property
+    def declared(self) -> Path:
+        """The resource of a cluster that `kavka up` made without a file."""
+        return self.root / "cluster.yaml"
+
+    @property
+    def ephemeral(self) -> Path:
+        """A mark: the cluster is removed with its records when it stops."""
+        return self.root / "ephemeral"
 
     @property
     def members(self) -> Path:
@@ -115,6 +127,13 @@ class Layout:
     def secret(self, name: str) -> Path:
         """The directory of a Secret: a file for each key."""
         return self.root / "secrets" / name
+
+    def owned(self) -> Iterator[Path]:
+        """What Kavka made of the cluster's directory, but for the volumes of its nodes."""
+        yield from (self.resources, self.status, self.certificates, self.root / "config", self.root / "logs")
+        yield from (self.root / "secrets", self.supervisor, self.cluster_id, self.audit_key, self.members)
+        yield from (self.declared, self.ephemeral, self.root / "store.lock", self.lock)
+        yield from (path for _, path in self.pids())
 
     def make(self) -> None:
         """Make the directories, for this user alone."""
