@@ -25,7 +25,7 @@ from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
 from kavka_operator.loop.observation import observe
-from kavka_operator.loop.people import NO_ADMIN_ACTIONS
+from kavka_operator.loop.users import NO_ADMIN_ACTIONS
 from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store

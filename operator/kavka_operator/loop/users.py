@@ -6,10 +6,8 @@ and how much, and only then it may log in; when it goes it loses its password be
 """
 
 from collections.abc import Collection, Iterator, Mapping, MutableSequence, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
@@ -24,10 +22,10 @@ from kavka_operator.domain.plan import (
     KeepSecret,
     ManagedAction,
     SetCredential,
-    Word,
 )
 from kavka_operator.domain.seen import NoSecret, SeenAccess, SeenCluster, SeenSecret
 from kavka_operator.kafka.admin import Admin, AdminError
+from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.passwords import Passwords
 from kavka_operator.reconcile.users import Secret, Seen
 
@@ -39,18 +37,8 @@ TOGETHER_MAX = 200
 NOT_SEEN = SeenAccess()
 
 
-class Guard(Protocol):
-    """Keeps what goes wrong with one resource from the others."""
-
-    failures: dict[Key, tuple[Word, ...]]
-
-    def over(self, resource: Managed) -> AbstractContextManager[None]:
-        """Note an error in the block as the failure of this resource alone."""
-        ...
-
-
 @dataclass(slots=True)
-class People:
+class Users:
     """The users of a cluster, as far as one look goes. Without `passwords`, Secrets are taken to be as statuses say.
     `declared` is what the KafkaCluster tells of access, which counts where it says where clients log in.
     """
@@ -109,7 +97,7 @@ class People:
         self,
         plans: Mapping[Key, KafkaPlan],
         managed: Mapping[Key, Managed],
-        guard: Guard,
+        failures: Failures,
         done: MutableSequence[tuple[Key, ManagedAction]],
     ) -> None:
         """Carry out the plans of users, kind by kind.
@@ -122,22 +110,22 @@ class People:
             open_ones = [
                 (key, action)
                 for key in users
-                if stage is not SetCredential or key not in guard.failures
+                if stage is not SetCredential or key not in failures
                 for action in plans[key].actions
                 if isinstance(action, stage)
             ]
             for begin in range(0, len(open_ones), TOGETHER_MAX):
-                self._perform_together(open_ones[begin : begin + TOGETHER_MAX], users, guard, done)
+                self._perform_together(open_ones[begin : begin + TOGETHER_MAX], users, failures, done)
 
     def _perform_together(
         self,
         actions: Sequence[tuple[Key, ManagedAction]],
         users: Mapping[Key, KafkaUser],
-        guard: Guard,
+        failures: Failures,
         done: MutableSequence[tuple[Key, ManagedAction]],
     ) -> None:
         for (key, action), error in zip(actions, self._faults(actions, users), strict=True):
-            with guard.over(users[key]):
+            with failures.over(users[key]):
                 if error is not None:
                     raise error
                 done.append((key, action))
