@@ -12,10 +12,10 @@ from typing import Any
 
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.complaints import DOTTED_NAME_PATTERN
+from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
-from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.topic import INTERNAL_TOPICS
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text, to_wire

@@ -12,7 +12,6 @@ import yaml
 
 from kavka_cli.target import Target, TargetOptions
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import plain
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota
 from kavka_operator.domain import units
@@ -44,6 +43,7 @@ def resource(
     """A recommendation as a ClientQuota; one that takes the place of another keeps the rest of it."""
     owner = owners.get(recommendation.entity)
     before = owner.spec.limits.kafka_values() if owner is not None else {}
+    overrides = [override.to_dict() for override in owner.spec.overrides] if owner is not None else []
     limits = {**before, **recommendation.others, **{fit.key: float(fit.limit) for fit in recommendation.fits}}
     entity = {
         FIELDS[kind]: {"default": True} if name is None else {"name": name}
@@ -61,7 +61,7 @@ def resource(
             "entity": entity,
             "mode": "Observe" if recommendation.is_new else "Enforce",
             "limits": {KAFKA_KEYS[key]: _quantity(key, limit) for key, limit in sorted(limits.items())},
-            **({"overrides": plain(owner.spec.overrides)} if owner is not None and owner.spec.overrides else {}),
+            **({"overrides": overrides} if overrides else {}),
         },
     }
 

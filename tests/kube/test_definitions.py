@@ -9,6 +9,7 @@ from kavka_operator.api.kinds import KINDS
 from tests.kube.cluster import CRDS, Kubernetes
 from tests.kube.objects import cluster, quota, topic, user
 from tests.support.control_plane import Json
+from tools.definitions.schema import schema_of
 
 SAMPLES = {
     "KafkaCluster": cluster("main"),
@@ -43,7 +44,7 @@ def test_a_resource_does_not_differ_from_what_was_applied(kubernetes: Kubernetes
 @EVERY_KIND
 def test_each_field_is_explained(kubernetes: Kubernetes, kind: str) -> None:
     said = kubernetes.shows("explain", f"{spoken(kind)}.spec", "--recursive")
-    properties = KINDS[kind].schema()["properties"]["spec"]["properties"]
+    properties = schema_of(KINDS[kind])["properties"]["spec"]["properties"]
     assert [field for field in properties if f"  {field}\t" not in said] == []
     described = kubernetes.shows("explain", f"{spoken(kind)}.spec")
     assert "<no description>" not in described

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import KINDS, AnyResource
-from kavka_operator.api.shapes import InvalidError
 from kavka_operator.api.stored import resource_from
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import Change, Row

@@ -23,6 +23,8 @@ PACKAGES = (
 CALLED = {
     "jwt": "pyjwt",
     "kafka": "kafka-python",
+    "pydantic_core": "pydantic",
+    "re2": "google-re2",
     "yaml": "pyyaml",
     "backports": "backports.zstd",
     "confluent_kafka": "confluent-kafka",

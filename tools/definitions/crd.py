@@ -1,14 +1,15 @@
 """From a model to a CustomResourceDefinition.
 
-A model writes the structural schema of its fields; what stands here is what a kind adds to it, and the order in which
-the file reads like a page.
+The structural schema of its fields follows from a model (`schema`); what stands here is what a kind adds to it, and
+the order in which the file reads like a page.
 """
 
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
-from kavka_operator.api.model import LEFT_OUT, Rule, Transition, rule_schema
+from kavka_operator.api.model import Rule, Transition
 from kavka_operator.api.resource import Column, Resource
+from tools.definitions.schema import LEFT_OUT, rule_schema, schema_of
 
 Schema = dict[str, Any]
 
@@ -60,7 +61,7 @@ def definition(kind: type[Resource]) -> Schema:
 
 def resource_schema(kind: type[Resource]) -> Schema:
     """The structural schema of a kind."""
-    properties = kind.schema()["properties"]
+    properties = schema_of(kind)["properties"]
     found: tuple[Rule | Transition, ...] = (*kind.rules, *kind.transitions)
     rules = {"x-kubernetes-validations": [rule_schema(rule) for rule in found]} if found else {}
     return {
@@ -93,8 +94,7 @@ def structural(schema: Schema) -> Schema:
 
 def _name_schema(metadata: Schema) -> Schema:
     """The schema of the name: all that a CRD may say of metadata, beside generateName."""
-    schema: Schema = metadata["properties"]["name"]
-    return schema
+    return structural(metadata["properties"]["name"])
 
 
 def seen(schema: Schema) -> Schema:

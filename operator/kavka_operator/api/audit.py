@@ -8,12 +8,13 @@ bucket each. Sizes are those of pods, from which Spark's own follow.
 import re
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
+
 from kavka_operator.api.external import CaSecret, SecretRef
-from kavka_operator.api.model import Model, Rule, field
+from kavka_operator.api.model import Model, Rule
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import Moment
-from kavka_operator.api.shapes import Bounds
 
 EXECUTORS_MAX = 100
 MEMORY_MIN = 1 << 30
@@ -34,7 +35,7 @@ PREFIX_PATTERN = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-
 ENDPOINT_PATTERN = r"^https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?$"
 REGION_PATTERN = r"^[A-Za-z0-9-]+$"
 
-Image = Annotated[str, Bounds(max_length=512, pattern=IMAGE_PATTERN)]
+Image = Annotated[str, Field(max_length=512, pattern=IMAGE_PATTERN)]
 
 
 class Size(Model):
@@ -49,31 +50,31 @@ class Size(Model):
         ),
     )
 
-    cpu: str = field(
+    cpu: str = Field(
         default="500m",
         max_length=8,
         pattern=CPU_PATTERN,
         description="Processors, as 2 or 500m. An executor does as many tasks at a time as this has whole ones, and at"
         " least one.",
     )
-    memory: Quantity = field(default=2 << 30, description="Memory, as 2Gi: what it asks for, and all that it gets.")
+    memory: Quantity = Field(default=2 << 30, description="Memory, as 2Gi: what it asks for, and all that it gets.")
 
 
 class Executors(Model):
     """The executors of Spark, all alike."""
 
-    instances: int = field(default=1, ge=1, le=EXECUTORS_MAX, description="How many.")
-    resources: Size = field(default_factory=Size, description="The size of each.")
+    instances: int = Field(default=1, ge=1, le=EXECUTORS_MAX, description="How many.")
+    resources: Size = Field(default_factory=Size, description="The size of each.")
 
 
 class AuditVolume(Model):
     """A PersistentVolumeClaim of the analytics. It stays when the analytics are taken out, and with the cluster."""
 
-    size: Quantity = field(description="How much to ask for. It may grow, and never shrinks.")
-    storage_class_name: str | None = field(
+    size: Quantity = Field(description="How much to ask for. It may grow, and never shrinks.")
+    storage_class_name: str | None = Field(
         default=None, max_length=253, description="The StorageClass to ask. It stays as it is."
     )
-    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = field(
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = Field(
         default="ReadWriteOnce",
         description="ReadWriteOnce: executors run on the machine of their driver. ReadWriteMany: on any, where the"
         " StorageClass has such volumes. It stays as it is.",
@@ -83,36 +84,36 @@ class AuditVolume(Model):
 class AuditS3(Model):
     """A prefix of a bucket in an S3 store, which heeds If-None-Match and If-Match. Runs make no bucket."""
 
-    bucket: str = field(min_length=3, max_length=63, pattern=BUCKET_PATTERN, description="The bucket.")
-    prefix: str | None = field(
+    bucket: str = Field(min_length=3, max_length=63, pattern=BUCKET_PATTERN, description="The bucket.")
+    prefix: str | None = Field(
         default=None,
         min_length=1,
         max_length=512,
         pattern=PREFIX_PATTERN,
         description="What its objects begin with, as audit/main. A prefix has the trail of one cluster.",
     )
-    endpoint: str | None = field(
+    endpoint: str | None = Field(
         default=None,
         max_length=512,
         pattern=ENDPOINT_PATTERN,
         description="The URL of the store, as https://s3.example.com. Left out: AWS.",
     )
-    region: str = field(
+    region: str = Field(
         default="us-east-1", min_length=1, max_length=64, pattern=REGION_PATTERN, description="The bucket's region."
     )
-    addressing: Literal["Auto", "Path", "Virtual"] = field(
+    addressing: Literal["Auto", "Path", "Virtual"] = Field(
         default="Auto",
         description="Path: the bucket is the first part of the path. Virtual: of the host's name. Auto: Virtual at AWS,"
         " Path at an endpoint.",
     )
-    credentials_secret: SecretRef = field(
+    credentials_secret: SecretRef = Field(
         description="A Secret with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, where there is one,"
         " AWS_SESSION_TOKEN, which the runs have in their environment."
     )
-    ca_secret: CaSecret | None = field(
+    ca_secret: CaSecret | None = Field(
         default=None, description="Who has signed the store's certificate. Left out: whom the image trusts."
     )
-    work_size: Quantity = field(
+    work_size: Quantity = Field(
         default=10 << 30,
         description="How much of the machine's disk a run may take; the pod of one that takes more is ended. DuckDB:"
         " room for all that is in the bucket, which it fetches each time. Spark: for all but the rows of the trail.",
@@ -130,8 +131,8 @@ class AuditStorage(Model):
         ),
     )
 
-    volume: AuditVolume | None = field(default=None, description="A volume of the analytics.")
-    s3: AuditS3 | None = field(default=None, description="A bucket of an S3 store.")
+    volume: AuditVolume | None = Field(default=None, description="A volume of the analytics.")
+    s3: AuditS3 | None = Field(default=None, description="A bucket of an S3 store.")
 
 
 class Analytics(Model):
@@ -152,28 +153,28 @@ class Analytics(Model):
         ),
     )
 
-    schedule: str = field(
+    schedule: str = Field(
         max_length=100,
         description='When to run, as cron has it and by UTC: "0 * * * *" is once an hour. Run it more often than'
         " __audit_events forgets.",
     )
-    engine: Literal["DuckDB", "Spark"] = field(
+    engine: Literal["DuckDB", "Spark"] = Field(
         default="DuckDB",
         description="DuckDB: one pod. Spark: for more than a machine can read; the image audit-spark has it.",
     )
-    image: Image | None = field(
+    image: Image | None = Field(
         default=None, description="The image of the analytics. Left out: that of the operator's own version."
     )
-    user_secret: SecretRef | None = field(
+    user_secret: SecretRef | None = Field(
         default=None,
         description="Who the runs are, where listeners ask: a Secret with client.properties as Kafka's tools take it,"
         " bootstrap.servers among it. That of a KafkaUser is one; its rights are what the runs see.",
     )
-    storage: AuditStorage = field(description="Where the tables and the report go.")
-    resources: Size = field(default_factory=Size, description="The size of the pod that runs; of Spark, the driver.")
-    executors: Executors | None = field(default=None, description="The executors. Spark only; left out: one.")
-    pod: Pod = field(default_factory=Pod, description="What the pods of a run have beside that.")
-    time_limit_seconds: int = field(
+    storage: AuditStorage = Field(description="Where the tables and the report go.")
+    resources: Size = Field(default_factory=Size, description="The size of the pod that runs; of Spark, the driver.")
+    executors: Executors | None = Field(default=None, description="The executors. Spark only; left out: one.")
+    pod: Pod = Field(default_factory=Pod, description="What the pods of a run have beside that.")
+    time_limit_seconds: int = Field(
         default=3600, ge=60, le=7 * DAY_SECONDS, description="A run that takes longer is ended, and has failed."
     )
 
@@ -190,12 +191,12 @@ class Audit(Model):
         ),
     )
 
-    enabled: bool = field(
+    enabled: bool = Field(
         default=True,
         description="Every broker keeps the trail. Its key is drawn once: on Kubernetes it is the Secret"
         " NAME-audit-key, which stays with the volumes; on the local platform the file audit.key of the cluster.",
     )
-    analytics: Analytics | None = field(
+    analytics: Analytics | None = Field(
         default=None,
         description="Runs that answer from the trail. Taken out: they end, and their volume stays. Kubernetes only.",
     )
@@ -204,11 +205,11 @@ class Audit(Model):
 class AnalyticsStatus(Model):
     """The newest run of the analytics."""
 
-    state: Literal["Waiting", "Running", "Succeeded", "Failed", "Refused"] = field(
+    state: Literal["Waiting", "Running", "Succeeded", "Failed", "Refused"] = Field(
         description="Waiting: none has run. Refused: nothing runs; the message says why."
     )
-    start_time: Moment | None = field(default=None, description="When the newest run began.")
-    success_time: Moment | None = field(default=None, description="When a run last succeeded.")
-    message: str | None = field(
+    start_time: Moment | None = Field(default=None, description="When the newest run began.")
+    success_time: Moment | None = Field(default=None, description="When a run last succeeded.")
+    message: str | None = Field(
         default=None, max_length=MESSAGE_LENGTH_MAX, description="Why it failed, or is refused, and what to do."
     )

@@ -7,13 +7,15 @@ own names; only what the operator itself must know has a field of its own.
 
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
+
 from kavka_operator.api import API_VERSION, security
 from kavka_operator.api.audit import IMAGE_PATTERN, Analytics, Audit, AuditVolume
 from kavka_operator.api.cluster_status import LISTENERS_MAX, KafkaClusterStatus
 from kavka_operator.api.exposure import Exposure
 from kavka_operator.api.external import External
 from kavka_operator.api.grants import GRANTS_MAX, Grant
-from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.model import ListOf, Model, Rule, Transition, Unique
 from kavka_operator.api.pools import FIXED_LIST, NODE_IDS_PER_POOL, POOLS_MAX, NodePool, Role
 from kavka_operator.api.resource import (
     AGE_COLUMN,
@@ -26,14 +28,13 @@ from kavka_operator.api.resource import (
     Metadata,
     Resource,
 )
-from kavka_operator.api.shapes import Bounds
 
 WINDOWS_MAX = 16
 NODE_NAME_LENGTH_MAX = 46  # of a cluster and a pool: with the id of a node and what Kubernetes adds, 63
 
 ADVERTISED_PATTERN = r"^([a-zA-Z0-9._-]|\{id\}|\{port\})+:([0-9]|\{id\}|\{port\}|\{nodePort\})+$"
 
-Port = Annotated[int, Bounds(ge=1, le=security.PORT_MAX)]
+Port = Annotated[int, Field(ge=1, le=security.PORT_MAX)]
 
 OPERATOR_KEYS = (
     "process.roles",
@@ -89,21 +90,21 @@ class Listener(Model):
         *security.LISTENER_RULES,
     )
 
-    name: str = field(
+    name: str = Field(
         min_length=1,
         max_length=32,
         pattern=r"^[A-Z][A-Z0-9_]*$",
         description="The name, in Kafka's spelling: PLAINTEXT.",
     )
-    port: Port = field(description="The port; on the local platform that of the first node, the others count up.")
-    host: str | None = field(
+    port: Port = Field(description="The port; on the local platform that of the first node, the others count up.")
+    host: str | None = Field(
         default=None,
         min_length=1,
         max_length=253,
         description="The address to bind, and to advertise unless advertised says another; on the local platform"
         " 127.0.0.1 where it is left out. Local platform only.",
     )
-    advertised: str | None = field(
+    advertised: str | None = Field(
         default=None,
         max_length=300,
         pattern=ADVERTISED_PATTERN,
@@ -112,15 +113,15 @@ class Listener(Model):
         " kafka-{id}.example.com:{port}, and {nodePort} for that of its Service. Nodes talk to each other on the first"
         " listener without it and without a service, in a secured cluster on NODES.",
     )
-    protocol: security.Protocol = field(
+    protocol: security.Protocol = Field(
         default="PLAINTEXT",
         description="How clients talk on it: SSL and SASL_SSL are encrypted, SASL_ asks for a login.",
     )
-    sasl: security.ListenerSasl | None = field(default=None, description="How clients log in, for the protocols SASL_.")
-    tls: security.ListenerTls | None = field(
+    sasl: security.ListenerSasl | None = Field(default=None, description="How clients log in, for the protocols SASL_.")
+    tls: security.ListenerTls | None = Field(
         default=None, description="Its certificates, for the protocols SSL and SASL_SSL, where they are not the usual."
     )
-    service: Exposure | None = field(
+    service: Exposure | None = Field(
         default=None,
         description="Services by which clients outside of the Kubernetes reach the listener. Kubernetes only.",
     )
@@ -129,44 +130,43 @@ class Listener(Model):
 class Window(Model):
     """A time of the week in which nodes may be restarted."""
 
-    days: tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...] = field(
-        min_length=1,
-        max_length=7,
+    days: Annotated[
+        ListOf[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]], Field(min_length=1, max_length=7), Unique()
+    ] = Field(
         description="The days of the week.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    start_time: str = field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, by timeZone.")
-    time_zone: str = field(
+    start_time: str = Field(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", description="When it opens, by timeZone.")
+    time_zone: str = Field(
         default="UTC",
         max_length=64,
         pattern=r"^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$",
         description="The time zone of days and startTime, by its name: Europe/Berlin.",
     )
-    duration_minutes: int = field(ge=1, le=7 * 24 * 60, description="How long it is open.")
+    duration_minutes: int = Field(ge=1, le=7 * 24 * 60, description="How long it is open.")
 
 
 class Rollout(Model):
     """The rules by which nodes are restarted."""
 
-    approval: Literal["Auto", "Manual"] = field(
+    approval: Literal["Auto", "Manual"] = Field(
         default="Auto", description="Manual: a plan waits until its hash is approved."
     )
-    max_concurrent: int = field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="Nodes restarted at the same time.")
-    delay_seconds: int = field(default=0, ge=0, le=86_400, description="The pause after each node.")
-    windows: tuple[Window, ...] = field(
+    max_concurrent: int = Field(default=1, ge=1, le=NODE_IDS_PER_POOL, description="Nodes restarted at the same time.")
+    delay_seconds: int = Field(default=0, ge=0, le=86_400, description="The pause after each node.")
+    windows: ListOf[Window] = Field(
         default=(),
         max_length=WINDOWS_MAX,
         description="When nodes may be restarted; none means at any time.",
-        schema=FIXED_LIST,
+        json_schema_extra=FIXED_LIST,
     )
-    hold: bool = field(default=False, description="True: no node is restarted.")
+    hold: bool = Field(default=False, description="True: no node is restarted.")
 
 
 class Metrics(Model):
     """The brokers' own HTTP port: /metrics, /healthz, /readyz."""
 
-    enabled: bool = field(default=True, description="False: no HTTP port.")
-    port: Port = field(
+    enabled: bool = Field(default=True, description="False: no HTTP port.")
+    port: Port = Field(
         default=9644,
         description="The port; on the local platform that of the first node, the others count up.",
     )
@@ -371,52 +371,47 @@ class KafkaClusterSpec(Model):
         ),
     )
 
-    external: External | None = field(
+    external: External | None = Field(
         default=None,
         description="A Kafka that somebody else runs, in place of nodePools: its topics, quotas and users are looked"
         " after, and nothing else of it is touched.",
     )
-    node_pools: tuple[NodePool, ...] = field(
+    node_pools: Annotated[ListOf[NodePool], Field(max_length=POOLS_MAX), Unique("name")] = Field(
         default=(),
-        max_length=POOLS_MAX,
         description=f"The nodes. The ids of each pool begin at the multiple of {NODE_IDS_PER_POOL} that status.pools"
         " names; neither the order of the pools nor what becomes of others changes them. The nodes of a pool that is"
         " taken out go when they hold no replica.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    listeners: tuple[Listener, ...] = field(
+    listeners: Annotated[ListOf[Listener], Field(min_length=1, max_length=LISTENERS_MAX), Unique("name")] = Field(
         default=LISTENERS,
-        min_length=1,
-        max_length=LISTENERS_MAX,
         description="Where clients connect. CONTROLLER, which controllers use among themselves, has a port 1000 above"
         " the first listener's unless it is listed too; NODES, which those of a secured cluster use, one 2000 above.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
-    tls: security.ClusterTls | None = field(
+    tls: security.ClusterTls | None = Field(
         default=None,
         description="The certificates of nodes, which they have wherever a listener asks for TLS or a login, or there"
         " is authorization; {} gives them also where clients talk without.",
     )
-    authorization: security.Authorization | None = field(
+    authorization: security.Authorization | None = Field(
         default=None, description="Who may do what, by ACLs. Left out: whoever is let in may do everything."
     )
-    config: KafkaConfig = field(
+    config: KafkaConfig = Field(
         default_factory=dict,
         description="Settings of all nodes, by Kafka's names. Those that Kafka can change while brokers run are altered"
         " at once; a change of any other restarts the nodes, one after the other.",
     )
-    image: str | None = field(
+    image: str | None = Field(
         default=None, max_length=512, pattern=IMAGE_PATTERN, description="The broker's image. Kubernetes only."
     )
-    rollout: Rollout = field(default_factory=Rollout, description="How nodes are restarted.")
-    grants: tuple[Grant, ...] = field(
+    rollout: Rollout = Field(default_factory=Rollout, description="How nodes are restarted.")
+    grants: ListOf[Grant] = Field(
         default=(),
         max_length=GRANTS_MAX,
         description="What resources of other namespaces may do here. Without a grant they may do nothing.",
-        schema=FIXED_LIST,
+        json_schema_extra=FIXED_LIST,
     )
-    metrics: Metrics = field(default_factory=Metrics, description="The brokers' own HTTP port.")
-    audit: Audit | None = field(
+    metrics: Metrics = Field(default_factory=Metrics, description="The brokers' own HTTP port.")
+    audit: Audit | None = Field(
         default=None, description="The audit trail of the brokers, which {} turns on, and answers from it."
     )
 
@@ -444,7 +439,7 @@ class KafkaClusterSpec(Model):
 class ClusterMetadata(Metadata):
     """Metadata of a KafkaCluster, whose name stands in the host names of its nodes."""
 
-    name: HostName = field(description="The name of the cluster; its nodes are named after it.")
+    name: HostName = Field(description="The name of the cluster; its nodes are named after it.")
 
 
 class KafkaCluster(Resource):
@@ -497,4 +492,4 @@ class KafkaCluster(Resource):
     kind: Literal["KafkaCluster"] = "KafkaCluster"
     metadata: ClusterMetadata
     spec: KafkaClusterSpec
-    status: KafkaClusterStatus = field(default_factory=KafkaClusterStatus)
+    status: KafkaClusterStatus = Field(default_factory=KafkaClusterStatus)

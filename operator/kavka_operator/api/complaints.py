@@ -12,19 +12,20 @@ NAMES = {
     DOTTED_NAME_PATTERN: 'lower-case letters, digits, "-" and "."',
 }
 """The patterns of names, in words."""
+NUMBERS = ("a whole number", "a number")
 SHOWN_LENGTH_MAX = 60
 SHOWN_BITS_MAX = 1024  # Python makes no text of whole numbers of thousands of digits
 LISTED_MAX = 12
 
 
 def shown(value: object) -> str:
-    """The value for a message: short, text in quotes."""
+    """The value for a message: short, text in quotes, halves of characters as they are escaped."""
     match value:
         case bool():
             return str(value).lower()
         case str():
             short = value if len(value) <= SHOWN_LENGTH_MAX else value[:SHOWN_LENGTH_MAX] + "..."
-            return f'"{short}"'
+            return f'"{short}"'.encode(errors="backslashreplace").decode()
         case dict():
             return "a map"
         case list() | tuple():
@@ -54,14 +55,12 @@ def unknown_field(wrong: str, known: list[str]) -> str:
 def not_fields(given: object, known: list[str]) -> str:
     """Words for a value where a map of the fields `known` should be."""
     if isinstance(given, str) and known[:1] == ["name"]:
-        return f"{shown(given)} is not a map of fields; write {{name: {given[:SHOWN_LENGTH_MAX]}}}"
+        return f"{shown(given)} is not a map of fields; write {{name: {shown(given[:SHOWN_LENGTH_MAX])[1:-1]}}}"
     return f"{shown(given)} is not a map of fields; write a map of fields"
 
 
 def not_one_of(given: object, choices: list[str]) -> str:
     """Words for a value that is none of the few there are."""
-    if choices == ["True"]:
-        return f"{shown(given)} makes no sense here; write true or leave it out"
     meant = nearest(str(given), choices)
     fix = f'did you mean "{meant}"?' if meant else f"write {' or '.join(choices)}"
     return f"{shown(given)} is not one of {', '.join(choices)}; {fix}"
@@ -76,6 +75,17 @@ def not_a_name(given: str, pattern: str) -> str:
     return f'{shown(given)} is not a name ({NAMES[pattern]}); write "{allowed}"'
 
 
+def does_not_match(given: str, pattern: str) -> str:
+    """Words for text of another form than that of a pattern."""
+    return not_a_name(given, pattern) if pattern in NAMES else f"{shown(given)} does not match {pattern}"
+
+
+def not_wanted(given: object, wanted: str) -> str:
+    """Words for a value of another type. A number that somebody wrote as text or per cent is proposed as a number."""
+    digits = given.strip().rstrip("%") if isinstance(given, str) and wanted in NUMBERS else ""
+    return f"{shown(given)} is not {wanted}; write {digits if digits.replace('.', '', 1).isdecimal() else wanted}"
+
+
 def too_long(given: object, length_max: int) -> str:
     """Words for text, a list or a map that is too long."""
     return f"{shown(given)} is too long; at most {length_max} are allowed"
@@ -86,14 +96,12 @@ def too_short(given: object, length_min: int) -> str:
     return f"{shown(given)} is too short; at least {length_min} must be given"
 
 
-def no_multiple(given: object, of: int) -> str:
-    """Words for a number that is no multiple of another."""
-    return (
-        f"{shown(given)} is not {'a whole number; write one without a fraction' if of == 1 else f'a multiple of {of}'}"
-    )
+def not_whole(given: object) -> str:
+    """Words for a number with a fraction where a whole one is wanted."""
+    return f"{shown(given)} is not a whole number; write one without a fraction"
 
 
 def out_of_range(given: object, side: str, limit: float) -> str:
     """Words for a number on the wrong side of a limit; `side` says which: from, above or up to."""
-    spelled = str(limit) if type(limit) is int else f"{limit:g}"
+    spelled = str(limit) if type(limit) is int else f"{limit:.12g}"
     return f"{shown(given)} is out of range; write a number {side} {spelled}"

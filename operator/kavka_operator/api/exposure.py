@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from kavka_operator.api.model import Model, field
+from pydantic import Field
+
+from kavka_operator.api.model import ListOf, Model
 from kavka_operator.api.pods import ATOMIC, Texts
-from kavka_operator.api.shapes import Bounds
 
 RANGES_MAX = 64
 
@@ -12,24 +13,27 @@ RANGES_MAX = 64
 class Exposure(Model):
     """The Services of a listener."""
 
-    type: Literal["NodePort", "LoadBalancer"] = field(
+    type: Literal["NodePort", "LoadBalancer"] = Field(
         description="NodePort: a port of each machine. LoadBalancer: an address from whatever provides them."
     )
-    annotations: Texts = field(
+    annotations: Texts = Field(
         default_factory=dict,
         description="Annotations of the Services; in that of a broker {id} stands for its id, in the one to begin with"
         " for bootstrap.",
     )
-    external_traffic_policy: Literal["Local", "Cluster"] = field(
+    external_traffic_policy: Literal["Local", "Cluster"] = Field(
         default="Local",
         description="Local: brokers see the addresses of clients, and only the machine that a broker runs on leads to"
         " it. Cluster: every machine does, and brokers see addresses of machines.",
     )
-    load_balancer_class: str | None = field(
+    load_balancer_class: str | None = Field(
         default=None,
         max_length=253,
         description="Who provides the address, where there are several. It stays as it is.",
     )
-    load_balancer_source_ranges: tuple[Annotated[str, Bounds(max_length=64)], ...] = field(
-        default=(), max_length=RANGES_MAX, description="The addresses that may come, as 192.0.2.0/24.", schema=ATOMIC
+    load_balancer_source_ranges: ListOf[Annotated[str, Field(max_length=64)]] = Field(
+        default=(),
+        max_length=RANGES_MAX,
+        description="The addresses that may come, as 192.0.2.0/24.",
+        json_schema_extra=ATOMIC,
     )

@@ -1,8 +1,10 @@
 """What a `KafkaCluster` allows to Topics, ClientQuotas and KafkaUsers of other namespaces."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from kavka_operator.api.model import Model, field
+from pydantic import Field
+
+from kavka_operator.api.model import ListOf, Model, Unique
 from kavka_operator.api.resource import Name
 
 GRANTS_MAX = 64
@@ -16,20 +18,14 @@ GrantedKind = Literal["Topic", "ClientQuota", "KafkaUser"]
 class Grant(Model):
     """A permission for the resources of some namespaces. One grant that allows a resource is enough."""
 
-    namespaces: tuple[Name, ...] = field(
-        min_length=1,
-        max_length=NAMESPACES_MAX,
+    namespaces: Annotated[ListOf[Name], Field(min_length=1, max_length=NAMESPACES_MAX), Unique()] = Field(
         description="The namespaces, by name.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    kinds: tuple[GrantedKind, ...] = field(
+    kinds: Annotated[ListOf[GrantedKind], Field(min_length=1, max_length=3), Unique()] = Field(
         default=("Topic",),
-        min_length=1,
-        max_length=3,
         description="The kinds of resources that may refer to this cluster.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    prefix: str | None = field(
+    prefix: str | None = Field(
         default=None,
         min_length=1,
         max_length=PREFIX_LENGTH_MAX,
@@ -37,7 +33,7 @@ class Grant(Model):
         description="How the names of topics begin, the user or the client id that a quota names, and the name of a"
         " KafkaUser with all that its access rules name. Left out: any.",
     )
-    max_partitions: int | None = field(
+    max_partitions: int | None = Field(
         default=None,
         ge=1,
         le=PARTITIONS_MAX,

@@ -6,8 +6,9 @@ started or restarted, and the condition has the API server's own words.
 
 from typing import Annotated, Any, ClassVar
 
-from kavka_operator.api.model import Extra, Model, Rule, field
-from kavka_operator.api.shapes import Bounds
+from pydantic import Field
+
+from kavka_operator.api.model import ListOf, Model, Rule
 
 LABELS_MAX = 64
 ITEMS_MAX = 32
@@ -15,11 +16,11 @@ OWN_PREFIX = "kavka.dev/"
 OWN_LABELS = ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by")
 STOP_SECONDS = 120
 STOP_SECONDS_MAX = 3600
-FREE = {"x-kubernetes-preserve-unknown-fields": True}
+FREE: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
 
-Text = Annotated[str, Bounds(max_length=1024)]
-Texts = Annotated[dict[str, Text], Bounds(max_length=LABELS_MAX)]
-Items = Annotated[tuple[Annotated[dict[str, Any], Extra(FREE)], ...], Bounds(max_length=ITEMS_MAX)]
+Text = Annotated[str, Field(max_length=1024)]
+Texts = Annotated[dict[str, Text], Field(max_length=LABELS_MAX)]
+Items = Annotated[ListOf[Annotated[dict[str, Any], Field(json_schema_extra=FREE)]], Field(max_length=ITEMS_MAX)]
 ATOMIC: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 
 
@@ -52,22 +53,24 @@ class Pod(Model):
         ),
     )
 
-    labels: Texts = field(default_factory=dict, description="More labels of the pods.")
-    annotations: Texts = field(default_factory=dict, description="More annotations of the pods.")
-    node_selector: Texts = field(default_factory=dict, description="The labels that a machine must have.")
-    tolerations: Items = field(default=(), description="The taints that the pods bear.", schema=ATOMIC)
-    affinity: dict[str, Any] = field(
+    labels: Texts = Field(default_factory=dict, description="More labels of the pods.")
+    annotations: Texts = Field(default_factory=dict, description="More annotations of the pods.")
+    node_selector: Texts = Field(default_factory=dict, description="The labels that a machine must have.")
+    tolerations: Items = Field(default=(), description="The taints that the pods bear.", json_schema_extra=ATOMIC)
+    affinity: dict[str, Any] = Field(
         default_factory=dict,
         description="Affinity, by Kubernetes' names. Without a podAntiAffinity the nodes of a cluster keep apart where"
         " there are machines enough.",
-        schema=FREE,
+        json_schema_extra=FREE,
     )
-    topology_spread_constraints: Items = field(
-        default=(), description="Topology spread constraints. A pod is alone in its StatefulSet.", schema=ATOMIC
+    topology_spread_constraints: Items = Field(
+        default=(),
+        description="Topology spread constraints. A pod is alone in its StatefulSet.",
+        json_schema_extra=ATOMIC,
     )
-    priority_class_name: str | None = field(default=None, max_length=253, description="The PriorityClass of the pods.")
-    image_pull_secrets: Items = field(
-        default=(), description="The Secrets with which the image is pulled.", schema=ATOMIC
+    priority_class_name: str | None = Field(default=None, max_length=253, description="The PriorityClass of the pods.")
+    image_pull_secrets: Items = Field(
+        default=(), description="The Secrets with which the image is pulled.", json_schema_extra=ATOMIC
     )
 
     def spec(self) -> dict[str, Any]:
@@ -86,23 +89,25 @@ class Pod(Model):
 class NodePod(Pod):
     """Fields of the pods of nodes: those of any pod, and what a broker needs beside."""
 
-    termination_grace_period_seconds: int = field(
+    termination_grace_period_seconds: int = Field(
         default=STOP_SECONDS,
         ge=1,
         le=STOP_SECONDS_MAX,
         description="How long a broker may take for its controlled shutdown before Kubernetes kills it.",
     )
-    security_context: dict[str, Any] = field(
+    security_context: dict[str, Any] = Field(
         default_factory=dict,
         description="Fields of the pod's securityContext, by Kubernetes' names, in place of the operator's or beside"
         " them.",
-        schema=FREE,
+        json_schema_extra=FREE,
     )
-    volumes: Items = field(
-        default=(), description="More volumes of the pods, by Kubernetes' names; none holds logs.", schema=ATOMIC
+    volumes: Items = Field(
+        default=(),
+        description="More volumes of the pods, by Kubernetes' names; none holds logs.",
+        json_schema_extra=ATOMIC,
     )
-    volume_mounts: Items = field(
-        default=(), description="Where the broker's container has those volumes.", schema=ATOMIC
+    volume_mounts: Items = Field(
+        default=(), description="Where the broker's container has those volumes.", json_schema_extra=ATOMIC
     )
 
     def asked(self) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from kavka_operator.api.model import Model, Rule, field
+from pydantic import Field
+
+from kavka_operator.api.model import ListOf, Model, Rule, Unique
 from kavka_operator.api.pods import NodePod
 from kavka_operator.api.quantity import Quantity
-from kavka_operator.api.requests import REQUESTS_AND_LIMITS
+from kavka_operator.api.requests import RequestsAndLimits
 from kavka_operator.api.resource import Name
-from kavka_operator.api.shapes import Bounds
 
 NODE_IDS_PER_POOL = 100
 POOLS_MAX = 16
@@ -23,9 +24,9 @@ FIXED_LIST: dict[str, Any] = {"x-kubernetes-list-type": "atomic"}
 class Volume(Model):
     """One log directory of a node."""
 
-    name: Name = field(description="The name of the volume; also of its directory on the local platform.")
-    size: Quantity | None = field(default=None, description="How much to ask for. Kubernetes only.")
-    storage_class_name: str | None = field(
+    name: Name = Field(description="The name of the volume; also of its directory on the local platform.")
+    size: Quantity | None = Field(default=None, description="How much to ask for. Kubernetes only.")
+    storage_class_name: str | None = Field(
         default=None, max_length=253, description="The StorageClass to ask. Kubernetes only."
     )
 
@@ -33,12 +34,9 @@ class Volume(Model):
 class Storage(Model):
     """The volumes in which nodes keep their logs."""
 
-    volumes: tuple[Volume, ...] = field(
+    volumes: Annotated[ListOf[Volume], Field(min_length=1, max_length=VOLUMES_MAX), Unique("name")] = Field(
         default=(Volume(name="data"),),
-        min_length=1,
-        max_length=VOLUMES_MAX,
         description="The log directories of each node, one a volume.",
-        schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
 
 
@@ -61,31 +59,28 @@ class NodePool(Model):
         ),
     )
 
-    name: Name = field(description="The name of the pool; its nodes are named after it.")
-    replicas: int = field(
+    name: Name = Field(description="The name of the pool; its nodes are named after it.")
+    replicas: int = Field(
         default=1, ge=0, le=NODE_IDS_PER_POOL, description="How many nodes. Those that go have to be empty of replicas."
     )
-    roles: tuple[Role, ...] = field(
+    roles: Annotated[ListOf[Role], Field(min_length=1, max_length=2), Unique()] = Field(
         default=("broker", "controller"),
-        min_length=1,
-        max_length=2,
         description="What the nodes are: brokers, controllers, or both.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    racks: tuple[Annotated[str, Bounds(min_length=1, max_length=63, pattern=RACK_PATTERN)], ...] = field(
+    racks: ListOf[Annotated[str, Field(min_length=1, max_length=63, pattern=RACK_PATTERN)]] = Field(
         default=(),
         max_length=RACKS_MAX,
         description="Racks, given to the nodes in turn. Excludes topologyKey.",
-        schema=FIXED_LIST,
+        json_schema_extra=FIXED_LIST,
     )
-    topology_key: str | None = field(
+    topology_key: str | None = Field(
         default=None,
         max_length=317,
         description="The label of machines whose value is the rack: topology.kubernetes.io/zone. Each node is given the"
         " value that the fewest others have, and runs only on machines with it. Kubernetes only.",
     )
-    storage: Storage = field(default_factory=Storage, description="Where the nodes keep their logs.")
-    resources: Annotated[dict[str, Any], REQUESTS_AND_LIMITS] = field(
+    storage: Storage = Field(default_factory=Storage, description="Where the nodes keep their logs.")
+    resources: RequestsAndLimits = Field(
         default_factory=dict, description="Requests and limits of the broker's container. Kubernetes only."
     )
-    pod: NodePod = field(default_factory=NodePod, description="What the pods have beside that. Kubernetes only.")
+    pod: NodePod = Field(default_factory=NodePod, description="What the pods have beside that. Kubernetes only.")

@@ -9,7 +9,9 @@ import math
 import re
 from typing import Annotated
 
-from kavka_operator.api.shapes import Parsed
+from pydantic import BeforeValidator, WithJsonSchema
+
+from kavka_operator.api.complaints import shown
 
 SUFFIXES = {
     "": 1,
@@ -78,7 +80,7 @@ def _bounded(amount: int, text: str) -> int:
 def _complaint(text: str) -> str:
     loose = _LOOSE.match(text)
     if loose is None or len(text) > _TEXT_MAX:
-        return f'"{text[:_TEXT_MAX]}" is not an amount; write a number such as 10Mi'
+        return f"{shown(text[:_TEXT_MAX])} is not an amount; write a number such as 10Mi"
     number, letter, binary, unit = loose.groups()
     if text.strip() == f"{number}m":
         return (
@@ -99,8 +101,8 @@ def _suffix(letter: str, binary: str) -> str:
 
 Quantity = Annotated[
     int,
-    Parsed(
-        parse,
+    BeforeValidator(parse),
+    WithJsonSchema(
         {
             "x-kubernetes-int-or-string": True,
             "pattern": PATTERN,
@@ -113,7 +115,7 @@ Quantity = Annotated[
                     "reason": "FieldValueInvalid",
                 }
             ],
-        },
+        }
     ),
 ]
 """A positive amount: an integer, or a number with one of the suffixes k M G T P Ki Mi Gi Ti Pi, or an exponent."""

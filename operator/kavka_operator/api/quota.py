@@ -9,9 +9,13 @@ for the whole cluster.
 from ipaddress import ip_address
 from typing import Annotated, ClassVar, Literal
 
+from pydantic import AfterValidator, BeforeValidator, Field
+
 from kavka_broker.core.quota.entity import DEFAULT, WHOLE_KEYS, Entity, IpEntity, Part, QuotaKey
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.complaints import not_whole, shown
+from kavka_operator.api.keys import keyed
+from kavka_operator.api.model import ListOf, Model, Rule, Transition
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import (
     AGE_COLUMN,
@@ -27,7 +31,6 @@ from kavka_operator.api.resource import (
     Resource,
     Status,
 )
-from kavka_operator.api.shapes import Bounds
 
 ENTITY_NAME_LENGTH_MAX = 1024
 OVERRIDES_MAX = 32
@@ -38,8 +41,32 @@ KEYS_MAX = 2 * BROKERS_MAX + 32
 AnyEntity = Entity | IpEntity
 
 LIMIT_MAX = 1e12
-Positive = Annotated[float, Bounds(gt=0, le=LIMIT_MAX)]
-Connections = Annotated[float, Bounds(ge=1, le=WHOLE_KEYS[QuotaKey.CONNECTION_CREATION_RATE], multiple_of=1)]
+Positive = Annotated[float, Field(gt=0, le=LIMIT_MAX)]
+
+
+def _true(value: object) -> object:
+    """The value. Raises ValueError for all but true, of 1 too, which Python takes for the same."""
+    if value is not True:
+        raise ValueError(f"{shown(value)} makes no sense here; write true or leave it out")
+    return value
+
+
+OnlyTrue = Annotated[Literal[True], BeforeValidator(_true)]
+"""A field that is true or left out."""
+
+
+def _whole(value: float) -> float:
+    """The number. Raises ValueError for one with a fraction, also one that pydantic's multiple_of overlooks."""
+    if value % 1:
+        raise ValueError(not_whole(value))
+    return value
+
+
+Connections = Annotated[
+    float,
+    Field(ge=1, le=WHOLE_KEYS[QuotaKey.CONNECTION_CREATION_RATE], json_schema_extra={"multipleOf": 1}),
+    AfterValidator(_whole),
+]
 
 KAFKA_KEYS = {
     "producer_byte_rate": "producerByteRate",
@@ -62,13 +89,13 @@ class EntityPart(Model):
         ),
     )
 
-    name: str | None = field(
+    name: str | None = Field(
         default=None,
         min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX,
         description="The name, as the broker sees it.",
     )
-    default: Literal[True] | None = field(
+    default: OnlyTrue | None = Field(
         default=None,
         description="True: whoever has no quota by name. Excludes name.",
     )
@@ -85,20 +112,20 @@ class ClientIdPart(Model):
         ),
     )
 
-    name: str | None = field(
+    name: str | None = Field(
         default=None,
         min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX,
         description="The client.id, whole.",
     )
-    prefix: str | None = field(
+    prefix: str | None = Field(
         default=None,
         min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX - 1,
         description="How client ids begin. All that begin so share the limit, unless they have one by their whole name"
         " or a longer prefix. Brokers of Apache Kafka do not know it.",
     )
-    default: Literal[True] | None = field(
+    default: OnlyTrue | None = Field(
         default=None,
         description="True: whoever has no quota by name. Excludes name and prefix.",
     )
@@ -147,9 +174,9 @@ class EntitySpec(Model):
         ),
     )
 
-    user: EntityPart | None = field(default=None, description="The principal's name, without the User: prefix.")
-    client_id: ClientIdPart | None = field(default=None, description="The client.id that clients give themselves.")
-    ip: IpPart | None = field(default=None, description="The address that connections come from.")
+    user: EntityPart | None = Field(default=None, description="The principal's name, without the User: prefix.")
+    client_id: ClientIdPart | None = Field(default=None, description="The client.id that clients give themselves.")
+    ip: IpPart | None = Field(default=None, description="The address that connections come from.")
 
 
 def entity_of(spec: EntitySpec) -> AnyEntity:
@@ -190,16 +217,16 @@ class Limits(Model):
         ),
     )
 
-    producer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that clients may produce.")
-    consumer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that clients may fetch.")
-    request_percentage: Positive | None = field(
+    producer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may produce.")
+    consumer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that clients may fetch.")
+    request_percentage: Positive | None = Field(
         default=None,
         description="Share of the broker's request time, in per cent of one loop. May be above 100.",
     )
-    controller_mutation_rate: Positive | None = field(
+    controller_mutation_rate: Positive | None = Field(
         default=None, description="Partitions a second that clients may create or delete."
     )
-    connection_creation_rate: Connections | None = field(
+    connection_creation_rate: Connections | None = Field(
         default=None, description="Connections a second that an address may open, a whole number. For ip only."
     )
 
@@ -221,10 +248,10 @@ class Override(Model):
         ),
     )
 
-    begin: Moment = field(key="from", description="When it begins.")
-    until: Moment = field(description="When it ends, exclusive.")
-    limits: Limits = field(description="The limits meanwhile; what is left out keeps the usual value.")
-    reason: str = field(min_length=1, max_length=1024, description="Why, for who reads the status.")
+    begin: Moment = keyed("from", description="When it begins.")
+    until: Moment = Field(description="When it ends, exclusive.")
+    limits: Limits = Field(description="The limits meanwhile; what is left out keeps the usual value.")
+    reason: str = Field(min_length=1, max_length=1024, description="Why, for who reads the status.")
 
 
 def _address_limits(spec: "ClientQuotaSpec") -> bool:
@@ -262,34 +289,34 @@ class ClientQuotaSpec(Model):
         ),
     )
 
-    cluster_ref: ClusterRef = field(description="The KafkaCluster that it belongs to. Cannot be changed.")
-    entity: EntitySpec = field(description="Whom it limits. Cannot be changed.")
-    limits: Limits = field(description="How much they may do.")
-    scope: Literal["PerBroker", "Cluster"] = field(
+    cluster_ref: ClusterRef = Field(description="The KafkaCluster that it belongs to. Cannot be changed.")
+    entity: EntitySpec = Field(description="Whom it limits. Cannot be changed.")
+    limits: Limits = Field(description="How much they may do.")
+    scope: Literal["PerBroker", "Cluster"] = Field(
         default="PerBroker",
         description="PerBroker: each broker allows the limits, as Kafka does. Cluster: they are divided among the"
         " brokers; the byte rates of a named entity by where the traffic is, where brokers tell it, and others evenly.",
     )
-    mode: Literal["Enforce", "Observe"] = field(
+    mode: Literal["Enforce", "Observe"] = Field(
         default="Enforce",
         description="Enforce: brokers throttle. Observe: brokers measure against the limits, tell for how long they"
         " would have held somebody back, and throttle nobody.",
     )
-    overrides: tuple[Override, ...] = field(
+    overrides: ListOf[Override] = Field(
         default=(),
         max_length=OVERRIDES_MAX,
         description="Other limits for a while; of several at once the last in the list wins. Brokers begin and end the"
         " one in force, or the next to begin, by themselves.",
-        schema={"x-kubernetes-list-type": "atomic"},
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
 
 
 class RelatedQuota(Model):
     """Another quota that meets the same clients."""
 
-    entity: str = field(max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The other entity.")
-    keys: tuple[str, ...] = field(max_length=8, description="The limits that both set, by Kafka's keys.")
-    clients: Literal["All", "Some"] = field(
+    entity: str = Field(max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The other entity.")
+    keys: ListOf[str] = Field(max_length=8, description="The limits that both set, by Kafka's keys.")
+    clients: Literal["All", "Some"] = Field(
         description="All: every client of the one that loses. Some: those that both entities meet."
     )
 
@@ -297,16 +324,16 @@ class RelatedQuota(Model):
 class BrokerUsage(Model):
     """The use that the entity's clients made of one broker, rounded so that the status rests when they do."""
 
-    broker: int = field(ge=0, description="The broker's id.")
-    producer_byte_rate: int | None = field(default=None, ge=0, description="Bytes a second produced.")
-    consumer_byte_rate: int | None = field(default=None, ge=0, description="Bytes a second fetched.")
-    throttled_seconds: int | None = field(
+    broker: int = Field(ge=0, description="The broker's id.")
+    producer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second produced.")
+    consumer_byte_rate: int | None = Field(default=None, ge=0, description="Bytes a second fetched.")
+    throttled_seconds: int | None = Field(
         default=None,
         ge=0,
         description="Seconds in which at least one connection was held back since the broker started; those of"
         " producing and those of fetching are added.",
     )
-    observed_seconds: int | None = field(
+    observed_seconds: int | None = Field(
         default=None,
         ge=0,
         description="Seconds in which an observed limit would have held somebody back, likewise.",
@@ -316,44 +343,44 @@ class BrokerUsage(Model):
 class ClientQuotaStatus(Status):
     """The seen state of a quota."""
 
-    entity: str | None = field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
-    level: int | None = field(
+    entity: str | None = Field(default=None, max_length=2 * ENTITY_NAME_LENGTH_MAX + 64, description="The entity.")
+    level: int | None = Field(
         default=None,
         ge=1,
         le=8,
         description="How specific the entity is: 1, user and client id by name, to 8, the default client id.",
     )
-    applied: dict[str, float] = field(
+    applied: dict[str, float] = Field(
         default_factory=dict,
         max_length=KEYS_MAX,
         description="The values in Kafka, per broker, by its keys; kavka_ is before those of overrides and observing.",
     )
-    applied_time: Moment | None = field(default=None, description="When they were last changed.")
-    unmanaged: dict[str, float] = field(
+    applied_time: Moment | None = Field(default=None, description="When they were last changed.")
+    unmanaged: dict[str, float] = Field(
         default_factory=dict,
         max_length=KEYS_MAX,
         description="Values of the entity in Kafka that this resource has not set, by Kafka's keys; they hold too.",
     )
-    last_correction: Correction | None = field(
+    last_correction: Correction | None = Field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )
-    override: str | None = field(default=None, max_length=1024, description="The reason of the override in force.")
-    shadowed_by: tuple[RelatedQuota, ...] = field(
+    override: str | None = Field(default=None, max_length=1024, description="The reason of the override in force.")
+    shadowed_by: ListOf[RelatedQuota] = Field(
         default=(),
         max_length=RELATED_MAX,
         description="Quotas that win over this one for clients that both meet.",
     )
-    shadows: tuple[RelatedQuota, ...] = field(
+    shadows: ListOf[RelatedQuota] = Field(
         default=(),
         max_length=RELATED_MAX,
         description="Quotas that this one wins over for clients that both meet.",
     )
-    used: str | None = field(
+    used: str | None = Field(
         default=None,
         max_length=16,
         description="How much of its limit the client uses that is nearest to it; 100% is at the limit.",
     )
-    usage: tuple[BrokerUsage, ...] = field(
+    usage: ListOf[BrokerUsage] = Field(
         default=(),
         max_length=BROKERS_MAX,
         description="Usage, a line a broker.",
@@ -391,4 +418,4 @@ class ClientQuota(Resource):
     kind: Literal["ClientQuota"] = "ClientQuota"
     metadata: Metadata
     spec: ClientQuotaSpec
-    status: ClientQuotaStatus = field(default_factory=ClientQuotaStatus)
+    status: ClientQuotaStatus = Field(default_factory=ClientQuotaStatus)

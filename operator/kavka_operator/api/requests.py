@@ -6,10 +6,11 @@ when the pod is to be made, so it is refused here, by a file's reader and by the
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
 
 from kavka_operator.api.complaints import shown
-from kavka_operator.api.shapes import Parsed
 
 KINDS = ("limits", "requests")
 AMOUNTS_MAX = 32
@@ -61,12 +62,15 @@ def _amounts(name: str) -> dict[str, Any]:
     }
 
 
-REQUESTS_AND_LIMITS = Parsed(
-    _read,
-    {
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-        "properties": {name: _amounts(name) for name in KINDS},
-    },
-)
+RequestsAndLimits = Annotated[
+    dict[str, Any],
+    BeforeValidator(_read),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {name: _amounts(name) for name in KINDS},
+        }
+    ),
+]
 """A map with requests and limits, which is kept as it is written."""

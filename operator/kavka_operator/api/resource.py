@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from math import isfinite
 from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
 from kavka_operator.api.complaints import DOTTED_NAME_PATTERN, HOST_NAME_PATTERN, NAME_PATTERN
-from kavka_operator.api.model import Extra, Model, Transition, field
-from kavka_operator.api.shapes import Bounds, Parsed
+from kavka_operator.api.model import ListOf, Model, Transition, Unique
 
 NAME_LENGTH_MAX = 63
 RESOURCE_NAME_LENGTH_MAX = 170  # with a kind and a namespace it is the name of a file
@@ -34,16 +35,17 @@ def _config_value(value: object) -> str:
 
 ConfigValue = Annotated[
     str,
-    Parsed(_config_value, {"x-kubernetes-int-or-string": True}),
-    Bounds(max_length=CONFIG_VALUE_LENGTH_MAX),
+    Field(max_length=CONFIG_VALUE_LENGTH_MAX),
+    BeforeValidator(_config_value),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "maxLength": CONFIG_VALUE_LENGTH_MAX}),
 ]
-KafkaConfig = Annotated[dict[str, ConfigValue], Bounds(max_length=CONFIG_ENTRIES_MAX)]
+KafkaConfig = Annotated[dict[str, ConfigValue], Field(max_length=CONFIG_ENTRIES_MAX)]
 """Settings by Kafka's own names. Numbers need no quotes, also as Helm writes them; true and false do."""
 
-Name = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
-HostName = Annotated[str, Bounds(min_length=1, max_length=NAME_LENGTH_MAX, pattern=HOST_NAME_PATTERN)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=NAME_PATTERN)]
+HostName = Annotated[str, Field(min_length=1, max_length=NAME_LENGTH_MAX, pattern=HOST_NAME_PATTERN)]
 """A name that stands in host names."""
-ResourceName = Annotated[str, Bounds(min_length=1, max_length=RESOURCE_NAME_LENGTH_MAX, pattern=DOTTED_NAME_PATTERN)]
+ResourceName = Annotated[str, Field(min_length=1, max_length=RESOURCE_NAME_LENGTH_MAX, pattern=DOTTED_NAME_PATTERN)]
 
 
 def _moment(value: object) -> datetime:
@@ -70,49 +72,49 @@ def _in_utc(moment: datetime) -> datetime:
         raise ValueError("is out of range; write a time from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z") from None
 
 
-Moment = Annotated[datetime, Parsed(_moment, {"type": "string", "format": "date-time"})]
+Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 
 
 class Condition(Model):
     """One observation about the resource (metav1.Condition)."""
 
-    type: str = field(max_length=316, description="What is observed, such as Ready.")
-    status: Literal["True", "False", "Unknown"] = field(description="Whether it is so.")
-    reason: str = field(
+    type: str = Field(max_length=316, description="What is observed, such as Ready.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it is so.")
+    reason: str = Field(
         min_length=1,
         max_length=1024,
         pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
         description="Why, in one CamelCase word.",
     )
-    message: str = field(
+    message: str = Field(
         max_length=MESSAGE_LENGTH_MAX, description="Why, for a person: what, where, since when, what to do."
     )
-    observed_generation: int | None = field(
+    observed_generation: int | None = Field(
         default=None,
         ge=0,
-        schema={"format": "int64"},
+        json_schema_extra={"format": "int64"},
         description="The generation of the resource that this was said of.",
     )
-    last_transition_time: Moment = field(description="When the status last changed.")
+    last_transition_time: Moment = Field(description="When the status last changed.")
 
 
 Conditions = Annotated[
-    tuple[Condition, ...],
-    Bounds(max_length=CONDITIONS_MAX),
-    Extra({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+    ListOf[Condition],
+    Field(max_length=CONDITIONS_MAX),
+    Unique("type"),
 ]
 
 
 class Status(Model):
     """Fields with which every status begins."""
 
-    observed_generation: int | None = field(
+    observed_generation: int | None = Field(
         default=None,
         ge=0,
-        schema={"format": "int64"},
+        json_schema_extra={"format": "int64"},
         description="The generation of the resource that this status was computed from.",
     )
-    conditions: Conditions = field(
+    conditions: Conditions = Field(
         default=(),
         description="Ready always; Reconciling and Stalled while they are true; others as they apply.",
     )
@@ -125,15 +127,15 @@ class Status(Model):
 class Correction(Model):
     """A change by somebody else that was put back."""
 
-    time: Moment = field(description="When it was put back.")
-    message: str = field(max_length=MESSAGE_LENGTH_MAX, description="Each setting: what it was, and what it is again.")
+    time: Moment = Field(description="When it was put back.")
+    message: str = Field(max_length=MESSAGE_LENGTH_MAX, description="Each setting: what it was, and what it is again.")
 
 
 class ClusterRef(Model):
     """The KafkaCluster that a resource belongs to."""
 
-    name: HostName = field(description="The name of the KafkaCluster.")
-    namespace: Name | None = field(
+    name: HostName = Field(description="The name of the KafkaCluster.")
+    namespace: Name | None = Field(
         default=None,
         description="Its namespace, where that is not the resource's own; spec.grants of the KafkaCluster has to"
         " allow it.",
@@ -151,21 +153,21 @@ SAME_CLUSTER = Transition(
 class Metadata(Model):
     """The part of metadata that a file may carry or an API server sends."""
 
-    name: ResourceName = field(description="The name of the resource.")
+    name: ResourceName = Field(description="The name of the resource.")
     namespace: Name = "default"
-    labels: dict[str, str] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
     uid: str = ""
     generation: int = 1
     creation_timestamp: Moment | None = None
     deletion_timestamp: Moment | None = None
-    finalizers: tuple[str, ...] = ()
+    finalizers: ListOf[str] = ()
     resource_version: str | None = None
     generate_name: str | None = None
     self_link: str | None = None
     deletion_grace_period_seconds: int | None = None
-    managed_fields: tuple[dict[str, Any], ...] = ()
-    owner_references: tuple[dict[str, Any], ...] = ()
+    managed_fields: ListOf[dict[str, Any]] = ()
+    owner_references: ListOf[dict[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

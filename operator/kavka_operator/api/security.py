@@ -8,9 +8,10 @@ CONTROLLER and NODES. What a version that knows none of this reads is a protocol
 
 from typing import Annotated, Any, ClassVar, Literal
 
+from pydantic import Field
+
 from kavka_operator.api.external import CaSecret, SecretRef
-from kavka_operator.api.model import Model, Rule, Transition, field
-from kavka_operator.api.shapes import Bounds
+from kavka_operator.api.model import ListOf, Model, Rule, Transition, Unique
 
 PORT_MAX = 65_535
 CONTROLLER, NODES = "CONTROLLER", "NODES"
@@ -31,25 +32,25 @@ DAYS_MAX = 7300
 class Oauthbearer(Model):
     """The authorization server whose tokens are taken (KIP-768)."""
 
-    jwks_endpoint_url: str = field(
+    jwks_endpoint_url: str = Field(
         min_length=8,
         max_length=1024,
         pattern=r"^https?://[^ ,;\"\\]+$",
         description="The page with the server's keys. With http instead of https who stands on the way can put others.",
     )
-    expected_issuer: str = field(
+    expected_issuer: str = Field(
         min_length=1, max_length=1024, pattern=r"^[^\n]*$", description="The issuer that a token has to name."
     )
-    expected_audience: str = field(
+    expected_audience: str = Field(
         min_length=1,
         max_length=256,
         pattern=r"^[^\n,]*$",
         description="The audience that a token has to be for.",
     )
-    sub_claim_name: str = field(
+    sub_claim_name: str = Field(
         default="sub", min_length=1, max_length=128, pattern=r"^[^\n]*$", description="The claim that names the user."
     )
-    clock_skew_seconds: int = field(
+    clock_skew_seconds: int = Field(
         default=30, ge=0, le=3600, description="How far the clocks of the server and of brokers may differ."
     )
 
@@ -66,14 +67,11 @@ class ListenerSasl(Model):
         ),
     )
 
-    mechanisms: tuple[Mechanism, ...] = field(
+    mechanisms: Annotated[ListOf[Mechanism], Field(min_length=1, max_length=3), Unique()] = Field(
         default=("SCRAM-SHA-512",),
-        min_length=1,
-        max_length=3,
         description="How clients show who they are; a client takes one of them.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    oauthbearer: Oauthbearer | None = field(
+    oauthbearer: Oauthbearer | None = Field(
         default=None, description="Whose tokens are taken, for the mechanism OAUTHBEARER."
     )
 
@@ -91,16 +89,16 @@ class ListenerTls(Model):
         ),
     )
 
-    secret_ref: SecretRef | None = field(
+    secret_ref: SecretRef | None = Field(
         default=None,
         description="The certificate that brokers show clients, as cert-manager and kubernetes.io/tls have it: tls.crt"
         " and tls.key. A change is taken over without a restart. Left out: one of the cluster's own authority.",
     )
-    client_auth: Literal["none", "requested", "required"] = field(
+    client_auth: Literal["none", "requested", "required"] = Field(
         default="none",
         description="Whether clients show a certificate. Where the protocol is SSL its subject is the user.",
     )
-    client_ca_secret: CaSecret | None = field(
+    client_ca_secret: CaSecret | None = Field(
         default=None, description="Who has signed the certificates of clients. Each of them is let in."
     )
 
@@ -117,8 +115,8 @@ class Authority(Model):
         ),
     )
 
-    validity_days: int = field(default=1826, ge=2, le=DAYS_MAX, description="How long its certificate holds.")
-    renew_before_days: int = field(
+    validity_days: int = Field(default=1826, ge=2, le=DAYS_MAX, description="How long its certificate holds.")
+    renew_before_days: int = Field(
         default=180,
         ge=1,
         le=DAYS_MAX,
@@ -139,8 +137,8 @@ class NodeCertificates(Model):
         ),
     )
 
-    validity_days: int = field(default=90, ge=2, le=DAYS_MAX, description="How long a certificate holds.")
-    renew_before_days: int = field(
+    validity_days: int = Field(default=90, ge=2, le=DAYS_MAX, description="How long a certificate holds.")
+    renew_before_days: int = Field(
         default=30, ge=1, le=DAYS_MAX, description="How long before its end there is a new one, without a restart."
     )
 
@@ -148,10 +146,10 @@ class NodeCertificates(Model):
 class ClusterTls(Model):
     """The certificates by which nodes know each other, and clients the brokers."""
 
-    authority: Authority = field(
+    authority: Authority = Field(
         default_factory=Authority, description="The authority that signs them, whose key the operator keeps."
     )
-    certificates: NodeCertificates = field(
+    certificates: NodeCertificates = Field(
         default_factory=NodeCertificates, description="How long the certificates of nodes hold."
     )
 
@@ -159,13 +157,15 @@ class ClusterTls(Model):
 class Authorization(Model):
     """Rights of users, by ACLs in the cluster's metadata (Kafka's StandardAuthorizer)."""
 
-    super_users: tuple[Annotated[str, Bounds(min_length=3, max_length=256, pattern=r"^User:[^;\n]+$")], ...] = field(
+    super_users: Annotated[
+        ListOf[Annotated[str, Field(min_length=3, max_length=256, pattern=r"^User:[^;\n]+$")]],
+        Field(max_length=SUPER_USERS_MAX),
+        Unique(),
+    ] = Field(
         default=(),
-        max_length=SUPER_USERS_MAX,
         description="Users that may do everything, as User:alice. Nodes and the operator are among them anyhow.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    allow_everyone_if_no_acl_found: bool = field(
+    allow_everyone_if_no_acl_found: bool = Field(
         default=False, description="True: what no ACL is about everybody may do who is let in."
     )
 

@@ -7,8 +7,10 @@ resource unless `deletionPolicy` says otherwise, and the guards stop changes tha
 
 from typing import ClassVar, Literal
 
+from pydantic import Field
+
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.model import ListOf, Model, Rule, Transition
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import (
     AGE_COLUMN,
@@ -48,12 +50,12 @@ THROTTLED_BROKERS_MAX = 10_000
 class Guards(Model):
     """Changes that lose or misplace records are refused until somebody allows them here."""
 
-    compacted_growth: Permission = field(
+    compacted_growth: Permission = Field(
         default="Refuse",
         description="Adding partitions to a compacted topic. Keys move to other partitions, so that the newest value"
         " of a key may stand in two of them.",
     )
-    retention_cut: Permission = field(
+    retention_cut: Permission = Field(
         default="Refuse",
         description="Lowering retention.ms or retention.bytes of a topic that holds records, which may delete some.",
     )
@@ -62,17 +64,17 @@ class Guards(Model):
 class Placement(Model):
     """The places of replicas, beyond their number, and how fast they get there."""
 
-    racks: Literal["Keep", "Spread"] = field(
+    racks: Literal["Keep", "Spread"] = Field(
         default="Keep",
         description="Spread: replicas of a partition are moved until they are on as many racks as there can be, also"
         " after brokers have changed their racks. Keep: they stay where they are.",
     )
-    brokers: Literal["Keep", "Balance"] = field(
+    brokers: Literal["Keep", "Balance"] = Field(
         default="Keep",
         description="Balance: each broker gets an equal part of the topic's replicas and preferred leaders, also one"
         " that is added later. Keep: they stay where they are.",
     )
-    throttle: Quantity | None = field(
+    throttle: Quantity | None = Field(
         default=None,
         description="Bytes a second that each broker may send, and may receive, to copy replicas that this resource"
         " moves. Where several topics are moved, the least holds; where somebody has set the rate of a broker by hand,"
@@ -83,12 +85,14 @@ class Placement(Model):
 class Move(Model):
     """Replicas on their way. It is written before anything is throttled or moved, and gone when nothing is left."""
 
-    since: Moment = field(description="When it was decided on.")
-    partitions: int = field(ge=0, description="Partitions that it concerns.")
-    partitions_done: int = field(default=0, ge=0, description="Partitions whose replicas are where they are to be.")
-    replicas_left: int = field(default=0, ge=0, description="Replicas that are still being copied.")
-    throttle: int = field(ge=1, schema={"format": "int64"}, description="Bytes a second for each throttled broker.")
-    throttled_brokers: tuple[int, ...] = field(
+    since: Moment = Field(description="When it was decided on.")
+    partitions: int = Field(ge=0, description="Partitions that it concerns.")
+    partitions_done: int = Field(default=0, ge=0, description="Partitions whose replicas are where they are to be.")
+    replicas_left: int = Field(default=0, ge=0, description="Replicas that are still being copied.")
+    throttle: int = Field(
+        ge=1, json_schema_extra={"format": "int64"}, description="Bytes a second for each throttled broker."
+    )
+    throttled_brokers: ListOf[int] = Field(
         default=(),
         max_length=THROTTLED_BROKERS_MAX,
         description="Brokers whose rate of replication is set for it; the rate is taken away at the end.",
@@ -128,37 +132,37 @@ class TopicSpec(Model):
         ),
     )
 
-    cluster_ref: ClusterRef = field(description="The KafkaCluster that it belongs to. Cannot be changed.")
-    topic_name: str | None = field(
+    cluster_ref: ClusterRef = Field(description="The KafkaCluster that it belongs to. Cannot be changed.")
+    topic_name: str | None = Field(
         default=None,
         min_length=1,
         max_length=TOPIC_NAME_LENGTH_MAX,
         pattern=TOPIC_NAME_PATTERN,
         description="The name in Kafka, where it differs from the resource's name. Cannot be changed.",
     )
-    partitions: int | None = field(
+    partitions: int | None = Field(
         default=None,
         ge=1,
         le=PARTITIONS_MAX,
         description="The number of partitions; never fewer than there are. Left out: num.partitions of the cluster.",
     )
-    replication_factor: int | None = field(
+    replication_factor: int | None = Field(
         default=None,
         ge=1,
         le=REPLICATION_FACTOR_MAX,
         description="The number of replicas of each partition. Left out: default.replication.factor of the cluster.",
     )
-    config: KafkaConfig = field(
+    config: KafkaConfig = Field(
         default_factory=dict,
         description="Settings of the topic, by Kafka's names. What is not named here is left as it is.",
     )
-    deletion_policy: DeletionPolicy = field(
+    deletion_policy: DeletionPolicy = Field(
         default="Retain",
         description="What happens to the topic when the resource is deleted: Retain keeps it, Delete deletes it with"
         " its records, DeleteIfEmpty deletes it only when it holds none.",
     )
-    guards: Guards = field(default_factory=Guards, description="What must be allowed by name before it is done.")
-    placement: Placement = field(
+    guards: Guards = Field(default_factory=Guards, description="What must be allowed by name before it is done.")
+    placement: Placement = Field(
         default_factory=Placement, description="On which racks and brokers replicas are, and how fast they move."
     )
 
@@ -166,30 +170,30 @@ class TopicSpec(Model):
 class TopicStatus(Status):
     """The seen state of a topic."""
 
-    topic_name: str | None = field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
-    topic_id: str | None = field(
+    topic_name: str | None = Field(default=None, max_length=TOPIC_NAME_LENGTH_MAX, description="The name in Kafka.")
+    topic_id: str | None = Field(
         default=None,
         max_length=22,
         description="Kafka's id of the topic that this resource created or adopted.",
     )
-    partitions: int | None = field(default=None, ge=0, description="Partitions that exist.")
-    replication_factor: int | None = field(default=None, ge=0, description="Replicas of each partition that exist.")
-    under_replicated: int | None = field(
+    partitions: int | None = Field(default=None, ge=0, description="Partitions that exist.")
+    replication_factor: int | None = Field(default=None, ge=0, description="Replicas of each partition that exist.")
+    under_replicated: int | None = Field(
         default=None, ge=0, description="Partitions with fewer replicas in sync than they have."
     )
-    offline: int | None = field(default=None, ge=0, description="Partitions without a leader.")
-    managed_config: tuple[str, ...] = field(
+    offline: int | None = Field(default=None, ge=0, description="Partitions without a leader.")
+    managed_config: ListOf[str] = Field(
         default=(),
         max_length=256,
         description="Settings that this resource has set, so that one taken out of it goes back to its default.",
     )
-    unmanaged_config: tuple[str, ...] = field(
+    unmanaged_config: ListOf[str] = Field(
         default=(),
         max_length=UNMANAGED_MAX,
         description="Settings of the topic in Kafka that this resource has not set, with their values.",
     )
-    move: Move | None = field(default=None, description="Replicas that this resource has on their way.")
-    last_correction: Correction | None = field(
+    move: Move | None = Field(default=None, description="Replicas that this resource has on their way.")
+    last_correction: Correction | None = Field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )
 
@@ -230,7 +234,7 @@ class Topic(Resource):
     kind: Literal["Topic"] = "Topic"
     metadata: Metadata
     spec: TopicSpec
-    status: TopicStatus = field(default_factory=TopicStatus)
+    status: TopicStatus = Field(default_factory=TopicStatus)
 
     @property
     def topic_name(self) -> str:

@@ -5,12 +5,14 @@ it declares and nothing more: an access rule that somebody else has made for the
 it. No password stands in a resource or in its status: it is in a Secret.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.external import KEY_PATTERN, SecretName
-from kavka_operator.api.model import Model, Rule, Transition, field
+from kavka_operator.api.model import ListOf, Model, Rule, Transition, Unique
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.quota import (
     ENTITY_NAME_LENGTH_MAX,
@@ -85,8 +87,8 @@ MECHANISMS = {"scram-sha-512": "SCRAM-SHA-512", "scram-sha-256": "SCRAM-SHA-256"
 class PasswordRef(Model):
     """A password that somebody else keeps in a Secret."""
 
-    name: SecretName = field(description="The name of the Secret, in the namespace of the KafkaUser.")
-    key: str = field(
+    name: SecretName = Field(description="The name of the Secret, in the namespace of the KafkaUser.")
+    key: str = Field(
         default="password", min_length=1, max_length=253, pattern=KEY_PATTERN, description="The key with the password."
     )
 
@@ -127,26 +129,26 @@ class Authentication(Model):
         ),
     )
 
-    type: AuthenticationType = field(
+    type: AuthenticationType = Field(
         default="scram-sha-512",
         description="scram-sha-512, scram-sha-256: by a password, which is made and kept in a Secret. tls: by a"
         " certificate that somebody else issues, whose subject is userName. external: by something that the operator"
         " has no part in, such as an OAUTHBEARER token.",
     )
-    secret_name: SecretName | None = field(
+    secret_name: SecretName | None = Field(
         default=None,
         description="The name of the Secret that is made, in the namespace of the KafkaUser, where it differs from the"
         " resource's name.",
     )
-    password_from: PasswordRef | None = field(
+    password_from: PasswordRef | None = Field(
         default=None, description="A Secret with the password. Left out: one is made, with 32 random characters."
     )
-    rotate: str | None = field(
+    rotate: str | None = Field(
         default=None,
         max_length=ROTATE_LENGTH_MAX,
         description="Any text, such as a date. Another text than before makes a new password.",
     )
-    rotate_after_days: int | None = field(
+    rotate_after_days: int | None = Field(
         default=None, ge=1, le=DAYS_MAX, description="The age at which a password is replaced by a new one."
     )
 
@@ -169,14 +171,14 @@ class AclResource(Model):
         ),
     )
 
-    type: ResourceType = field(description="Its type, in Kafka's words.")
-    name: str | None = field(
+    type: ResourceType = Field(description="Its type, in Kafka's words.")
+    name: str | None = Field(
         default=None,
         min_length=1,
         max_length=RESOURCE_NAME_LENGTH_MAX,
         description='Its name, or how names begin; "*" as a Literal is any.',
     )
-    pattern_type: PatternType = field(
+    pattern_type: PatternType = Field(
         default="Literal", description="Literal: the resource of this name. Prefixed: those whose names begin so."
     )
 
@@ -204,21 +206,18 @@ class Acl(Model):
         ),
     )
 
-    resource: AclResource = field(description="What it is about.")
-    operations: tuple[Operation, ...] = field(
-        min_length=1,
-        max_length=OPERATIONS_MAX,
+    resource: AclResource = Field(description="What it is about.")
+    operations: Annotated[ListOf[Operation], Field(min_length=1, max_length=OPERATIONS_MAX), Unique()] = Field(
         description="What is allowed or denied, in Kafka's words.",
-        schema={"x-kubernetes-list-type": "set"},
     )
-    host: str = field(
+    host: str = Field(
         default=EVERY_HOST,
         min_length=1,
         max_length=253,
         pattern=r"^[0-9a-zA-Z.:*/_-]+$",
         description='The address that the user has to come from; "*" is any. Kavka takes networks too: 10.0.0.0/8.',
     )
-    permission: Permission = field(default="Allow", description="Deny wins over any Allow.")
+    permission: Permission = Field(default="Allow", description="Deny wins over any Allow.")
 
 
 class UserQuotas(Model):
@@ -234,13 +233,13 @@ class UserQuotas(Model):
         ),
     )
 
-    producer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that it may produce.")
-    consumer_byte_rate: Quantity | None = field(default=None, description="Bytes a second that it may fetch.")
-    request_percentage: Positive | None = field(
+    producer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that it may produce.")
+    consumer_byte_rate: Quantity | None = Field(default=None, description="Bytes a second that it may fetch.")
+    request_percentage: Positive | None = Field(
         default=None,
         description="Share of the broker's request time, in per cent of one loop. May be above 100.",
     )
-    controller_mutation_rate: Positive | None = field(
+    controller_mutation_rate: Positive | None = Field(
         default=None, description="Partitions a second that it may create or delete."
     )
 
@@ -282,25 +281,25 @@ class KafkaUserSpec(Model):
         ),
     )
 
-    cluster_ref: ClusterRef = field(description="The KafkaCluster that it belongs to. Cannot be changed.")
-    user_name: str | None = field(
+    cluster_ref: ClusterRef = Field(description="The KafkaCluster that it belongs to. Cannot be changed.")
+    user_name: str | None = Field(
         default=None,
         min_length=1,
         max_length=ENTITY_NAME_LENGTH_MAX,
         description="The name of the user in Kafka, without the User: prefix. Left out: the resource's name, and by tls"
         " CN= with it. Cannot be changed.",
     )
-    authentication: Authentication = field(default_factory=Authentication, description="How it logs in.")
-    acls: tuple[Acl, ...] = field(
+    authentication: Authentication = Field(default_factory=Authentication, description="How it logs in.")
+    acls: ListOf[Acl] = Field(
         default=(),
         max_length=ACLS_MAX,
         description="What it may do, and what not. Only these are made, and taken away again.",
-        schema={"x-kubernetes-list-type": "atomic"},
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    quotas: UserQuotas | None = field(
+    quotas: UserQuotas | None = Field(
         default=None, description="How much it may do on each broker, as a ClientQuota for the user says it."
     )
-    deletion_policy: Literal["Delete", "Retain"] = field(
+    deletion_policy: Literal["Delete", "Retain"] = Field(
         default="Delete",
         description="What becomes of the user when the resource is deleted. Delete: its password, access rules and"
         " limits go, as far as they are of this resource. Retain: they stay.",
@@ -310,52 +309,52 @@ class KafkaUserSpec(Model):
 class CredentialStatus(Model):
     """The password that is in force; nothing can be read from it about the password."""
 
-    mechanism: str = field(max_length=32, description="Kafka's name of the mechanism.")
-    iterations: int = field(
+    mechanism: str = Field(max_length=32, description="Kafka's name of the mechanism.")
+    iterations: int = Field(
         ge=1, description="How often it was hashed: drawn with each password, so that one of somebody else's is told."
     )
-    secret_version: str = field(
+    secret_version: str = Field(
         max_length=128,
         description="Which state of the Secret is in force: a keyed sum, whose key is in the Secret alone.",
     )
-    rotate: str | None = field(
+    rotate: str | None = Field(
         default=None, max_length=ROTATE_LENGTH_MAX, description="The text of rotate that it was made for."
     )
-    made: Moment | None = field(default=None, description="When it was made, where the operator has made it.")
-    time: Moment = field(description="When it was set in Kafka.")
+    made: Moment | None = Field(default=None, description="When it was made, where the operator has made it.")
+    time: Moment = Field(description="When it was set in Kafka.")
 
 
 class KafkaUserStatus(Status):
     """The seen state of a user."""
 
-    user_name: str | None = field(default=None, max_length=ENTITY_NAME_LENGTH_MAX, description="The name in Kafka.")
-    secret: str | None = field(
+    user_name: str | None = Field(default=None, max_length=ENTITY_NAME_LENGTH_MAX, description="The name in Kafka.")
+    secret: str | None = Field(
         default=None, max_length=4096, description="Where its password is: a Secret, or on one machine a directory."
     )
-    credential: CredentialStatus | None = field(default=None, description="The password that this resource has set.")
-    acls: tuple[str, ...] = field(
+    credential: CredentialStatus | None = Field(default=None, description="The password that this resource has set.")
+    acls: ListOf[str] = Field(
         default=(),
         max_length=BINDINGS_MAX,
         description="Access rules that this resource has made or taken over: permission, operation, type, pattern, host"
         " and name.",
-        schema={"x-kubernetes-list-type": "atomic"},
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    acl_count: int | None = field(default=None, ge=0, description="The number of these rules.")
-    unmanaged_acls: tuple[str, ...] = field(
+    acl_count: int | None = Field(default=None, ge=0, description="The number of these rules.")
+    unmanaged_acls: ListOf[str] = Field(
         default=(),
         max_length=FOREIGN_MAX,
         description="Access rules of the user in Kafka that this resource does not declare; they hold too.",
-        schema={"x-kubernetes-list-type": "atomic"},
+        json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
-    quotas: dict[str, float] = field(
+    quotas: dict[str, float] = Field(
         default_factory=dict, max_length=KEYS_MAX, description="The limits in Kafka that this resource has set."
     )
-    unmanaged_quotas: dict[str, float] = field(
+    unmanaged_quotas: dict[str, float] = Field(
         default_factory=dict,
         max_length=KEYS_MAX,
         description="Limits of the user in Kafka that this resource has not set; they hold too.",
     )
-    last_correction: Correction | None = field(
+    last_correction: Correction | None = Field(
         default=None, description="What somebody else had changed of it last, and was put back."
     )
 
@@ -385,7 +384,7 @@ class KafkaUser(Resource):
     kind: Literal["KafkaUser"] = "KafkaUser"
     metadata: Metadata
     spec: KafkaUserSpec
-    status: KafkaUserStatus = field(default_factory=KafkaUserStatus)
+    status: KafkaUserStatus = Field(default_factory=KafkaUserStatus)
 
     @property
     def user_name(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 from kavka_audit.store import address
 from kavka_operator.api.audit import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, Size
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.shapes import InvalidError
+from kavka_operator.api.faults import InvalidError
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.platform.kubernetes.objects import spark
 from kavka_operator.platform.kubernetes.objects.requested import mark_of

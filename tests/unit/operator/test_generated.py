@@ -137,6 +137,7 @@ def test_the_files_are_yaml_that_names_its_origin() -> None:
     for kind in KINDS.values():
         text = (ROOT / "crds" / f"{kind.plural}.yaml").read_text()
         assert text.startswith("# Generated")
+        assert "&id" not in text
         assert yaml.safe_load(text)["metadata"]["name"] == f"{kind.plural}.kavka.dev"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.quota import AnyEntity, RelatedQuota, entity_of
-from kavka_operator.api.shapes import InvalidError
 from kavka_operator.domain.entities import entity_text, from_wire, to_wire
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
@@ -82,7 +82,10 @@ def test_every_limit_that_is_set_is_in_force(field: str) -> None:
     assert (words.status, words.message) == ("True", "in force on every broker")
 
 
-@pytest.mark.parametrize(("rate", "said"), [(1.5, "whole number"), (0, "from 1"), (-1, "from 1"), (2**31, "up to")])
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(1.5, "whole number"), (1500000000.5, "whole number"), (0, "from 1"), (-1, "from 1"), (2**31, "up to")],
+)
 def test_a_limit_on_connections_is_what_brokers_take(rate: float, said: str) -> None:
     with pytest.raises(InvalidError, match=f"connectionCreationRate: .*{said}"):
         quota(entity={"ip": {"name": "10.0.0.1"}}, limits={"connectionCreationRate": rate})

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from kavka_operator.api import GROUP
+from kavka_operator.api.keys import fields_by_key
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
@@ -186,7 +187,7 @@ class KubernetesResources:
 
 
 def _shown(resource: AnyResource, status: Status) -> Shown:
-    ours = {known.key for known in type(status).known_fields}
+    ours = set(fields_by_key(type(status)))
     return Shown(key_of(resource), resource.metadata.uid, status.to_dict(), ours)
 
 
