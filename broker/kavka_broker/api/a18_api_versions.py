@@ -4,6 +4,8 @@
 - From version 3 on the client names its software; a name that is not plain is INVALID_REQUEST (KIP-511).
 - Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
   `transaction.version` and `group.version` what it dares to use, so these appear with what they stand for.
+- Pushes of metrics (KIP-714) are offered where somebody asks for them: a client that is offered them says so in its
+  log at each start. Apache Kafka offers them where it has a plugin that takes them.
 Versions: flexible from 3, with a response header that never is.
 """
 
@@ -19,11 +21,14 @@ from kavka_broker.protocol.messages.api_versions_response import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from kavka_broker.protocol.messages.get_telemetry_subscriptions_request import GetTelemetrySubscriptionsRequest
+from kavka_broker.protocol.messages.push_telemetry_request import PushTelemetryRequest
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import APIS, BOTH, api
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
+OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
 # Features of groups (KIP-848), transactions and sharing are missing: their APIs are not served.
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE)}
 
@@ -38,7 +43,7 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
         client.peer.software_name = shortened(request.client_software_name)
         client.peer.software_version = shortened(request.client_software_version)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in sorted(APIS) if client.role in APIS[key].on],
+        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in offered(broker, client)],
         supported_features=supported_features(client.version),
         finalized_features_epoch=broker.metadata.offset,
         finalized_features=[
@@ -47,6 +52,14 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
             if name in SUPPORTED_FEATURES
         ],
     )
+
+
+def offered(broker: Broker, client: Client) -> list[int]:
+    """The keys of the APIs that this client is told of."""
+    keys = [key for key in sorted(APIS) if client.role in APIS[key].on]
+    if OF_TELEMETRY.isdisjoint(keys) or broker.client_metrics.is_wanted:
+        return keys
+    return [key for key in keys if key not in OF_TELEMETRY]
 
 
 def is_named(request: ApiVersionsRequest) -> bool:

@@ -90,6 +90,11 @@ class ClientMetrics:
             log.warning("telemetry.subscriptions.limited", followed=SUBSCRIPTIONS_MAX, subscriptions=len(found))
         self.instances.subscribe(found[:SUBSCRIPTIONS_MAX])
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody asks for what clients push: a subscription, or a collector that gets all of it."""
+        return self.forward is not None or self.instances.is_subscribed
+
     def id_of(self, instance_id: bytes) -> bytes:
         """Return the id of an instance; a new one where it has none."""
         return self._new_id() if instance_id == ZERO else instance_id

@@ -168,13 +168,7 @@ def test_what_is_passed_on_is_metrics_to_kafkas_own_reader(start: Callable[..., 
     assert any(line.startswith("metric org.apache.kafka.producer.") for line in said)
 
 
-def test_what_nobody_asks_for_is_not_pushed(broker: Server, name: str) -> None:
-    create_topic(broker, name)
-
-    def have_asked() -> bool:
-        """Whether this client, or one before it, has lived for long enough to ask."""
-        tool(broker, "console-producer", "--topic", name, stdin="a\n")
-        return 'kavka_requests_total{api="GetTelemetrySubscriptions"}' in scraped()
-
-    until_outside(have_asked, SECONDS_MAX)
-    assert "kavka_telemetry_pushes_total{" not in scraped()
+def test_pushes_are_not_offered_where_nobody_asks_for_them(broker: Server) -> None:
+    said = tool(broker, "broker-api-versions")
+    assert "GetTelemetrySubscriptions(71): UNSUPPORTED" in said
+    assert "PushTelemetry(72): UNSUPPORTED" in said

@@ -130,3 +130,25 @@ def test_after_a_restart_the_same_subscription_has_the_same_id(tmp_path: Path) -
     play(tmp_path, scenario)
     play(tmp_path, scenario)
     assert answers[0].requested_metrics == answers[1].requested_metrics == ["a", "b", "c"]
+
+
+async def offered(client: Client) -> set[int]:
+    """The keys of telemetry that a client is told of."""
+    answer = await client.call(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
+    return {api.api_key for api in answer.api_keys} & {71, 72}
+
+
+def test_telemetry_is_offered_where_a_subscription_asks_for_it(tmp_path: Path) -> None:
+    async def scenario(broker: InProcess, client: Client) -> None:
+        assert await offered(client) == set()
+        await subscribe(broker, client, metrics="*")
+        assert await offered(client) == {71, 72}
+
+    play(tmp_path, scenario)
+
+
+def test_telemetry_is_offered_where_a_collector_gets_it(tmp_path: Path) -> None:
+    async def scenario(_: InProcess, client: Client) -> None:
+        assert await offered(client) == {71, 72}
+
+    play(tmp_path, scenario, kavka_telemetry_otlp_endpoint="http://127.0.0.1:1/v1/metrics")

@@ -83,6 +83,11 @@ class Instances:
     def __len__(self) -> int:
         return len(self._by_id)
 
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether there is a subscription, whichever clients it matches."""
+        return bool(self._subscriptions)
+
     def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
         """Hold to other subscriptions; an instance learns of them when it is heard of next, and begins again."""
         if tuple(subscriptions) != self._subscriptions:
