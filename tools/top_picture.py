@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
-from kavka_operator.kafka.figures import (
+from kavka_operator.kafka.broker_metrics import (
     CONNECTIONS,
     FETCH,
     PRODUCE,
@@ -28,7 +28,7 @@ from kavka_operator.kafka.figures import (
     Page,
     QuotaFigures,
 )
-from kavka_operator.kafka.onlooking import Group, LogDirs, Members
+from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
 from kavka_top.app import Top
 from kavka_top.model import Look
 

@@ -16,17 +16,17 @@ from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.report.answers import ORDER
 from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
 from kavka_audit_run.accounting import Accountant, Accounted
-from kavka_audit_run.books import KeptBooks
-from kavka_audit_run.fitting import recommendations
+from kavka_audit_run.destination import Addressing, lake_of, store_of
 from kavka_audit_run.owners import OWNER, labels_of
-from kavka_audit_run.places import Addressing, lake_of, store_of
+from kavka_audit_run.quota_suggestions import recommendations
+from kavka_audit_run.record_counts import KeptBooks
 from kavka_cli.client_properties import java_properties
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.suggested_quotas import How, cluster_name, file_of
 from kavka_cli.target import Target, TargetOptions, find_target
 from kavka_operator.extras import lacking
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.trail import AuditTopic
+from kavka_operator.kafka.audit_topic import AuditTopic
 
 DAYS_MAX = 3_650
 SECONDS_MAX = 86_400

@@ -19,7 +19,7 @@ from kavka_operator.api.security import CONTROLLER_PORT_STEP, PORT_MAX
 from kavka_operator.platform.local import probe
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import HOST
+from kavka_operator.platform.local.node_identity import HOST
 
 NAME = "local"
 NAMESPACE = "default"

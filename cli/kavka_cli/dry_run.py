@@ -19,19 +19,19 @@ from kavka_operator.api.kinds import AnyResource, Key, Managed, key_of
 from kavka_operator.api.stored import resource_from
 from kavka_operator.domain.plan import ManagedAction, MoveReplicas, Plan, RestartNode
 from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.text import counted, named
 from kavka_operator.domain.units import size
 from kavka_operator.domain.view import View
-from kavka_operator.domain.words import counted, named
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once
 from kavka_operator.loop.observation import observe
 from kavka_operator.loop.users import NO_ADMIN_ACTIONS
-from kavka_operator.platform.local.foreseeing import foreseen
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.preview import foreseen
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.nodes import brokers_wanted
 from kavka_operator.reconcile.cluster import brokers_config
-from kavka_operator.reconcile.forecast import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
+from kavka_operator.reconcile.impact import Drained, Forecast, Sizes, as_told, bytes_to_copy, forecast
 
 
 class DryRun(StrEnum):

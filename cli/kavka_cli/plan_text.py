@@ -9,8 +9,8 @@ from kavka_cli.dry_run import Foreseen, words_of
 from kavka_cli.field_changes import FieldChange
 from kavka_cli.local_resources import full_name
 from kavka_operator.api.kinds import Key
-from kavka_operator.domain.words import counted
-from kavka_operator.reconcile.forecast import Forecast, Restart
+from kavka_operator.domain.text import counted
+from kavka_operator.reconcile.impact import Forecast, Restart
 
 NOTHING, REFUSED, SOMETHING = 0, 1, 2
 """Exit codes, as those of `terraform plan -detailed-exitcode`."""

@@ -8,9 +8,9 @@ from kavka_cli.local_resources import known_resources, layout_of
 from kavka_cli.output import CommandError
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import Declared, load
-from kavka_operator.platform.local import members
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import lost_volumes, unsupported
+from kavka_operator.platform.local.unsupported import lost_volumes, unsupported
 
 
 def add_files(parser: ArgumentParser) -> None:
@@ -37,6 +37,6 @@ def _refuse_unsupported(declared: Iterable[Declared], state: Path) -> None:
         cluster = entry.resource
         if isinstance(cluster, KafkaCluster):
             layout = layout_of(cluster, state)
-            known = members.read(layout)
+            known = node_identity.read(layout)
             if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
                 raise CommandError(problem)

@@ -199,7 +199,7 @@ def reached(store: KubernetesResources, cluster: KafkaCluster) -> tuple[str, Sec
 
 def urls_of(metrics: str) -> tuple[str, ...]:
     """The URLs of metrics pages, of which a person names several with commas. Raises CommandError."""
-    from kavka_operator.kafka.figures import url_of
+    from kavka_operator.kafka.broker_metrics import url_of
 
     try:
         return tuple(url_of(address.strip()) for address in metrics.split(",")) if metrics else ()
@@ -241,7 +241,7 @@ def _owners(resources: Sequence[AnyResource]) -> dict[AnyEntity, ClientQuota]:
 
 def _pages(layout: Layout) -> tuple[str, ...]:
     """The metrics pages of the nodes that run, from the settings that they were started with."""
-    from kavka_operator.kafka.figures import url_of
+    from kavka_operator.kafka.broker_metrics import url_of
 
     settings = [parse_properties(read_text(layout.properties(node)) or "") for node, _ in layout.pids()]
     return tuple(url_of(address) for node in settings if (address := node.get("kavka.admin.listener")))

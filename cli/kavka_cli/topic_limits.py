@@ -16,7 +16,7 @@ from kavka_broker.core.quota.entity import TopicEntity
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.table import aligned
 from kavka_operator.domain.units import amount
-from kavka_operator.kafka.figures import FETCH, PRODUCE, Page, QuotaFigures
+from kavka_operator.kafka.broker_metrics import FETCH, PRODUCE, Page, QuotaFigures
 
 TOGETHER, APART = "all partitions that a broker leads, together", "each partition"
 LIMITS = {

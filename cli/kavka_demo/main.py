@@ -29,7 +29,7 @@ from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.table import aligned, table
 from kavka_operator.api.topic import Topic
-from kavka_operator.platform.local import leash, processes
+from kavka_operator.platform.local import child_process, processes
 from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
@@ -159,7 +159,7 @@ def _declared(quickstart: Path) -> tuple[Topic, Topic, ClientQuota]:
 def _cluster(quickstart: Path, state: Path, signals: Signals) -> Generator[float]:
     """The cluster, as a child that shows what it says; the seconds until it was ready. Raises MismatchError."""
     command = [sys.executable, "-m", "kavka_cli", "up", "-f", str(quickstart), "--state-dir", str(state)]
-    tied = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command]
+    tied = [sys.executable, "-I", "-S", child_process.__file__, str(os.getpid()), *command]
     began = time.monotonic()
     with signals.held():
         child = subprocess.Popen(

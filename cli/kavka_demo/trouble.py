@@ -20,7 +20,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kavka_demo.clients import QUIET, Pulse
 from kavka_demo.flights import FLIGHTS
-from kavka_operator.platform.local import leash, processes
+from kavka_operator.platform.local import child_process, processes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 
@@ -170,7 +170,7 @@ class Trouble:
         self.pulse.begin()
         began = time.monotonic()
         self._apply = subprocess.Popen(
-            [sys.executable, "-I", "-S", leash.__file__, str(os.getpid()), *command],
+            [sys.executable, "-I", "-S", child_process.__file__, str(os.getpid()), *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

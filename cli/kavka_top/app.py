@@ -11,8 +11,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_top import drawing, words
-from kavka_top.aside import aside
+from kavka_top import drawing, header
+from kavka_top.background import aside
 from kavka_top.colours import BACKGROUND, BAND, style_of
 from kavka_top.drawing import Line
 from kavka_top.model import History
@@ -139,12 +139,12 @@ class Top(App[None]):
         sheet, order = self.sheet, self._order()
         if sheet is not None:
             self._table.show(sheet, order)
-        self._say("title", words.title(self._cluster, self._history, is_paused=self._is_paused, trouble=self._trouble))
-        self._say("tabs", words.tabs(list(VIEWS), self._view, sheet, len(self._table.rows)))
-        notes = words.notes(sheet, self._history)
+        self._say("title", header.title(self._cluster, self._history, is_paused=self._is_paused, trouble=self._trouble))
+        self._say("tabs", header.tabs(list(VIEWS), self._view, sheet, len(self._table.rows)))
+        notes = header.notes(sheet, self._history)
         self._say("note", notes)
         self.query_one("#note").set_class(not notes, "empty")
-        self._say("foot", words.foot(order, self._said))
+        self._say("foot", header.foot(order, self._said))
 
     def _say(self, where: str, line: Line) -> None:
         self.query_one(f"#{where}", Static).update(drawn(line))
@@ -221,7 +221,7 @@ class Top(App[None]):
 
     def action_help(self) -> None:
         """Say what the keys do."""
-        self.push_screen(Words(words.help_lines()))
+        self.push_screen(Words(header.help_lines()))
 
     async def action_ask(self, what: str) -> None:
         """Ask for words at the foot of the screen."""

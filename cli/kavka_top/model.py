@@ -9,8 +9,8 @@ from functools import cached_property
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenPartition
-from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page, growth
-from kavka_operator.kafka.onlooking import Ends, Group, LogDirs, Members
+from kavka_operator.kafka.broker_metrics import ClientFigures, ClientKey, Page, growth
+from kavka_operator.kafka.offsets_and_lag import Ends, Group, LogDirs, Members
 
 LOOKS_MAX = 16
 

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import Page, fetch_page, read_pages
-from kavka_operator.kafka.onlooking import LogDirs, Members, Onlooker
+from kavka_operator.kafka.broker_metrics import Page, fetch_page, read_pages
+from kavka_operator.kafka.offsets_and_lag import LogDirs, Members, Onlooker
 from kavka_top.model import Look
 
 T = TypeVar("T")

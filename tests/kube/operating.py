@@ -18,7 +18,7 @@ from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.loop.seams import Platform
+from kavka_operator.loop.interfaces import Platform
 from kavka_operator.platform.kubernetes.live.api import Api, Document
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.process import logs, operator

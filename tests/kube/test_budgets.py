@@ -10,7 +10,7 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import Api, Bridge
 from kavka_operator.platform.kubernetes.live.disruption_budgets import Budgets
 from kavka_operator.platform.kubernetes.objects.names import labels_of, selector_of

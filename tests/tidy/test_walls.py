@@ -42,7 +42,7 @@ PLANTS = (
     ("operator", "kavka_operator.reconcile.topics", "kavka_broker.core.placement"),
     ("operator-layers", "kavka_operator.api.quota", "kavka_operator.domain.entities"),
     ("operator-layers", "kavka_operator.domain.plan", "kavka_operator.quota.shadows"),
-    ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.mishaps"),
+    ("operator-layers", "kavka_operator.reconcile.topics", "kavka_operator.loop.error_isolation"),
     ("operator", "kavka_cli.output", "kavka_broker.core.placement"),
     ("command", "kavka_operator.platform.local.up", "kavka_cli.output"),
     ("command", "kavka_operator.process.handlers", "kavka_audit.run"),
@@ -51,7 +51,7 @@ PLANTS = (
     ("extras", "kavka_cli.commands.plan", "kavka_operator.platform.kubernetes.live.node_workloads"),
     ("live", "kavka_operator.platform.local.up", "kavka_operator.platform.kubernetes.live.events"),
     ("kubernetes", "kavka_operator.platform.kubernetes.objects.template", "kubernetes"),
-    ("kubernetes", "kavka_operator.loop.pace", "kopf"),
+    ("kubernetes", "kavka_operator.loop.requeue", "kopf"),
     (
         "kubernetes-layers",
         "kavka_operator.platform.kubernetes.objects.template",

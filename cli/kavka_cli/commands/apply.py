@@ -12,7 +12,7 @@ from kavka_cli.resource_files import add_files, declared_by_cluster
 from kavka_operator.api.files import BadResourcesError, Declared
 from kavka_operator.api.kinds import Key
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.platform.local import members
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Edit, Store
 
@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
 def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Key]]:
     layout.make()
     if not is_running(layout):
-        members.upgrade(layout)
+        node_identity.upgrade(layout)
     edits = Store(layout).apply(declared, datetime.now(UTC))
     for edit in edits:
         say(_line(edit, DryRun.NONE))

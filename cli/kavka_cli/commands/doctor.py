@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
-from kavka_operator.doctor.examined import Examined, Finding, Severity
-from kavka_operator.doctor.judging import judge
+from kavka_operator.doctor.evidence import Examined, Finding, Severity
+from kavka_operator.doctor.rules import judge
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.examining import Examiner
+from kavka_operator.kafka.inspection import Examiner
 
 HELP = "Say what is wrong with a cluster, with any Kafka too; it only reads. Exit code 1 with findings, 2 on errors."
 ERROR = 2

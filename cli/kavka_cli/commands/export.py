@@ -24,7 +24,7 @@ from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.onlooking import Onlooker
+from kavka_operator.kafka.offsets_and_lag import Onlooker
 
 HELP = (
     "Print topics, quotas and users as resources that change nothing when they are applied; of any Kafka too, which"

@@ -35,7 +35,7 @@ from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.reconcile.forecast import Sizes
+from kavka_operator.reconcile.impact import Sizes
 
 Document = dict[str, Any]
 
@@ -105,7 +105,7 @@ def _effects_locally(layout: Layout, changed: Mapping[Key, Document]) -> tuple[d
 @contextmanager
 def _client_and_sizes(bootstrap: str, security: Security) -> Generator[tuple[Any, Sizes]]:
     """A client that asks, and the bytes of the largest replica of each partition. Raises AdminError."""
-    from kavka_operator.kafka.onlooking import Onlooker
+    from kavka_operator.kafka.offsets_and_lag import Onlooker
 
     client = Onlooker(bootstrap, security)
     try:

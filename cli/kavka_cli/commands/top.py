@@ -24,7 +24,7 @@ def run(options: Namespace) -> int:
     """Show the screen until it is left; the exit code."""
     if lack := lacking("kavka top", "top", "kavka_top", "rich", "textual"):
         return complain(CommandError(lack))
-    from kavka_operator.kafka.onlooking import Onlooker
+    from kavka_operator.kafka.offsets_and_lag import Onlooker
     from kavka_top.app import Top
     from kavka_top.sources import ClusterSource
 

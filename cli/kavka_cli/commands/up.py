@@ -19,13 +19,13 @@ from kavka_cli.resource_tables import overview
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load
 from kavka_operator.api.kinds import cluster_key, key_of
-from kavka_operator.platform.local import members, probe, processes
+from kavka_operator.platform.local import node_identity, probe, processes
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import lost_volumes, unsupported
 from kavka_operator.platform.local.removal import remove
-from kavka_operator.platform.local.rendering import local_nodes
+from kavka_operator.platform.local.server_properties import local_nodes
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.unsupported import lost_volumes, unsupported
 from kavka_operator.platform.local.up import Up, UpError
 
 DOWN_SECONDS_MAX = 45.0
@@ -77,7 +77,7 @@ def _prepare(files: list[Path], state: Path) -> Layout:
     declared = load(files, known_resources(state))
     cluster = _only_cluster(declared, files)
     layout = Layout.of(state, cluster.metadata.namespace, cluster.name)
-    known = members.upgrade(layout)
+    known = node_identity.upgrade(layout)
     if problem := unsupported(cluster, layout, known) or lost_volumes(cluster, layout, known):
         raise CommandError(problem)
     if is_running(layout):
@@ -94,7 +94,9 @@ def _refuse_taken_ports(cluster: KafkaCluster, layout: Layout) -> None:
     """Raise CommandError where another program has a port, before anything is started and waits for it."""
     if cluster.spec.external is not None or any(layout.pids()):  # nodes that an earlier run left are stopped first
         return
-    known = members.read(layout).joined_by(cluster, lambda port: not probe.port_is_taken(members.HOST, port))
+    known = node_identity.read(layout).joined_by(
+        cluster, lambda port: not probe.port_is_taken(node_identity.HOST, port)
+    )
     for node in local_nodes(cluster, layout, known):
         for port in node.ports:
             if probe.port_is_taken(node.host, port):
@@ -156,7 +158,7 @@ def _summary(layout: Layout) -> str:
 def as_json(layout: Layout) -> str:
     """Where a running cluster is found, for programs, on one line."""
     cluster = next(resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster))
-    nodes = local_nodes(cluster, layout, members.read(layout))
+    nodes = local_nodes(cluster, layout, node_identity.read(layout))
     found = {
         "cluster": layout.cluster,
         "namespace": layout.namespace,

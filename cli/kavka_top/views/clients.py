@@ -6,7 +6,7 @@ Metrics pages tell it. Without them the members of groups are the clients that K
 from functools import partial
 
 from kavka_operator.domain import units
-from kavka_operator.kafka.figures import ClientKey
+from kavka_operator.kafka.broker_metrics import ClientKey
 from kavka_top.model import History, total, used
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.views import cells

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kavka_operator.domain import units
-from kavka_operator.kafka.onlooking import Ends, Group
+from kavka_operator.kafka.offsets_and_lag import Ends, Group
 from kavka_top.model import History, Look
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.views import cells

@@ -2,7 +2,7 @@
 
 from kavka_operator.domain import units
 from kavka_operator.domain.seen import SeenBroker
-from kavka_operator.kafka.figures import CONNECTIONS, RECEIVED, SENT, WAITING, Page
+from kavka_operator.kafka.broker_metrics import CONNECTIONS, RECEIVED, SENT, WAITING, Page
 from kavka_top.model import History
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.views import cells

@@ -7,7 +7,7 @@ from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, PREFIX, SHARE, base
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
 from kavka_operator.domain.entities import as_meant, entity_text
-from kavka_operator.kafka.figures import QUOTA_TYPES, Page, QuotaFigures
+from kavka_operator.kafka.broker_metrics import QUOTA_TYPES, Page, QuotaFigures
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
 from kavka_top.model import History, greatest
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone

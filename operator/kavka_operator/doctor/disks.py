@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_operator.doctor.examined import Examined, Finding, Severity, listed
+from kavka_operator.doctor.evidence import Examined, Finding, Severity, listed
 
 NEARLY_FULL, FULL = 0.85, 0.95
 

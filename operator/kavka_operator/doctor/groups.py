@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_operator.doctor.examined import Examined, Finding, Group, Partition, PartitionKey, Severity, listed
+from kavka_operator.doctor.evidence import Examined, Finding, Group, Partition, PartitionKey, Severity, listed
 
 WARNING = Severity.WARNING
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kavka_operator.doctor.examined import Examined, Finding, Severity, listed
+from kavka_operator.doctor.evidence import Examined, Finding, Severity, listed
 
 SHARE_MAX = 1.5  # of the leaders that a broker would have if all had the same
 MORE_MIN = 3  # partitions above that, below which nobody would move one

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_operator.doctor.examined import Examined, Finding, Partition, Severity, listed
+from kavka_operator.doctor.evidence import Examined, Finding, Partition, Severity, listed
 
 CRITICAL, WARNING = Severity.CRITICAL, Severity.WARNING
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_operator.doctor.examined import Broker, Examined, Finding, Severity, listed
+from kavka_operator.doctor.evidence import Broker, Examined, Finding, Severity, listed
 
 LOOPBACK = ("127.", "localhost", "::1")
 CLEAR = {"PLAINTEXT", "SASL_PLAINTEXT"}

@@ -17,7 +17,7 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text
-from kavka_operator.domain.words import counted, some
+from kavka_operator.domain.text import counted, some
 
 
 @dataclass(frozen=True, slots=True)

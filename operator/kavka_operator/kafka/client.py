@@ -53,13 +53,13 @@ from kavka_operator.domain.plan import (
     TopicAction,
 )
 from kavka_operator.domain.seen import SeenAccess, SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
-from kavka_operator.kafka import cordoning, filling, throttling, users
+from kavka_operator.kafka import cordoning, log_dirs, throttling, users
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.connecting import REQUEST_TIMEOUT_MS, connected
-from kavka_operator.kafka.eligible import with_eligible
+from kavka_operator.kafka.connection import REQUEST_TIMEOUT_MS, connected
+from kavka_operator.kafka.eligible_leaders import with_eligible
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.mutations import Mutations, sent
-from kavka_operator.kafka.surveying import (
+from kavka_operator.kafka.roll_survey import (
     IN_SYNC_MIN,
     METADATA_TOPIC,
     doubt_about,
@@ -154,7 +154,7 @@ class KafkaClient:
 
     def disks(self, brokers: Iterable[int]) -> Mapping[int, tuple[SeenDisk, ...]]:
         with in_words("read how full disks are"):
-            return filling.disks(self._send, brokers)
+            return log_dirs.disks(self._send, brokers)
 
     def access(self, brokers: Iterable[int]) -> SeenAccess:
         with in_words("look at users and access rules"):

@@ -8,8 +8,8 @@ from http.client import HTTPException
 from typing import Any
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import BYTES, DEMAND, RATES
-from kavka_operator.quota.recommending import Observed, Samples
+from kavka_operator.kafka.broker_metrics import BYTES, DEMAND, RATES
+from kavka_operator.quota.recommendation import Observed, Samples
 
 TIMEOUT_SECONDS = 30.0
 ANSWER_BYTES_MAX = 64 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What clients use of their quotas, as the brokers' metrics pages tell it (`figures`), summed up by entity.
+"""What clients use of their quotas, as the brokers' metrics pages tell it (`broker_metrics`), summed up by entity.
 
 Kafka's admin protocol tells limits but not usage. Kavka's brokers show, for every client under a quota, the rate as
 the quota measures it, the limit, and whose limit it is. Many clients may share the limits of one entity (each user has
@@ -8,7 +8,7 @@ its own allowance under a default), so `used` is that of the client nearest to i
 from collections.abc import Iterable, Mapping
 
 from kavka_operator.domain.seen import SeenUsage
-from kavka_operator.kafka.figures import (
+from kavka_operator.kafka.broker_metrics import (
     FETCH,
     PRODUCE,
     ClientFigures,

@@ -1,10 +1,10 @@
 """The loop of one cluster: look when a look is due, and carry out what follows. The same on every platform.
 
 A look begins when a resource has changed, when a node came or went (`hurry`), every `DRIFT_SECONDS` in any case, and
-soon while nodes are restarted (`pace`). Looking waits for answers, so it is a step of its own (`look`) that may be
+soon while nodes are restarted (`requeue`). Looking waits for answers, so it is a step of its own (`look`) that may be
 done beside other work; what was decided from it is dropped where a node has come or gone meanwhile. Nothing that a
 resource says and no fault in a look ends the loop: a fault is told once with its traceback, shown in the status, and
-what failed is tried again after a while (`mishaps`).
+what failed is tried again after a while (`error_isolation`).
 """
 
 from collections import deque
@@ -41,14 +41,14 @@ from kavka_operator.domain.plan import (
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
-from kavka_operator.loop.looking import Looker, LookResult, Question
-from kavka_operator.loop.mishaps import Mishaps, describe
-from kavka_operator.loop.pace import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
+from kavka_operator.loop.deletion import doubts, has_cluster, is_overdue, outlives
+from kavka_operator.loop.error_isolation import Mishaps, describe
+from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError, Resources
+from kavka_operator.loop.observer import Looker, LookResult, Question
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
-from kavka_operator.loop.seams import Platform, PlatformUnavailableError, Resources
-from kavka_operator.loop.silence import Silence
-from kavka_operator.loop.standing import doubts, has_cluster, is_overdue, outlives
-from kavka_operator.loop.telling import Announce, Said, Telling, to_nobody
+from kavka_operator.loop.requeue import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
+from kavka_operator.loop.status_writer import Announce, Said, Telling, to_nobody
+from kavka_operator.loop.unreachable import Silence
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims

@@ -15,10 +15,10 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Plan, Word
 from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import Admin, BarredError
+from kavka_operator.loop.error_isolation import Mishaps
 from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.kinds.kind import Pass
 from kavka_operator.loop.kinds.table import KINDS, claims_of, kind_of
-from kavka_operator.loop.mishaps import Mishaps
 from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords
 from kavka_operator.loop.users import Users

@@ -8,7 +8,7 @@ from datetime import datetime
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.domain.plan import Word, reconciling, stalled
 from kavka_operator.kafka.admin import AdminError, ThrottledError
-from kavka_operator.loop.mishaps import Mishaps
+from kavka_operator.loop.error_isolation import Mishaps
 
 
 @dataclass(slots=True)

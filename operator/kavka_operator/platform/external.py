@@ -12,7 +12,7 @@ from kavka_operator.api.external import External
 from kavka_operator.domain.access import Security
 from kavka_operator.domain.plan import NodeAction
 from kavka_operator.domain.view import View
-from kavka_operator.loop.seams import Platform, PlatformUnavailableError
+from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError
 
 SECRETS_SECONDS = 4.0  # less than a look is after the last
 

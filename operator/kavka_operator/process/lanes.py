@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
-from kavka_operator.loop.looking import LookResult, Question
-from kavka_operator.loop.mishaps import describe
+from kavka_operator.loop.error_isolation import describe
+from kavka_operator.loop.observer import LookResult, Question
 
 LANES_MAX = 500
 WAITING_MAX = 100_000

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kavka_operator.loop.looking import LookResult
+from kavka_operator.loop.observer import LookResult
 from kavka_operator.process import metric_table as table
 from kavka_operator.process.lanes import ClusterKey, Lanes
 from kavka_operator.process.metric_table import Family

@@ -23,8 +23,7 @@ from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.loop.seams import Platform
-from kavka_operator.platform.drawing import draw_id
+from kavka_operator.loop.interfaces import Platform
 from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.live.cluster_resources import KubernetesResources
@@ -33,6 +32,7 @@ from kavka_operator.platform.kubernetes.live.node_workloads import Hosted
 from kavka_operator.platform.kubernetes.live.resource_cache import OBJECTS_MAX, ClusterKey, Objects
 from kavka_operator.platform.kubernetes.live.secrets import read_secret
 from kavka_operator.platform.kubernetes.live.user_secrets import KubernetesSecrets
+from kavka_operator.platform.random_ids import draw_id
 from kavka_operator.process import handlers, logs
 from kavka_operator.process.action_counter import CountedAdmin
 from kavka_operator.process.http_server import CONSOLE, LISTEN, Address, AddressError, application, console, opened

@@ -4,7 +4,7 @@ A node that is not there is started, all of them at once, unless it would lack a
 (`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
 never at the cost of a partition; processor and memory are given to it while it runs, where that can be (`resizing`).
 Controllers get their votes and lose them one at a time (`quorum`), a node that is to go before it goes. The nodes that
-the resource no longer wants are emptied and stopped (`shrinking`). Settings that brokers take while they run are not
+the resource no longer wants are emptied and stopped (`scale_down`). Settings that brokers take while they run are not
 the nodes' business but Kafka's (`brokers_config`).
 """
 
@@ -26,14 +26,14 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
-from kavka_operator.domain.words import counted, named, some
+from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.cordoning import cordon, release
-from kavka_operator.reconcile.draining import assigned
+from kavka_operator.reconcile.drain import assigned
 from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
-from kavka_operator.reconcile.shrinking import gone, shrink
+from kavka_operator.reconcile.scale_down import gone, shrink
 from kavka_operator.reconcile.volumes import last_copies, refusals
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}

@@ -12,7 +12,7 @@ from dataclasses import replace
 from kavka_operator.api.cluster_status import NodeStatus
 from kavka_operator.domain.plan import ClusterPlan, CordonNode, MoveReplicas, Plan, StopNode, reconciling
 from kavka_operator.domain.seen import SeenNode, WantedNode
-from kavka_operator.domain.words import named
+from kavka_operator.domain.text import named
 
 
 def marked(lines: Sequence[NodeStatus]) -> set[int]:

@@ -36,7 +36,7 @@ from kavka_operator.domain.plan import (
     StartNode,
     StopNode,
 )
-from kavka_operator.domain.words import counted, some
+from kavka_operator.domain.text import counted, some
 from kavka_operator.reconcile.rollout.roll import PENDING
 from kavka_operator.reconcile.status import Status
 

@@ -33,18 +33,18 @@ from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
+from kavka_operator.domain.text import named, some
 from kavka_operator.domain.view import View
-from kavka_operator.domain.words import named, some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
-from kavka_operator.reconcile import filling
+from kavka_operator.reconcile import volume_usage
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
-from kavka_operator.reconcile.draining import GIVE_UP
+from kavka_operator.reconcile.drain import GIVE_UP
 from kavka_operator.reconcile.drift import told
-from kavka_operator.reconcile.internal import internal_words
 from kavka_operator.reconcile.moves import LISTS
+from kavka_operator.reconcile.operator_quota_warning import internal_words
 from kavka_operator.reconcile.quotas import active_override, target_values
-from kavka_operator.reconcile.shrinking import gone
+from kavka_operator.reconcile.scale_down import gone
 from kavka_operator.reconcile.topics import FORGET
 from kavka_operator.reconcile.users import limits_of
 
@@ -240,7 +240,7 @@ def cluster_status(cluster: KafkaCluster, view: View, result: PassResult) -> Kaf
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     available_word, renewal = available(plan.words, seen, survey), _renewal_words(view.certificates)
     return KafkaClusterStatus(
-        **_common(cluster, [*plan.words, available_word, *filling.words(lines), *renewal], result.now),
+        **_common(cluster, [*plan.words, available_word, *volume_usage.words(lines), *renewal], result.now),
         bootstrap_servers=view.begin or _beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
         listeners=_listener_lines(cluster, view.outside),
         certificates=_certificates(view.certificates),
@@ -394,7 +394,7 @@ def _node_line(
         leaders=broker.leaders if broker else None,
         under_replicated=broker.under_replicated if broker else None,
         restarts=seen.restarts if seen else None,
-        volumes=filling.lines(seen, before),
+        volumes=volume_usage.lines(seen, before),
         cordoned=node.id in cordoned or None,
         directory=directory,
     )

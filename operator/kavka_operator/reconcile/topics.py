@@ -24,9 +24,9 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenCluster, SeenTopic
-from kavka_operator.domain.words import counted, named, some
-from kavka_operator.reconcile.draining import GIVE_UP
-from kavka_operator.reconcile.spread import spread
+from kavka_operator.domain.text import counted, named, some
+from kavka_operator.reconcile.drain import GIVE_UP
+from kavka_operator.reconcile.replica_placement import spread
 
 FORGET = "kavka.dev/forget-topic-id"
 DEFAULT_REPLICAS_MAX = 3  # default.replication.factor where there are brokers enough

@@ -34,7 +34,7 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import Login, NoSecret, SeenAccess, SeenSecret
-from kavka_operator.domain.words import counted
+from kavka_operator.domain.text import counted
 
 TAKE_OVER = "kavka.dev/take-over-password"
 NOBODY = "NobodyCanLogIn"

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.seen import SeenNode, SeenVolume, Survey, WantedNode
-from kavka_operator.domain.words import counted, some
+from kavka_operator.domain.text import counted, some
 
 FORGET = "kavka.dev/forget-volumes"
 METADATA_LOG = "__cluster_metadata-0"

@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
-from kavka_operator.doctor.judging import judge
+from kavka_operator.doctor.rules import judge
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.kafka.examining import Examiner
+from kavka_operator.kafka.inspection import Examiner
 from tests.conformance.doctor.test_planted import OF_THE_MACHINE
 from tests.conformance.side_by_side.products import KAFKA, KAVKA, become
 from tests.support.nodes import Nodes, Place, prepare

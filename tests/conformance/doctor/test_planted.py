@@ -7,10 +7,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
-from kavka_operator.doctor.judging import judge
+from kavka_operator.doctor.rules import judge
 from kavka_operator.domain.plan import AlterQuota, CreateTopic
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.kafka.examining import Examiner
+from kavka_operator.kafka.inspection import Examiner
 from tests.support.servers import Server, free_port, is_apache_kafka
 
 READS = {

@@ -33,7 +33,7 @@ ONLY_ON_PAGES = {"MOST", "USED", "HELD", "HELD NOW", "CLIENTS"}
 def patient() -> Iterator[None]:
     """Wait for a page of metrics, however busy the machine is."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kavka_operator.kafka.figures.TIMEOUT_SECONDS", 60.0)
+        patch.setattr("kavka_operator.kafka.broker_metrics.TIMEOUT_SECONDS", 60.0)
         yield
 
 

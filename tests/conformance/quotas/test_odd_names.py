@@ -9,7 +9,7 @@ import pytest
 from kavka_broker.core.quota.entity import Entity
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.kafka.onlooking import Onlooker
+from kavka_operator.kafka.offsets_and_lag import Onlooker
 from tests.support.both import Both, running_both
 from tests.support.programs import run
 from tests.support.servers import Server

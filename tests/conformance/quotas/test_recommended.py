@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_operator.domain.plan import AlterQuota
+from kavka_operator.kafka.broker_metrics import read_pages
 from kavka_operator.kafka.client import KafkaClient
-from kavka_operator.kafka.figures import read_pages
 from tests.support.servers import Server, free_port, is_apache_kafka
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
@@ -50,7 +50,7 @@ def are_busy(pages: str) -> bool:
 def test_a_held_client_is_recommended_more_than_it_has_and_a_free_one_is_observed(
     start: Callable[..., Server], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kavka_operator.kafka.figures.TIMEOUT_SECONDS", 60.0)  # of three pages none is left out
+    monkeypatch.setattr("kavka_operator.kafka.broker_metrics.TIMEOUT_SECONDS", 60.0)  # of three pages none is left out
     pages = f"127.0.0.1:{free_port()}"
     server = start(kavka_admin_listener=pages, quota_window_num="2")
     create_topic(server, name)

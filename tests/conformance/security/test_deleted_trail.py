@@ -7,9 +7,9 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kavka_operator.domain.access import OPEN
-from kavka_operator.kafka import trail
+from kavka_operator.kafka import audit_topic
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.trail import AuditTopic, read_trail
+from kavka_operator.kafka.audit_topic import AuditTopic, read_trail
 from tests.support.servers import Server
 from tests.support.topics import create_topic
 
@@ -81,7 +81,7 @@ def test_a_trail_is_not_judged_where_records_go_meanwhile(
 ) -> None:
     """What retention takes away is not to look as if somebody had cut it out."""
     write(server, name)
-    monkeypatch.setattr(trail, "TOPIC", name)
+    monkeypatch.setattr(audit_topic, "TOPIC", name)
     monkeypatch.setattr(AuditTopic.__init__, "__defaults__", (name,))
     reading = read_trail(server.bootstrap, OPEN)
     offset = 0

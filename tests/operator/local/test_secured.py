@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
 
-from kavka_operator.platform.certificates.drawing import is_signed_by, new_authority
+from kavka_operator.platform.certificates.authority import is_signed_by, new_authority
 from kavka_operator.platform.security import ORGANIZATION
 from tests.operator.local.records import Writer, read_all
 from tests.operator.local.support import Kavka, free_ports, wait_until

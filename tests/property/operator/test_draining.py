@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kavka_operator.domain.plan import MoveReplicas
 from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
-from kavka_operator.reconcile.draining import MOVES_MAX, held_by, moves, out_of_reach, reasons_to_stay, too_large
-from kavka_operator.reconcile.shrinking import shrink
+from kavka_operator.reconcile.drain import MOVES_MAX, held_by, moves, out_of_reach, reasons_to_stay, too_large
+from kavka_operator.reconcile.scale_down import shrink
 
 QUORUM = SeenQuorum(0, (0,), {})
 LOOKS_MAX = 200

@@ -17,7 +17,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
-from kavka_operator.kafka.surveying import doubt_about
+from kavka_operator.kafka.roll_survey import doubt_about
 from kavka_operator.reconcile.quorum import follow
 
 TURNS_OF_TROUBLE = 60

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_operator.reconcile import spread as spread_module
-from kavka_operator.reconcile.spread import PASSES_MAX, spread
+from kavka_operator.reconcile import replica_placement as spread_module
+from kavka_operator.reconcile.replica_placement import PASSES_MAX, spread
 
 
 @st.composite

@@ -9,7 +9,7 @@ from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.keys import HmacKey, VerifyingKey
 from kavka_cli.commands.audit.verify import FAMILIES, FOREIGN_MAX, figures, judge, lines, put_figures
 from kavka_cli.output import CommandError
-from kavka_operator.kafka.trail import Read
+from kavka_operator.kafka.audit_topic import Read
 from tests.unit.operator.person import run
 
 KEY = HmacKey(bytes(range(32)))

@@ -18,7 +18,7 @@ from kavka_operator.domain.access import OF_RESOURCE, OPEN, Security
 from kavka_operator.domain.seen import Login
 from kavka_operator.domain.user_secret import Notes, texts_of
 from kavka_operator.kafka.admin import BarredError
-from kavka_operator.kafka.connecting import context_of, told_in_words
+from kavka_operator.kafka.connection import context_of, told_in_words
 from tests.unit.operator.fakes import user
 from tests.unit.operator.person import run
 

@@ -10,10 +10,10 @@ from kavka_cli import dry_run
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import AddPartitions, AlterBrokers, CreateTopic
 from kavka_operator.kafka.admin import Admin, AdminError
-from kavka_operator.platform.local import members
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.files import Lock
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.rendering import local_nodes
+from kavka_operator.platform.local.server_properties import local_nodes
 from kavka_operator.platform.local.store import Store
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person
@@ -254,8 +254,8 @@ def test_a_server_dry_run_of_a_cluster_names_the_nodes_that_would_restart(person
     person.types("apply", "-f", person.file())
     layout = store(person).layout
     (cluster,) = (each for each in store(person).all() if isinstance(each, KafkaCluster))
-    known = members.Members().joined_by(cluster, lambda _: True)
-    members.keep(layout, known)
+    known = node_identity.Members().joined_by(cluster, lambda _: True)
+    node_identity.keep(layout, known)
     (node,) = local_nodes(cluster, layout, known)
     layout.properties(0).write_text(node.properties)
     pools = "nodePools: [{name: nodes}, {name: more, roles: [broker]}]"

@@ -8,8 +8,8 @@ from kavka_cli.commands.explain.quota import Told, of_address, of_client
 from kavka_cli.target import Target
 from kavka_cli.topic_limits import of_topic
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page, QuotaFigures
-from kavka_operator.quota.explaining import explain, explain_address, unlimited
+from kavka_operator.kafka.broker_metrics import ClientFigures, ClientKey, Page, QuotaFigures
+from kavka_operator.quota.explanation import explain, explain_address, unlimited
 from tests.unit.cli.test_recommend import quota
 from tests.unit.operator.person import run
 

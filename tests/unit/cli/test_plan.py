@@ -12,7 +12,7 @@ from kavka_cli.commands import plan
 from kavka_cli.field_changes import field_changes
 from kavka_cli.kubernetes.server_dry_run import LAST_APPLIED, applier_of, merge_patch
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.reconcile.forecast import Sizes
+from kavka_operator.reconcile.impact import Sizes
 from kavka_operator.reconcile.pause import PAUSE
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person

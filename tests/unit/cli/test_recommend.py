@@ -20,9 +20,9 @@ from kavka_cli.suggested_quotas import How, file_of, resource
 from kavka_operator.api.files import load
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import ClientFigures, ClientKey, Page
+from kavka_operator.kafka.broker_metrics import ClientFigures, ClientKey, Page
 from kavka_operator.kafka.prometheus import kept
-from kavka_operator.quota.recommending import (
+from kavka_operator.quota.recommendation import (
     LIMIT_BYTES_MIN,
     Observed,
     Samples,

@@ -1,7 +1,7 @@
 """One cluster id in 64 begins with a hyphen, which a command line takes for an option."""
 
 from kavka_broker.cli import parser
-from kavka_operator.platform.drawing import draw_id
+from kavka_operator.platform.random_ids import draw_id
 
 
 def test_no_drawn_id_looks_like_an_option() -> None:

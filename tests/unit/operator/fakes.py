@@ -55,8 +55,8 @@ from kavka_operator.domain.seen import (
 )
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.loop.interfaces import NotWrittenError, PlatformUnavailableError
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
-from kavka_operator.loop.seams import NotWrittenError, PlatformUnavailableError
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.moves import LISTS, RATES
 from kavka_operator.reconcile.status import Status

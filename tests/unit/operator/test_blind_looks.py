@@ -6,7 +6,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import key_of
 from kavka_operator.domain.view import View
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.loop.seams import NotWrittenError
+from kavka_operator.loop.interfaces import NotWrittenError
 from tests.unit.operator.fakes import NOW, topic
 from tests.unit.operator.test_cluster_loop import Scene
 

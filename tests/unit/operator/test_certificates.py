@@ -13,10 +13,10 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import Security
-from kavka_operator.kafka.connecting import context_of
+from kavka_operator.kafka.connection import context_of
+from kavka_operator.platform.certificates.authority import ends_of, facts, is_signed_by
 from kavka_operator.platform.certificates.bundles import parted
-from kavka_operator.platform.certificates.drawing import ends_of, facts, is_signed_by
-from kavka_operator.platform.certificates.keeping import Kept, Place, Round, keep
+from kavka_operator.platform.certificates.maintenance import Kept, Place, Round, keep
 from kavka_operator.platform.local import certificates
 from kavka_operator.platform.local.access import CertificatesError, own_access
 from kavka_operator.platform.local.layout import Layout
@@ -272,7 +272,7 @@ def test_a_secured_cluster_without_the_library_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "kavka_operator.platform.certificates"
-    monkeypatch.setitem(sys.modules, f"{name}.keeping", None)
-    monkeypatch.delattr(sys.modules[name], "keeping")
+    monkeypatch.setitem(sys.modules, f"{name}.maintenance", None)
+    monkeypatch.delattr(sys.modules[name], "maintenance")
     with pytest.raises(CertificatesError, match=r"pip install 'kavka\[tls\]'"):
         certificates.keep(secured(), Layout(tmp_path, "default", "main"), {0: ["localhost"]}, [], datetime.now(UTC))

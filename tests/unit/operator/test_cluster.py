@@ -19,11 +19,11 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
-from kavka_operator.platform.local import members
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import unsupported
-from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import LocalNode, fingerprint, local_nodes, port_clashes
+from kavka_operator.platform.local.node_identity import Members
+from kavka_operator.platform.local.server_properties import LocalNode, fingerprint, local_nodes, port_clashes
+from kavka_operator.platform.local.unsupported import unsupported
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.cluster import brokers_config, managed_after
@@ -209,11 +209,11 @@ def test_a_node_keeps_its_ports_when_another_pool_grows() -> None:
 def test_members_are_kept_and_read_from_the_files_of_the_first_version(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path, "default", "main")
     layout.make()
-    assert members.read(layout) == Members()
+    assert node_identity.read(layout) == Members()
     layout.properties(0).write_text("node.id=0")
-    assert members.read(layout) == Members({0: 0}, (0,))
-    members.keep(layout, Members({0: 0, 1: 4}, (0, 1)))
-    assert members.read(layout) == Members({0: 0, 1: 4}, (0, 1))
+    assert node_identity.read(layout) == Members({0: 0}, (0,))
+    node_identity.keep(layout, Members({0: 0, 1: 4}, (0, 1)))
+    assert node_identity.read(layout) == Members({0: 0, 1: 4}, (0, 1))
 
 
 def test_ports_out_of_range_or_used_twice_are_named() -> None:

@@ -16,7 +16,8 @@ from kavka_operator.domain.seen import SeenNode, SeenPartition, Survey
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
-from kavka_operator.loop.pace import (
+from kavka_operator.loop.interfaces import NotWrittenError
+from kavka_operator.loop.requeue import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
     HASTE_SECONDS,
@@ -25,9 +26,8 @@ from kavka_operator.loop.pace import (
     Haste,
     rest_seconds,
 )
-from kavka_operator.loop.seams import NotWrittenError
-from kavka_operator.loop.silence import SILENT_SECONDS
-from kavka_operator.loop.telling import SAID_MAX, SAID_SECONDS
+from kavka_operator.loop.status_writer import SAID_MAX, SAID_SECONDS
+from kavka_operator.loop.unreachable import SILENT_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
 from tests.unit.operator.nowhere import Nowhere
 

@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_cli.commands.doctor import as_json, as_text, exit_code
-from kavka_operator.doctor.examined import (
+from kavka_operator.doctor.evidence import (
     Broker,
     Examined,
     Finding,
@@ -19,7 +19,7 @@ from kavka_operator.doctor.examined import (
     Severity,
     Transaction,
 )
-from kavka_operator.doctor.judging import judge
+from kavka_operator.doctor.rules import judge
 
 LOOPBACK = {"listeners": "PLAINTEXT://127.0.0.1:9092", "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}
 CLOSED = {

@@ -14,7 +14,7 @@ from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.seen import SeenBroker
 from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.loop.pace import DRIFT_SECONDS
+from kavka_operator.loop.requeue import DRIFT_SECONDS
 from kavka_operator.platform.external import ExternalPlatform, SecretError, security_of
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.secrets import read_secret

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kavka_operator.domain.plan import StartNode, StopNode
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.observe import node_objects
 from kavka_operator.platform.kubernetes.observe.node_objects import Known
 from tests.unit.operator.pods import RUNS, Scene, main

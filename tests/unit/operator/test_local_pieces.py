@@ -17,7 +17,7 @@ from kavka_operator.api.files import load
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.table import age, find, table
 from kavka_operator.api.topic import Topic
-from kavka_operator.platform.local import leash, probe, processes
+from kavka_operator.platform.local import child_process, probe, processes
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
@@ -278,7 +278,8 @@ def test_a_leashed_process_dies_with_its_parent(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     code = (
         "import subprocess, sys, os, time\n"
-        f"child = subprocess.Popen([sys.executable, '-I', '-S', {leash.__file__!r}, str(os.getpid()), *{SLEEPER!r}])\n"
+        f"tied = [sys.executable, '-I', '-S', {child_process.__file__!r}, str(os.getpid()), *{SLEEPER!r}]\n"
+        "child = subprocess.Popen(tied)\n"
         f"open({str(pid_file)!r}, 'w').write(str(child.pid))\n"
         "time.sleep(600)\n"
     )

@@ -15,7 +15,7 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
 from kavka_operator.domain.plan import Word, dated
 from kavka_operator.loop.cluster_loop import ClusterLoop
-from kavka_operator.platform.local import folder
+from kavka_operator.platform.local import yaml_directory
 from kavka_operator.platform.local.files import locked
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
@@ -46,13 +46,13 @@ def layout(tmp_path: Path) -> Layout:
 def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that the store has parsed."""
     texts: list[str] = []
-    original = folder.parsed
+    original = yaml_directory.parsed
 
     def noting(text: str) -> object:
         texts.append(text)
         return original(text)
 
-    monkeypatch.setattr(folder, "parsed", noting)
+    monkeypatch.setattr(yaml_directory, "parsed", noting)
     return texts
 
 
@@ -170,7 +170,7 @@ def test_what_is_nested_as_deep_as_may_be_is_read() -> None:
 
 def test_what_is_written_is_json_and_reads_as_yaml(layout: Layout) -> None:
     value = {"a": [1, 2.5, None, True], "b": {"name": "\u00e9\u4e2d\U0001f600: #"}}
-    held = folder.Folder(layout.status)
+    held = yaml_directory.Folder(layout.status)
     held.write("topic.a.yaml", value)
     text = (layout.status / "topic.a.yaml").read_text(encoding="utf-8")
     assert json.loads(text) == yaml.safe_load(text) == held.value("topic.a.yaml") == value
@@ -178,10 +178,10 @@ def test_what_is_written_is_json_and_reads_as_yaml(layout: Layout) -> None:
 
 @pytest.mark.parametrize("value", [{"day": date(2026, 1, 2)}, {"a": {1: "one"}}, {"a": float("inf")}, {"a": "\ud800"}])
 def test_what_json_cannot_say_is_read_as_it_was_written(layout: Layout, value: dict[str, object]) -> None:
-    folder.Folder(layout.status).write("topic.a.yaml", value)
-    assert folder.Folder(layout.status).value("topic.a.yaml") == value
+    yaml_directory.Folder(layout.status).write("topic.a.yaml", value)
+    assert yaml_directory.Folder(layout.status).value("topic.a.yaml") == value
 
 
 def test_a_map_in_braces_need_not_be_json(layout: Layout) -> None:
     (layout.status / "topic.a.yaml").write_text("{name: a, spec: {partitions: 3}}\n", encoding="utf-8")
-    assert folder.Folder(layout.status).value("topic.a.yaml") == {"name": "a", "spec": {"partitions": 3}}
+    assert yaml_directory.Folder(layout.status).value("topic.a.yaml") == {"name": "a", "spec": {"partitions": 3}}

@@ -11,9 +11,9 @@ from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.plan import Plan, ready
 from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.domain.view import View
-from kavka_operator.platform.local import members
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import Members
+from kavka_operator.platform.local.node_identity import Members
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import PassResult, cluster_status
 from tests.unit.operator.fakes import NOW, cluster
@@ -83,9 +83,9 @@ def test_ids_are_kept_by_the_local_platform(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path, "default", "main")
     layout.make()
     known = Members().joined_by(of_pools("a", "b"), lambda _: True)
-    members.keep(layout, known)
-    assert members.read(layout) == known
-    again = members.read(layout).joined_by(of_pools("b", "c", "a"), lambda _: True)
+    node_identity.keep(layout, known)
+    assert node_identity.read(layout) == known
+    again = node_identity.read(layout).joined_by(of_pools("b", "c", "a"), lambda _: True)
     assert (again.pools, again.voters) == ({"a": 0, "b": 100, "c": 200}, (0, 1, 100, 101))
     assert known.offsets.items() <= again.offsets.items()
 
@@ -102,12 +102,12 @@ spec: {nodePools: [POOLS]}
     assert person.types("apply", "-f", person.file(text.replace("POOLS", f"{front}, {brokers}")))[0] == 0
     layout = Layout.of(tmp_path / "state", "default", "main")
     layout.members.write_text(json.dumps({"portOffsets": {"0": 0, "100": 1}, "voters": [0]}))
-    assert members.read(layout).pools == {"front": 0, "brokers": 100}
+    assert node_identity.read(layout).pools == {"front": 0, "brokers": 100}
     assert person.types("apply", "-f", person.file(text.replace("POOLS", f"{brokers}, {front}")))[0] == 0
-    assert members.read(layout).pools == {"front": 0, "brokers": 100}
+    assert node_identity.read(layout).pools == {"front": 0, "brokers": 100}
     (layout.resources / "kafkacluster.main.yaml").write_text("spec: {nodePools: 7}")
     layout.members.write_text(json.dumps({"portOffsets": {"0": 0}, "voters": [0]}))
-    assert members.read(layout).pools == {}
+    assert node_identity.read(layout).pools == {}
 
 
 def changes(new: KafkaCluster, old: KafkaCluster) -> list[str]:

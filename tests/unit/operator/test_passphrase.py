@@ -9,7 +9,7 @@ from kavka_cli.kubernetes.api_server import KubernetesError, connection
 from kavka_cli.kubernetes.kubeconfig import Access
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import BarredError
-from kavka_operator.kafka.connecting import connected
+from kavka_operator.kafka.connection import connected
 
 WORDS = "the private key is encrypted; give it without a passphrase"
 

@@ -6,9 +6,9 @@ from kavka_broker.controller.format import Voters, _check_voters, parse_voters
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.platform.drawing import draw_id
 from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint, properties
 from kavka_operator.platform.nodes import nodes_of
+from kavka_operator.platform.random_ids import draw_id
 from tests.unit.operator.pods import SIZED, main
 
 APART = [

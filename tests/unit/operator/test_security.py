@@ -21,8 +21,8 @@ from kavka_operator.platform.kubernetes.objects import manifests
 from kavka_operator.platform.kubernetes.objects.requested import mark_of
 from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint, properties
 from kavka_operator.platform.local.layout import Layout as Folder
-from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import LocalNode, local_nodes
+from kavka_operator.platform.local.node_identity import Members
+from kavka_operator.platform.local.server_properties import LocalNode, local_nodes
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.status import PassResult, cluster_status, with_words
 from tests.unit.operator.fakes import NOW, quota

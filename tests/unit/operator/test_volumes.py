@@ -12,11 +12,11 @@ from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.stored import resource_from
 from kavka_operator.domain.plan import StartNode
 from kavka_operator.domain.seen import SeenNode, SeenPartition, SeenQuorum, SeenVolume, Survey, WantedNode
-from kavka_operator.platform.local import members, volumes
+from kavka_operator.platform.local import node_identity, volumes
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import lost_volumes
-from kavka_operator.platform.local.members import Members
-from kavka_operator.platform.local.rendering import local_nodes
+from kavka_operator.platform.local.node_identity import Members
+from kavka_operator.platform.local.server_properties import local_nodes
+from kavka_operator.platform.local.unsupported import lost_volumes
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.volumes import empty_volumes, refusal
 from tests.unit.operator.fakes import NOW, cluster
@@ -117,20 +117,20 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_the_directories_tell_what_is_in_them(layout: Layout) -> None:
-    known = members.read(layout).volumes[0]
+    known = node_identity.read(layout).volumes[0]
     assert known == {"data": "id-of-data", "more": "id-of-more"}, "what earlier versions did not note is found out"
     place = str(layout.data(0) / "more")
     assert volumes.look(layout, 0, known)[1] == SeenVolume("more", place, ("orders-4",), directory_id="id-of-more")
     assert volumes.look(layout, 0, {})[1].was_used is False
-    assert lost_volumes(two_volumes("data", "more"), layout, members.read(layout)) is None
-    words = lost_volumes(two_volumes("data"), layout, members.read(layout)) or ""
+    assert lost_volumes(two_volumes("data", "more"), layout, node_identity.read(layout)) is None
+    words = lost_volumes(two_volumes("data"), layout, node_identity.read(layout)) or ""
     assert words.startswith('KafkaCluster "main": spec.nodePools: volume "more" of node 0 holds 1 replica (orders-4)')
 
 
 def test_a_start_that_ended_before_its_volumes_were_formatted_misses_none(layout: Layout) -> None:
     layout.properties(1).write_text(f"node.id=1\nlog.dirs={layout.data(1)}/data\n")
     layout.members.write_text(json.dumps({"portOffsets": {"0": 0, "1": 1}, "voters": [0]}))
-    assert 1 not in members.read(layout).volumes
+    assert 1 not in node_identity.read(layout).volumes
     assert volumes.look(layout, 1, {}) == ()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_operator.domain.plan import GrowVolume, StartNode
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.objects.names import CLUSTER_ID, DIRECTORY_ID, HOLDS_METADATA
 from tests.unit.operator.pods import Scene, main
 

@@ -8,7 +8,7 @@ import pytest
 from kavka_cli.kubernetes.api_server import ApiServer, KubernetesError
 from kavka_cli.kubernetes.preview import foreseen
 from kavka_operator.domain.plan import RestartNode, StartNode
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.platform.kubernetes.objects.dry_run_pods import fits_in_place_of
 from tests.unit.operator.pods import RUNS, SIZED, Scene, main

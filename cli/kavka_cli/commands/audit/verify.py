@@ -20,7 +20,7 @@ from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import add_target, find_target, target_options
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.trail import Read, read_trail
+from kavka_operator.kafka.audit_topic import Read, read_trail
 
 HELP = "Say whether the audit trail is as its nodes wrote it, and up to where. Exit code 1 where not, 2 on errors."
 NOT_SOUND = 1

@@ -21,9 +21,9 @@ from kavka_operator.api.table import aligned
 from kavka_operator.domain.entities import as_set, entity_text
 from kavka_operator.domain.units import amount
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import QUOTA_TYPES, ClientKey, Page, read_pages
-from kavka_operator.kafka.onlooking import Onlooker
-from kavka_operator.quota.explaining import Explanation, Limits, explain, explain_address, unlimited
+from kavka_operator.kafka.broker_metrics import QUOTA_TYPES, ClientKey, Page, read_pages
+from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.quota.explanation import Explanation, Limits, explain, explain_address, unlimited
 
 HELP = "Say which of the eight levels of quotas wins for a client, what it hides, and how much of it is used."
 ANYBODY = "ANONYMOUS"

@@ -12,10 +12,10 @@ from kavka_cli.suggested_quotas import How, cluster_name, file_of
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import Page, growth, read_pages
-from kavka_operator.kafka.onlooking import Onlooker
+from kavka_operator.kafka.broker_metrics import Page, growth, read_pages
+from kavka_operator.kafka.offsets_and_lag import Onlooker
 from kavka_operator.kafka.prometheus import kept
-from kavka_operator.quota.recommending import Observed, Samples, recommend
+from kavka_operator.quota.recommendation import Observed, Samples, recommend
 
 HELP = "Print a resource file with limits that fit what clients do: to review, and to observe before it is enforced."
 EVERY_SECONDS = 2.0

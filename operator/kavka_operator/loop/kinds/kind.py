@@ -40,7 +40,7 @@ class Kind(Protocol[R_contra]):
     """A module of `loop.kinds`. Errors are of one resource, unless it is said otherwise."""
 
     def claim(self, resource: R_contra, /) -> object:
-        """What only one resource can own."""
+        """The name, entity or user that only one resource can own."""
         ...
 
     def limits(self, resource: R_contra, /) -> ClientQuota | None:
@@ -52,7 +52,7 @@ class Kind(Protocol[R_contra]):
         ...
 
     def plan(self, resource: R_contra, seen: SeenCluster, claims: Claims, run: Pass, /) -> KafkaPlan:
-        """What has to be done for a resource. Raises AdminError where its cluster does not tell."""
+        """The plan for a resource. Raises AdminError where its cluster does not tell."""
         ...
 
     def plan_together(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import Security
-from kavka_operator.platform.certificates.drawing import Pair
+from kavka_operator.platform.certificates.authority import Pair
 from kavka_operator.platform.external import ReadSecret, SecretError
 from kavka_operator.platform.security import client_listeners, wanted_secrets
 

@@ -18,7 +18,7 @@ from typing import Final
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import ClusterTls
 from kavka_operator.domain.certificates import SeenCertificates, Step
-from kavka_operator.platform.certificates.drawing import (
+from kavka_operator.platform.certificates.authority import (
     Facts,
     Pair,
     ends_of,

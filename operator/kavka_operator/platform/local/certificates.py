@@ -24,11 +24,11 @@ from kavka_operator.platform.local import probe
 from kavka_operator.platform.local.access import AUTHORITY_FILE, OPERATOR_FILE, CertificatesError
 from kavka_operator.platform.local.files import read_text, write_secret
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import HOST
+from kavka_operator.platform.local.node_identity import HOST
 from kavka_operator.platform.local.secrets import read_secret
 
 if TYPE_CHECKING:
-    from kavka_operator.platform.certificates.keeping import Kept, Place
+    from kavka_operator.platform.certificates.maintenance import Kept, Place
 
 LACKING = (
     "TLS, logins and ACLs need more than is installed: pip install 'kavka[tls]' brings what draws their certificates"
@@ -46,21 +46,21 @@ def keep(cluster: KafkaCluster, layout: Layout, names: Names, running: Iterable[
     Raises CertificatesError.
     """
     try:
-        from kavka_operator.platform.certificates import bundles, keeping
+        from kavka_operator.platform.certificates import bundles, maintenance
     except ImportError as error:
         raise CertificatesError(LACKING) from error
 
     def is_let_in(security: Security) -> bool:
         """Whether every node that runs answers who shows this."""
-        from kavka_operator.kafka.connecting import context_of
+        from kavka_operator.kafka.connection import context_of
 
         context = context_of(security)
         return all(probe.answers(host, port, context=context) for host, port in running)
 
     try:
         listeners = bundles.of_listeners(cluster, lambda name: read_secret(layout, name))
-        asked = keeping.Round(cluster, names, listeners, LOCAL_NAMES, is_let_in, now)
-        return keeping.keep(asked, Directory(layout))
+        asked = maintenance.Round(cluster, names, listeners, LOCAL_NAMES, is_let_in, now)
+        return maintenance.keep(asked, Directory(layout))
     except SecretError as error:
         raise CertificatesError(str(error)) from error
 

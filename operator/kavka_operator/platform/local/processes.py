@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kavka_operator.platform.local import leash
+from kavka_operator.platform.local import child_process
 
 LOG_BYTES_MAX = 64 * 1024 * 1024
 POLL_SECONDS = 0.02
@@ -30,7 +30,7 @@ def start(command: Sequence[str], log: Path, *, leashed: bool = True) -> subproc
     """
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(log.with_name(log.name + ".1"))
-    tied = [sys.executable, "-I", "-S", leash.__file__, str(os.getpid())] if leashed else []
+    tied = [sys.executable, "-I", "-S", child_process.__file__, str(os.getpid())] if leashed else []
     with log.open("ab") as output:
         return subprocess.Popen(
             [*tied, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True

@@ -12,7 +12,7 @@ from typing import Final
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import META_PROPERTIES
+from kavka_operator.platform.local.node_identity import META_PROPERTIES
 
 PARTITION: Final = re.compile(r".+-\d+(\.[0-9a-f]+-(delete|future|stray))?")
 METADATA: Final = "partition.metadata"

@@ -19,8 +19,8 @@ from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.local.files import Lock, locked
-from kavka_operator.platform.local.folder import SUFFIX, Folder, Stamp
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.yaml_directory import SUFFIX, Folder, Stamp
 from kavka_operator.reconcile.status import Status
 
 Change = Literal["created", "configured", "unchanged"]

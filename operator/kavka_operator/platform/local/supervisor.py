@@ -24,20 +24,26 @@ from kavka_operator.domain.access import OPEN
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.domain.view import View
-from kavka_operator.loop.seams import PlatformUnavailableError
-from kavka_operator.platform.local import certificates, members, probe, processes, volumes
+from kavka_operator.loop.interfaces import PlatformUnavailableError
+from kavka_operator.platform.local import certificates, node_identity, probe, processes, volumes
 from kavka_operator.platform.local.access import CertificatesError
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.limits import unsupported
-from kavka_operator.platform.local.rendering import LocalNode, fingerprint, former_node, local_nodes, wanted_node
 from kavka_operator.platform.local.secrets import keep_audit_key
+from kavka_operator.platform.local.server_properties import (
+    LocalNode,
+    fingerprint,
+    former_node,
+    local_nodes,
+    wanted_node,
+)
 from kavka_operator.platform.local.signals import Signals
+from kavka_operator.platform.local.unsupported import unsupported
 from kavka_operator.platform.security import client_listeners
 from kavka_operator.reconcile.volumes import forgotten, refusal
 
 if TYPE_CHECKING:
-    from kavka_operator.platform.certificates.keeping import Kept
+    from kavka_operator.platform.certificates.maintenance import Kept
 
 STOP_SECONDS_MAX = 30.0
 START_SECONDS_MAX = 60.0
@@ -88,7 +94,7 @@ class Supervisor:
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now."""
-        if problem := unsupported(cluster, self.layout, members.read(self.layout)):
+        if problem := unsupported(cluster, self.layout, node_identity.read(self.layout)):
             return View(seen=self.seen(), refusal=problem, stamp=self.moves)
         wanted = self.wanted(cluster)
         try:
@@ -104,7 +110,7 @@ class Supervisor:
             outside=self.begins(cluster),
             metrics=self.metrics_addresses(),
             bootstrap=",".join(self.addresses()),
-            pools=members.read(self.layout).pools,
+            pools=node_identity.read(self.layout).pools,
             stamp=self.moves,
             analytics=NOT_HERE if cluster.spec.analytics is not None else None,
             security=kept.security if kept is not None else OPEN,
@@ -123,11 +129,11 @@ class Supervisor:
 
     def wanted(self, cluster: KafkaCluster) -> Sequence[WantedNode]:
         """The nodes that the resource wants. `perform` starts them as they were told here."""
-        known = members.read(self.layout)
-        host = cluster.spec.listeners[0].host or members.HOST
+        known = node_identity.read(self.layout)
+        host = cluster.spec.listeners[0].host or node_identity.HOST
         now = known.joined_by(cluster, lambda port: not probe.port_is_taken(host, port))
         if now != known:
-            members.keep(self.layout, now)
+            node_identity.keep(self.layout, now)
         if cluster.spec.is_audited:
             keep_audit_key(self.layout)
         self._wanted = {node.id: node for node in local_nodes(cluster, self.layout, now)}
@@ -136,7 +142,7 @@ class Supervisor:
 
     def volumes(self) -> Mapping[int, Sequence[SeenVolume]]:
         """The log directories of the wanted nodes, as they lie on the disk."""
-        known = members.read(self.layout).volumes
+        known = node_identity.read(self.layout).volumes
         return {number: volumes.look(self.layout, number, known.get(number, {})) for number in self._wanted}
 
     def seen(self) -> Mapping[int, SeenNode]:
@@ -145,7 +151,7 @@ class Supervisor:
         return former | {number: self._seen(number, running) for number, running in self._nodes.items()}
 
     def _former(self) -> list[int]:
-        known = members.read(self.layout).offsets
+        known = node_identity.read(self.layout).offsets
         return [number for number in known if number not in self._wanted and self.layout.properties(number).exists()]
 
     def leaving(self) -> list[WantedNode]:
@@ -280,21 +286,21 @@ class Supervisor:
 
     def _volume_fault(self, node: LocalNode) -> str | None:
         """The reason why the node may not be started, or None: it would lack a volume, or format one again."""
-        known = members.read(self.layout).volumes.get(node.id, {})
+        known = node_identity.read(self.layout).volumes.get(node.id, {})
         return refusal(wanted_node(node), volumes.look(self.layout, node.id, known), self._given_up)
 
     def _note_volumes(self, node: LocalNode) -> None:
-        known = members.read(self.layout)
+        known = node_identity.read(self.layout)
         paths = [self.layout.data(node.id) / name for name in node.volumes]
-        now = known.formatted(node.id, {path.name: members.directory_id(path) or "" for path in paths})
+        now = known.formatted(node.id, {path.name: node_identity.directory_id(path) or "" for path in paths})
         if now != known:
-            members.keep(self.layout, now)
+            node_identity.keep(self.layout, now)
 
     def _is_formatted(self, node: LocalNode) -> bool:
         """Whether every log directory is formatted. Raises PlatformUnavailableError for one of another cluster."""
         texts = []
         for name in node.volumes:
-            path = self.layout.data(node.id) / name / members.META_PROPERTIES
+            path = self.layout.data(node.id) / name / node_identity.META_PROPERTIES
             texts.append(read_text(path))
             owner = parse_properties(texts[-1] or "").get("cluster.id", self.cluster_id)
             if owner != self.cluster_id:

@@ -18,8 +18,7 @@ from kavka_operator.domain.plan import ClusterPlan, Plan, unknown
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
-from kavka_operator.loop.looking import LookResult
-from kavka_operator.platform.drawing import draw_id
+from kavka_operator.loop.observer import LookResult
 from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
@@ -29,6 +28,7 @@ from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.local.supervisor import Supervisor, read_cluster_id
 from kavka_operator.platform.local.user_secrets import LocalSecrets
+from kavka_operator.platform.random_ids import draw_id
 from kavka_operator.reconcile.status import PassResult, cluster_status, external_status
 
 TURN_SECONDS = 0.1

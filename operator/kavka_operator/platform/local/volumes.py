@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kavka_operator.domain.seen import SeenVolume
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.members import META_PROPERTIES
+from kavka_operator.platform.local.node_identity import META_PROPERTIES
 from kavka_operator.reconcile.volumes import METADATA_LOG
 
 NO_LOGS = ("lost+found",)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
-from kavka_operator.domain.words import counted, some
+from kavka_operator.domain.text import counted, some
 
 PARTITIONS_SHOWN_MAX = 512
 """Characters, of one topic."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
-from kavka_operator.domain.words import some
+from kavka_operator.domain.text import some
 
 BROKER, CONTROLLER = "broker", "controller"
 UNSEEN = "cannot be seen"

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.domain.words import named
+from kavka_operator.domain.text import named
 from kavka_operator.reconcile.rollout.batches import neighbours
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing, diagnose

@@ -23,7 +23,7 @@ from kavka_operator.domain.plan import (
     stalled,
 )
 from kavka_operator.domain.seen import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.domain.words import counted, named, some
+from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile.rollout import windows
 from kavka_operator.reconcile.rollout.batches import next_batch
 from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose, to_restart

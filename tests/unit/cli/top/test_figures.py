@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.runtime.metric_table import BY_NAME
-from kavka_operator.kafka.figures import (
+from kavka_operator.kafka.broker_metrics import (
     CONNECTIONS,
     WANTED,
     ClientFigures,

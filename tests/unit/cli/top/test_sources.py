@@ -7,8 +7,8 @@ import pytest
 
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.figures import Page
-from kavka_operator.kafka.onlooking import LogDirs, Members
+from kavka_operator.kafka.broker_metrics import Page
+from kavka_operator.kafka.offsets_and_lag import LogDirs, Members
 from kavka_top import sources
 from kavka_top.sources import ClusterSource
 

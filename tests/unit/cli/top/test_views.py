@@ -6,8 +6,8 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
-from kavka_operator.kafka.figures import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
-from kavka_operator.kafka.onlooking import Group, LogDirs, Members
+from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
+from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
 from kavka_top.model import LOOKS_MAX, History, Look
 from kavka_top.sheet import Sheet, Tone
 from kavka_top.views import VIEWS

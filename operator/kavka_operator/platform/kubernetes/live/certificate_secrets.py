@@ -13,10 +13,10 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.certificates import SeenCertificates
-from kavka_operator.kafka.connecting import context_of
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.kafka.connection import context_of
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.certificates.bundles import of_listeners
-from kavka_operator.platform.certificates.keeping import Kept, Place, Round, keep
+from kavka_operator.platform.certificates.maintenance import Kept, Place, Round, keep
 from kavka_operator.platform.external import SecretError
 from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, ApiError
 from kavka_operator.platform.kubernetes.live.secrets import AuditKey
 from kavka_operator.platform.kubernetes.objects import manifests

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.platform.kubernetes.objects.manifests import covers, owner_of

@@ -20,7 +20,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.domain.view import View
-from kavka_operator.loop.seams import PlatformUnavailableError
+from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.analytics_runs import AnalyticsOf
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.live.certificate_secrets import Certified

@@ -12,7 +12,7 @@ from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsSta
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored import part
-from kavka_operator.platform.certificates.keeping import TRUSTED, Place
+from kavka_operator.platform.certificates.maintenance import TRUSTED, Place
 from kavka_operator.platform.kubernetes.objects import s3_access, spark
 from kavka_operator.platform.kubernetes.objects.containers import last_words
 from kavka_operator.platform.kubernetes.objects.manifests import owned

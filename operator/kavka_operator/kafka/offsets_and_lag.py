@@ -1,0 +1,155 @@
+"""What a person watches of a cluster: topics with their ends and sizes, groups with their lag. Any Kafka answers it.
+
+Each question stands for itself: a cluster that refuses one may answer the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import kafka.errors
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kavka_broker.core.config.topic_table import LONG_MAX, RATE_KEYS
+from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
+from kavka_operator.kafka.errors import in_words, raise_for
+from kavka_operator.kafka.roll_survey import partitions_of, quorum_of
+
+CALLBACK = "client.quota.callback.class"
+Ends = Mapping[tuple[str, int], int]
+NOT_NOW = {
+    kafka.errors.NotLeaderForPartitionError.errno,
+    kafka.errors.LeaderNotAvailableError.errno,
+    kafka.errors.UnknownTopicOrPartitionError.errno,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The brokers of a cluster and what they hold."""
+
+    cluster_id: str
+    brokers: Mapping[int, SeenBroker]
+    partitions: tuple[SeenPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A consumer group. `members` is None where DescribeGroups does not tell, as of groups of KIP-848."""
+
+    state: str
+    kind: str
+    members: tuple[tuple[str, str], ...] | None  # client id and host
+    committed: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirs:
+    """The log directories of one broker: sizes of replicas by partition, and how full the fullest disk is, 1.0 with no
+    byte left; None from a broker before Kafka 3.3.
+    """
+
+    sizes: Mapping[tuple[str, int], int]
+    fullest: float | None
+
+
+class Onlooker(KafkaClient):
+    """A client that only asks. Every method may raise AdminError."""
+
+    def members(self) -> Members:
+        """The brokers, and every partition with its replicas."""
+        with in_words("describe the cluster"):
+            described = self._send(DescribeClusterRequest())
+            raise_for(described.error_code, described.error_message)
+            metadata = self._metadata()
+            return Members(described.cluster_id, brokers_of(described, metadata), partitions_of(metadata, {}))
+
+    def controller(self) -> int | None:
+        """The active controller. Metadata of a Kafka with KRaft names any broker in its place."""
+        with in_words("describe the quorum"):
+            return quorum_of(self._quorum()).leader
+
+    def quotas(self) -> dict[AnyEntity, dict[str, float]]:
+        """Every quota, as DescribeClientQuotas tells it."""
+        with in_words("describe the quotas"):
+            return self._quotas()
+
+    def quota_callback(self, broker: int) -> str | None:
+        """The class that decides on byte rates instead of Kafka's levels (`client.quota.callback.class`), if any."""
+        with in_words(f"describe the settings of node {broker}"):
+            found = self._configs(BROKER_RESOURCE, [str(broker)], CALLBACK)[str(broker)]
+            return next((setting.value for setting in found if setting.name == CALLBACK and setting.value), None)
+
+    def topic_limits(self, topic: str) -> dict[str, int]:
+        """The bytes a second that the topic's config allows, by the keys that are set; Apache Kafka knows none."""
+        with in_words(f'describe topic "{topic}"'):
+            found = self._configs(TOPIC_RESOURCE, [topic], *sorted(RATE_KEYS))[topic]
+            return {setting.name: int(setting.value) for setting in found if int(setting.value or 0) < LONG_MAX}
+
+    def ends(self, partitions: Sequence[SeenPartition], moment: int = LATEST) -> dict[tuple[str, int], int]:
+        """The offset behind the last record of each partition that has a leader; the first one at `EARLIEST`."""
+        found: dict[tuple[str, int], int] = {}
+        with in_words("list the offsets"):
+            for leader in sorted({partition.leader for partition in partitions if partition.leader is not None}):
+                answer = self._send(
+                    _asks_ends([partition for partition in partitions if partition.leader == leader], moment), leader
+                )
+                for topic in answer.topics:
+                    for partition in topic.partitions:
+                        if partition.error_code not in NOT_NOW:
+                            raise_for(partition.error_code, None)
+                            found[topic.name, partition.partition_index] = partition.offset
+        return found
+
+    def groups(self) -> dict[str, Group]:
+        """Every group that commits offsets."""
+        with in_words("describe the groups"):
+            listed = {group["group_id"]: group for group in self._client.list_groups()}
+            if not listed:
+                return {}
+            described = self._client.describe_groups(sorted(listed))
+            committed = self._client.list_group_offsets(sorted(listed))
+        return {name: _group(listed[name], described.get(name), committed.get(name, {})) for name in sorted(listed)}
+
+    def log_dirs(self, broker: int) -> LogDirs:
+        """The log directories of a broker."""
+        with in_words(f"describe the log directories of node {broker}"):
+            answer = self._send(DescribeLogDirsRequest(topics=None), broker)
+        sizes: dict[tuple[str, int], int] = {}
+        for directory in answer.results:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    key = topic.name, partition.partition_index
+                    sizes[key] = sizes.get(key, 0) + partition.partition_size
+        return LogDirs(
+            sizes,
+            max((full for directory in answer.results if (full := _fullness(directory)) is not None), default=None),
+        )
+
+
+def _asks_ends(partitions: Sequence[SeenPartition], moment: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = {}
+    for partition in partitions:
+        asked = wanted.ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=-1, timestamp=moment)
+        by_topic.setdefault(partition.topic, []).append(asked)
+    topics = [wanted(name=name, partitions=asked) for name, asked in by_topic.items()]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+
+
+def _group(listed: Mapping[str, Any], described: Mapping[str, Any] | None, committed: Mapping[Any, Any]) -> Group:
+    is_told = described is not None and not described["error"]
+    members = described["members"] if described is not None and is_told else ()
+    state = described["group_state"] if described is not None and is_told else listed.get("group_state", "")
+    kind = listed.get("group_type") or listed.get("protocol_type") or ""
+    told = tuple((member["client_id"], member["client_host"].lstrip("/")) for member in members)
+    offsets = {(key.topic, key.partition): value.offset for key, value in committed.items() if value.offset >= 0}
+    return Group(state, str(kind), told if is_told else None, offsets)
+
+
+def _fullness(directory: Any) -> float | None:
+    total, usable = getattr(directory, "total_bytes", None), getattr(directory, "usable_bytes", None)
+    return 1 - usable / total if total and usable is not None and 0 <= usable <= total else None
