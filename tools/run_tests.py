@@ -33,6 +33,7 @@ CODE = (
     "cli/kavka_audit_run",
     "cli/kavka_cli",
     "cli/kavka_demo",
+    "cli/kavka_pytest",
     "cli/kavka_top",
     "audit/kavka_audit",
     "tools",

@@ -9,6 +9,8 @@ from tests.tidy.tree import ROOT
 
 COPIES = re.compile(r"^COPY (?!--from)(\S+) ", re.MULTILINE)
 
+SUFFIXES = (".py", ".in", ".txt")  # of code, and of requirements
+
 
 def copied() -> set[str]:
     return {path.rstrip("/") for path in COPIES.findall((ROOT / "Dockerfile").read_text())}
@@ -19,7 +21,7 @@ def test_what_is_copied_is_not_left_out_of_the_build() -> None:
     let_in = [line[1:] for line in lines if line.startswith("!")]
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     for path in copied():
-        code = [file for file in tracked if file == path or (file.startswith(f"{path}/") and file.endswith(".py"))]
+        code = [file for file in tracked if file == path or (file.startswith(f"{path}/") and file.endswith(SUFFIXES))]
         code = code or [file for file in tracked if file == path]
         left_out = [file for file in code if not any(fnmatch(file, f"{rule}*") for rule in let_in)]
         assert code, path

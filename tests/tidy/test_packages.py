@@ -17,6 +17,7 @@ PACKAGES = (
     ("cli", "kavka_cli"),
     ("cli", "kavka_audit_run"),
     ("cli", "kavka_demo"),
+    ("cli", "kavka_pytest"),
     ("cli", "kavka_top"),
 )
 #: Where a distribution is not called as its module.
@@ -30,6 +31,7 @@ CALLED = {
     "confluent_kafka": "confluent-kafka",
     "kavka_audit_run": "kavka-cli",
     "kavka_demo": "kavka-cli",
+    "kavka_pytest": "kavka-cli",
     "kavka_top": "kavka-cli",
 }
 #: With another distribution, of which they are a part; `compression` with Python 3.14.

@@ -17,6 +17,7 @@ MEMBERS = (
     "cli/kavka_audit_run",
     "cli/kavka_cli",
     "cli/kavka_demo",
+    "cli/kavka_pytest",
     "cli/kavka_top",
     "audit/kavka_audit",
 )
@@ -47,6 +48,7 @@ PLANTS = (
     ("command", "kavka_operator.platform.local.up", "kavka_cli.output"),
     ("command", "kavka_operator.process.handlers", "kavka_audit.run"),
     ("extras", "kavka_cli.output", "kavka_top.sheet"),
+    ("fixtures", "kavka_pytest.brokers", "kavka_cli.output"),
     ("extras", "kavka_cli.commands.plan", "kavka_operator.process.lease"),
     ("extras", "kavka_cli.commands.plan", "kavka_operator.platform.kubernetes.live.node_workloads"),
     ("live", "kavka_operator.platform.local.up", "kavka_operator.platform.kubernetes.live.events"),
