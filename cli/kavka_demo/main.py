@@ -75,7 +75,7 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
 
 
 def _run(console: Console, state: Path, seconds: float, signals: Signals) -> list[tuple[str, str]]:
-    quickstart = audited(_quickstart(), state)
+    quickstart = audited(quickstart_file(), state)
     topic, archive_topic, quota = _declared(quickstart)
     console.print(f"$ kavka up -f {QUICKSTART}   (and an audit trail)")
     with _cluster(quickstart, state, signals) as started:
@@ -137,9 +137,9 @@ def _quota_rows(limited: Load, unlimited: Load, limit: float) -> list[tuple[str,
     ]
 
 
-def _quickstart() -> Path:
+def quickstart_file() -> Path:
     """The example, from the work tree here or that of the package. Raises MismatchError."""
-    for root in (Path.cwd(), Path(__file__).parents[3]):
+    for root in (Path.cwd(), Path(__file__).parents[2]):
         if (root / QUICKSTART).exists():
             return root / QUICKSTART
     raise MismatchError(f"there is no {QUICKSTART} here; run this in Kavka's work tree")
