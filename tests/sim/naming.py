@@ -5,8 +5,8 @@
 | NamesAreBounded | sessions remember more names than the broker has room for |
 | NamesAreGivenBack | names that clients have given up leave no room for others, once all is quiet |
 
-A name takes as much room as an interpreter wants for it. Names here are so long, and the room such, that the same number
-fits on each.
+A name takes as much room as an interpreter wants for it. Names here are so long, and the room such, that the same
+number fits on each.
 """
 
 import asyncio
