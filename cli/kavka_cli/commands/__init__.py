@@ -16,6 +16,8 @@ ORDER = (
     "wait",
     "explain",
     "top",
+    "topics",
+    "groups",
     "quota",
     "doctor",
     "export",

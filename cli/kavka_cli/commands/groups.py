@@ -1,0 +1,123 @@
+"""`kavka groups`: the consumer groups of a cluster, of any Kafka too, with how far they are behind. It only reads."""
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kavka_cli.local_clusters import add_state_directory
+from kavka_cli.output import CommandError, complain, note, say
+from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_operator.api.table import aligned
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.offsets_and_lag import Ends, Group, Onlooker
+
+HELP = "List the consumer groups of a cluster, of any Kafka too, with members and lag; it only reads."
+UNKNOWN = "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups, and the ends of the partitions that they have committed offsets of."""
+
+    groups: Mapping[str, Group]
+    ends: Ends
+
+    def lag(self, group: Group, key: tuple[str, int]) -> int | None:
+        """How many records of a partition lie behind the committed offset; None where its end is not known."""
+        return max(0, self.ends[key] - group.committed[key]) if key in self.ends else None
+
+    def total_lag(self, group: Group) -> int | None:
+        """The lag over all partitions; None where that of one is not known."""
+        lags = [self.lag(group, key) for key in group.committed]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if len(known) == len(lags) else None
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of `kavka groups`."""
+    add_state_directory(parser)
+    add_target(parser, has_pages=False)
+    words = "Only this group, partition by partition; may be given more than once."
+    parser.add_argument("--group", "-g", action="append", default=[], metavar="GROUP", help=words)
+    parser.add_argument("--output", "-o", choices=("table", "json", "name"), default="table", help="Output format.")
+
+
+def run(options: Namespace) -> int:
+    """Print the groups; the exit code."""
+    try:
+        found = _groups(find_target(target_options(options)), set(options.group))
+    except (CommandError, AdminError) as error:
+        return complain(error)
+    match options.output:
+        case "json":
+            say(json.dumps({"groups": list(as_documents(found))}, indent=2))
+        case "name":
+            say("\n".join(found.groups))
+        case _ if not found.groups:
+            note("no groups")
+        case _:
+            say(aligned(list(partition_rows(found) if options.group else group_rows(found))))
+    return 0
+
+
+def group_rows(found: Groups) -> Iterator[list[str]]:
+    """A line for each group."""
+    yield ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG"]
+    for name, group in found.groups.items():
+        topics = {topic for topic, _ in group.committed}
+        members = UNKNOWN if group.members is None else str(len(group.members))
+        yield [name, group.kind, group.state, members, str(len(topics)), _number(found.total_lag(group))]
+
+
+def partition_rows(found: Groups) -> Iterator[list[str]]:
+    """A line for each partition with a committed offset."""
+    yield ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
+    for name, group in found.groups.items():
+        for (topic, index), offset in sorted(group.committed.items()):
+            key = topic, index
+            end = _number(found.ends.get(key))
+            yield [name, topic, str(index), _number(offset), end, _number(found.lag(group, key))]
+
+
+def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
+    """The groups as programs read them; null is what the cluster did not tell."""
+    for name, group in found.groups.items():
+        yield {
+            "name": name,
+            "type": group.kind,
+            "state": group.state,
+            "members": None
+            if group.members is None
+            else [{"clientId": client_id, "host": host} for client_id, host in group.members],
+            "lag": found.total_lag(group),
+            "partitions": [
+                {
+                    "topic": topic,
+                    "partition": index,
+                    "committedOffset": offset,
+                    "endOffset": found.ends.get((topic, index)),
+                    "lag": found.lag(group, (topic, index)),
+                }
+                for (topic, index), offset in sorted(group.committed.items())
+            ],
+        }
+
+
+def _number(value: int | None) -> str:
+    return UNKNOWN if value is None else f"{value:,}"
+
+
+def _groups(target: Target, names: set[str]) -> Groups:
+    """Ask a cluster for its groups, or for those of these names. Raises CommandError and AdminError."""
+    client = Onlooker(target.bootstrap, target.security)
+    try:
+        groups = {name: group for name, group in client.groups().items() if not names or name in names}
+        if missing := names - groups.keys():
+            raise CommandError(f"there is no group {', '.join(sorted(missing))}, or it may not be described")
+        committed = {key for group in groups.values() for key in group.committed}
+        wanted = [partition for partition in client.members().partitions if partition.key in committed]
+        return Groups(groups, client.ends(wanted))
+    finally:
+        client.close()

@@ -1,0 +1,79 @@
+"""What `kavka topics` and `kavka groups` print of what a cluster tells, and of what it does not."""
+
+from kavka_cli.commands import groups, topics
+from kavka_cli.commands.groups import Groups
+from kavka_cli.commands.topics import Topics
+from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.kafka.offsets_and_lag import Group
+
+PARTITIONS = (
+    SeenPartition("orders", 1, None, (1, 2), ()),
+    SeenPartition("orders", 0, 1, (1, 2), (1,)),
+    SeenPartition("flights", 0, 2, (2,), (2,)),
+)
+FOUND = Topics(
+    PARTITIONS,
+    starts={("orders", 0): 10, ("flights", 0): 0},
+    ends={("orders", 0): 1_510, ("flights", 0): 7},
+    sizes={("orders", 0): 2_048, ("flights", 0): 0},
+    claimed=frozenset({"flights"}),
+)
+
+
+def test_topics_are_listed_with_what_is_known() -> None:
+    head, *rows = topics.topic_rows(FOUND)
+    assert head == ["TOPIC", "PARTITIONS", "REPLICAS", "UNDER-REPLICATED", "RECORDS", "SIZE", "RESOURCE"]
+    assert rows == [
+        ["flights", "1", "1", "0", "7", "0 B", "yes"],
+        ["orders", "2", "2", "2", "?", "2.0 KiB", ""],
+    ]
+
+
+def test_partitions_of_a_topic_say_which_has_no_leader() -> None:
+    _, _, *rows = topics.partition_rows(FOUND)
+    assert rows == [
+        ["orders", "0", "1", "1,2", "1", "10", "1,510", "2.0 KiB"],
+        ["orders", "1", "none", "1,2", "", "?", "?", "?"],
+    ]
+
+
+def test_programs_read_null_where_a_cluster_did_not_tell() -> None:
+    flights, orders = topics.as_documents(FOUND)
+    assert (flights["records"], flights["sizeBytes"], flights["hasResource"]) == (7, 0, True)
+    assert orders["records"] is None
+    assert [one["leader"] for one in orders["partitions"]] == [1, None]
+    assert [one["endOffset"] for one in orders["partitions"]] == [1_510, None]
+
+
+GROUPS = Groups(
+    {
+        "etl": Group("Stable", "Classic", (("app", "10.0.0.1"),), {("orders", 0): 1_500, ("flights", 0): 9}),
+        "new": Group("Stable", "Consumer", None, {("orders", 0): 10, ("orders", 1): 0}),
+    },
+    FOUND.ends,
+)
+
+
+def test_groups_are_listed_with_their_lag() -> None:
+    head, *rows = groups.group_rows(GROUPS)
+    assert head == ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG"]
+    assert rows == [
+        ["etl", "Classic", "Stable", "1", "2", "10"],
+        ["new", "Consumer", "Stable", "?", "1", "?"],
+    ]
+
+
+def test_partitions_of_a_group_say_which_end_is_not_known() -> None:
+    _, *rows = groups.partition_rows(GROUPS)
+    assert rows == [
+        ["etl", "flights", "0", "9", "7", "0"],
+        ["etl", "orders", "0", "1,500", "1,510", "10"],
+        ["new", "orders", "0", "10", "1,510", "1,500"],
+        ["new", "orders", "1", "0", "?", "?"],
+    ]
+
+
+def test_programs_read_the_lag_of_a_group() -> None:
+    etl, new = groups.as_documents(GROUPS)
+    assert (etl["lag"], etl["members"]) == (10, [{"clientId": "app", "host": "10.0.0.1"}])
+    assert (new["lag"], new["members"]) == (None, None)
