@@ -47,8 +47,8 @@ from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError, R
 from kavka_operator.loop.observer import Looker, LookResult, Question
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.requeue import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
-from kavka_operator.loop.status_writer import Announce, Said, Telling, to_nobody
-from kavka_operator.loop.unreachable import Silence
+from kavka_operator.loop.status_writer import Announce, Said, StatusWriter, to_nobody
+from kavka_operator.loop.unreachable import Unreachability
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
@@ -91,8 +91,8 @@ class ClusterLoop:
     secrets: SecretStore = field(default_factory=NoStore)
     mishaps: Mishaps = field(init=False)
     _looker: Looker = field(init=False)
-    _silence: Silence = field(init=False)
-    _telling: Telling = field(init=False)
+    _unreachability: Unreachability = field(init=False)
+    _writer: StatusWriter = field(init=False)
     _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
@@ -106,8 +106,8 @@ class ClusterLoop:
     def __post_init__(self) -> None:
         self.mishaps = Mishaps(self.tell)
         self._looker = Looker(self.connect, self.mishaps, Passwords(self.secrets))
-        self._silence = Silence(self.clock)
-        self._telling = Telling(self.resources, self.tell, self.announce, self.clock, self.now)
+        self._unreachability = Unreachability(self.clock)
+        self._writer = StatusWriter(self.resources, self.tell, self.announce, self.clock, self.now)
 
     @property
     def seconds_left(self) -> float:
@@ -134,7 +134,7 @@ class ClusterLoop:
         """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
         for cluster in self.resources.read()[0]:
             if isinstance(cluster, KafkaCluster):
-                self._telling.write(cluster, with_words(cluster, words, self.now()))
+                self._writer.write(cluster, with_words(cluster, words, self.now()))
 
     def close(self) -> None:
         """Close the connections."""
@@ -171,7 +171,7 @@ class ClusterLoop:
         resources, unreadable = self.resources.read()
         if not has_cluster(resources, unreadable):
             self._cluster = None
-            self._telling.note_unreadable(unreadable)
+            self._writer.note_unreadable(unreadable)
             self._leave_alone(resources)
             return None
         cluster = self._newest_cluster(resources, unreadable)
@@ -199,7 +199,7 @@ class ClusterLoop:
             self._view, self._began = self.platform.look(cluster), self.clock()
             return self._view.bootstrap
         except Exception as error:  # noqa: BLE001 - told by `_follow`, which looks again
-            self._telling.say_once(f"the nodes cannot be looked at: {describe(error)}")
+            self._writer.say_once(f"the nodes cannot be looked at: {describe(error)}")
             self._close_budgets(cluster)
         is_open = cluster.spec.external is None and not cluster.spec.is_secured
         return self._view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
@@ -216,7 +216,7 @@ class ClusterLoop:
         faults = self.resources.hold([(resource, outlives(resource)) for resource in living])
         for resource in living:
             if (error := faults.get(key_of(resource))) is not None:
-                self._telling.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
+                self._writer.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
         return [resource for resource in managed if key_of(resource) not in faults]
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
@@ -229,7 +229,7 @@ class ClusterLoop:
                 _, namespace, name = cluster_key(resource)
                 words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
                 said.append((resource, with_words(resource, unknown("NoSuchCluster", words), self.now()), ()))
-        self._telling.set_statuses(said)
+        self._writer.set_statuses(said)
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -242,13 +242,13 @@ class ClusterLoop:
         try:
             view = self.platform.look(cluster)
         except Exception as error:  # noqa: BLE001 - it is told, and tried again
-            self._telling.note_unreadable(unreadable)
+            self._writer.note_unreadable(unreadable)
             self._go_blind(cluster, resources, result, error)
             return
         if view.stamp != self._view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
             return
-        self._telling.note_unreadable(unreadable)
+        self._writer.note_unreadable(unreadable)
         self._step(cluster, resources, unreadable, view, result)
 
     def _go_blind(
@@ -261,13 +261,13 @@ class ClusterLoop:
         self._next_look_at = min(self._next_look_at, self.clock() + self.mishaps.pause_seconds(TURN))
         words = (*words, available(words, result.seen, result.survey))
         if any(isinstance(resource, KafkaCluster) for resource in resources):
-            self._telling.set_status(cluster, with_words(cluster, words, self.now()))
+            self._writer.set_status(cluster, with_words(cluster, words, self.now()))
 
     def _newest_cluster(self, resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
         self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
-            self._telling.note_unreadable(unreadable)
+            self._writer.note_unreadable(unreadable)
             raise HopelessError("the KafkaCluster cannot be understood; mend it, or apply it again")
         return self._cluster
 
@@ -290,7 +290,7 @@ class ClusterLoop:
         else:
             plan, status = self._regard(cluster, resources, view, result)
         if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self._telling.set_status(cluster, status, tuple(self._did))
+            self._writer.set_status(cluster, status, tuple(self._did))
         self._did.clear()
         self.mishaps.clear(TURN)
         try:
@@ -304,10 +304,10 @@ class ClusterLoop:
         """Bring the nodes one step on; what is planned, and how the cluster stands then."""
         now, seen_nodes = self.now(), result.told(view.seen)
         if cluster.status.rollout is not None and cluster.status.roll is None:
-            self._telling.say_once(FOREIGN_ROLL)
+            self._writer.say_once(FOREIGN_ROLL)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
-        plan = self._silence.reasoned(plan, result)
+        plan = self._unreachability.reasoned(plan, result)
         after = self.platform.look(cluster)
         done = PassResult(
             plan,
@@ -334,7 +334,7 @@ class ClusterLoop:
     def _doubt(self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult) -> None:
         """Say of topics and quotas that nothing is known of them, where their cluster may not be asked or is silent."""
         known = {"is_external": cluster.spec.external is not None, "knows_users": cluster.spec.asks_who}
-        if words := self._silence.words(cluster, result, may_ask=view.lacking is None and result.barred is None):
+        if words := self._unreachability.words(cluster, result, may_ask=view.lacking is None and result.barred is None):
             said: list[Said] = []
             for resource in resources:
                 if not isinstance(resource, Managed):
@@ -343,7 +343,7 @@ class ClusterLoop:
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
                     continue
                 said.append((resource, with_words(resource, doubts(resource, words), self.now(), **known), ()))
-            self._telling.set_statuses(said)
+            self._writer.set_statuses(said)
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -391,7 +391,7 @@ class ClusterLoop:
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:
-            self._telling.say_once(f"roll: {plan.rollout.blocked_by[0]}")
+            self._writer.say_once(f"roll: {plan.rollout.blocked_by[0]}")
         return plan
 
     def _do(self, action: ClusterAction) -> tuple[Word, ...]:
@@ -400,7 +400,7 @@ class ClusterLoop:
             return self._ask(action)
         if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
             words = f"node {action.node} is not stopped yet: {obstacle}"
-            self._telling.say_once(words)
+            self._writer.say_once(words)
             return reconciling("Shrinking", words)
         self.platform.perform(action)
         self._did.append(action)
@@ -410,9 +410,9 @@ class ClusterLoop:
         """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders or cordons."""
         if (error := self._looker.perform(action)) is None:
             self._did.append(action)
-            (self._telling.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
+            (self._writer.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
             return ()
-        self._telling.say_once(error)
+        self._writer.say_once(error)
         if isinstance(action, ElectLeaders | CordonNode):
             return ()
         return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
@@ -420,7 +420,7 @@ class ClusterLoop:
     def _note(self, result: LookResult) -> None:
         """Tell and write what a look has done about topics, quotas and settings."""
         if result.error is not None and self._is_ready:
-            self._telling.say_once(result.error)
+            self._writer.say_once(result.error)
         for action in result.done:
             self.tell(str(action))
         self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
@@ -434,8 +434,8 @@ class ClusterLoop:
             if (status := result.outcome.statuses.get(key)) is not None:
                 said.append((resource, status, done.get(key, ())))
             elif key in done:  # it was deleted, and what it had made is gone
-                self._telling.announce(resource, resource.status, done[key])
-        self._telling.set_statuses(said)
+                self._writer.announce(resource, resource.status, done[key])
+        self._writer.set_statuses(said)
         if result.outcome.released:
             self._release(result.outcome.released)
 
@@ -443,7 +443,7 @@ class ClusterLoop:
         """Let resources go whose deletion is done in Kafka; what keeps one is told, and it is tried again soon."""
         for key, found in self.resources.remove_all(keys).items():
             if isinstance(found, Exception):
-                self._telling.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
+                self._writer.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
                 self._next_look_at = min(self._next_look_at, self.clock() + RETRY_SECONDS)
             elif found:
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
@@ -454,7 +454,7 @@ class ClusterLoop:
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem), rollout=cluster.status.roll)
         done = PassResult(plan, self.now(), result.seen, result.survey)
         status = cluster_status(cluster, replace(view, seen=result.told(view.seen)), done)
-        self._telling.set_status(cluster, status)
+        self._writer.set_status(cluster, status)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
@@ -467,7 +467,7 @@ class ClusterLoop:
             has_nodes = cluster.spec.external is None
             if has_nodes and all(node.state in {"Failed", "Stopped"} for node in status.nodes):
                 raise HopelessError(stalled_words[0])
-            self._telling.say_once(stalled_words[0])
+            self._writer.say_once(stalled_words[0])
         condition = status.condition("Ready")
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True

@@ -1,4 +1,4 @@
-"""Which resources of a cluster are there to stay, and how long a deletion waits for a cluster that does not answer."""
+"""Deletion of resources: what has to go in Kafka first, and how long it waits for a cluster that does not answer."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Faults of the operator's own, kept where they happened.
+"""Isolates unexpected errors to the resource that caused them, with exponential back-off.
 
 Whatever a resource says, and whatever goes wrong while one is looked at, costs that one resource: it shows the fault as
 a condition, the others go on, and so do the brokers. A fault is told once with its traceback, and what it befell is

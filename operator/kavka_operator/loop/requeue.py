@@ -1,4 +1,4 @@
-"""How soon a cluster is looked at again: at once while nodes come and go, seldom at rest, and where nothing moves."""
+"""Decides how soon a cluster is reconciled again: at once while nodes come and go, seldom at rest or where nothing moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
-"""What the loop of a cluster says: words for the log, statuses of resources, and what has become of them.
+"""Writes the statuses of resources, announces what has become of them, and logs what lasts once.
 
-Nothing here holds up what is done: a status that cannot be written, a notice that reaches nobody are said in the log.
+Nothing here holds up what is done: a status or a notice that cannot be written is logged.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -28,7 +28,7 @@ def to_nobody(key: Key, uid: str, notice: Notice) -> None:
     """Drop a notice, where there is no place for them; the log has the words."""
 
 
-class Telling:
+class StatusWriter:
     """The resources of one cluster as the place of statuses, the log, and who is told what has become of a resource."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is said of topics and quotas while their cluster does not answer.
+"""Computes the conditions of topics, quotas and users while their cluster is unreachable.
 
 A broker that restarts or an election that is on may cost a look or two, and what was seen before them is still true
 enough. A silence that lasts is another thing: nobody knows any more whether a topic is as it is wanted, so its Ready is
@@ -19,7 +19,7 @@ SILENT_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class Silence:
+class Unreachability:
     """For how long a cluster has not been seen; `clock` counts seconds."""
 
     clock: Callable[[], float]

@@ -1,4 +1,4 @@
-"""The users of a cluster in one look: what is seen of them, and what is done for all of them together.
+"""Reconciles KafkaUsers in bulk: reads their Secrets, access rules and passwords, and carries plans out by stages.
 
 Thousands of users cost a handful of requests: one tells every access rule, one every password's hashing, and what is to
 be altered goes to Kafka kind by kind, not user by user. First Secrets are written, then it is said what a user may do
