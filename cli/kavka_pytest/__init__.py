@@ -1,1 +1,1 @@
-"""A Kafka for tests: the pytest fixtures `kafka` (one broker) and `kafka_cluster` (three), and what a test does to them."""
+"""A Kafka for tests: the pytest fixtures `kafka` (one broker) and `kafka_cluster` (three)."""

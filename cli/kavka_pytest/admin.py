@@ -11,14 +11,14 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 
 def answer(admin: KafkaAdminClient, question: dict[str, Any]) -> Any:
-    """Make a topic, or tell the leaders of one by partition."""
+    """Make a topic, or tell the leaders of one by partition. Raises ValueError for another question."""
     match question:
         case {"create": name, "partitions": partitions, "configs": configs}:
             admin.create_topics([NewTopic(name, partitions, -1, topic_configs=configs)])
             return None
         case {"leaders": name}:
             (found,) = admin.describe_topics([name])
-            return {str(one["partition_index"]): one["leader_id"] for one in found["partitions"]}
+            return {str(entry["partition_index"]): entry["leader_id"] for entry in found["partitions"]}
     raise ValueError(f"unknown question: {question}")
 
 

@@ -144,7 +144,7 @@ def _topics(target: Target, names: Sequence[str]) -> Topics:
     client = Onlooker(target.bootstrap, target.security)
     try:
         members = client.members()
-        wanted = [one for one in members.partitions if not names or one.topic in names]
+        wanted = [partition for partition in members.partitions if not names or partition.topic in names]
         if missing := set(names) - {partition.topic for partition in wanted}:
             raise CommandError(f"there is no topic {', '.join(sorted(missing))}, or it may not be described")
         sizes: dict[tuple[str, int], int] = {}
