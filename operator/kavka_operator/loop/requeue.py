@@ -1,4 +1,4 @@
-"""Decides how soon a cluster is reconciled again: at once while nodes come and go, seldom at rest or where nothing moves."""
+"""Decides how soon a cluster is reconciled again: at once while nodes come and go, seldom where nothing moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
