@@ -88,7 +88,7 @@ def _refuse_changes(options: Namespace, layout: Layout, text: str) -> None:
 
 
 def _brokers(options: Namespace) -> int:
-    """How many brokers. Raises CommandError."""
+    """The number of brokers. Raises CommandError."""
     brokers = 1 if options.brokers is None else int(options.brokers)
     if not 1 <= brokers <= BROKERS_MAX:
         raise CommandError(f"--brokers: {brokers} is not from 1 to {BROKERS_MAX}; more of them want a resource file")

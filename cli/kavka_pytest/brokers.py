@@ -68,7 +68,7 @@ class Kafka:
 
     @property
     def log(self) -> str:
-        """What `kavka up` has said: when nodes died and answered again, and why."""
+        """The messages of `kavka up`: when nodes died and answered again, and why."""
         return self._said.read_text(errors="replace")
 
     def topic(self, name: str | None = None, *, partitions: int = 1, **config: str | int) -> str:
@@ -150,7 +150,7 @@ class Kafka:
         return ("--state-dir", str(self._directory / "state"))
 
     def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """What `kavka up` prints once it is ready. Raises KafkaError."""
+        """The line that `kavka up` prints once it is ready. Raises KafkaError."""
         out: IO[bytes] | None = process.stdout
         assert out is not None, "its output is a pipe"
         ready, _, _ = select.select([out], [], [], READY_SECONDS_MAX)
@@ -187,7 +187,7 @@ class Kafka:
 
 
 def _output(command: list[str], text: str | None = None) -> str:
-    """What a program prints. Raises KafkaError."""
+    """The output of a program. Raises KafkaError."""
     ran = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX)
     if ran.returncode != 0:
         raise KafkaError(f"{' '.join(command[2:])}: {ran.stderr or ran.stdout}")

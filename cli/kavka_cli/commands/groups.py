@@ -25,7 +25,7 @@ class Groups:
     ends: Ends
 
     def lag(self, group: Group, key: tuple[str, int]) -> int | None:
-        """How many records of a partition lie behind the committed offset; None where its end is not known."""
+        """The records of a partition behind the committed offset; None where its end is not known."""
         return max(0, self.ends[key] - group.committed[key]) if key in self.ends else None
 
     def total_lag(self, group: Group) -> int | None:

@@ -22,7 +22,7 @@ UNKNOWN = "?"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """What a cluster tells of its topics. `ends` and `starts` lack a partition that has no leader; `sizes` are bytes of
+    """The topics of a cluster. `ends` and `starts` lack a partition that has no leader; `sizes` are bytes of
     all its replicas that were told. `claimed` are those that a resource declares.
     """
 
@@ -40,7 +40,7 @@ class Topics:
         return found
 
     def records(self, partitions: Sequence[SeenPartition]) -> int | None:
-        """How many offsets lie between the first record and the end; None where a partition has no leader."""
+        """The offsets between the first record and the end; None where a partition has no leader."""
         keys = [partition.key for partition in partitions]
         if not all(key in self.starts and key in self.ends for key in keys):
             return None

@@ -156,7 +156,7 @@ def _summary(layout: Layout) -> str:
 
 
 def as_json(layout: Layout) -> str:
-    """Where a running cluster is found, for programs, on one line."""
+    """The addresses of a running cluster, for programs, on one line."""
     cluster = next(resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster))
     nodes = local_nodes(cluster, layout, node_identity.read(layout))
     found = {

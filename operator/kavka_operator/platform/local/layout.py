@@ -129,7 +129,7 @@ class Layout:
         return self.root / "secrets" / name
 
     def owned(self) -> Iterator[Path]:
-        """What Kavka made of the cluster's directory, but for the volumes of its nodes."""
+        """The paths that Kavka made in the cluster's directory, except the volumes of its nodes."""
         yield from (self.resources, self.status, self.certificates, self.root / "config", self.root / "logs")
         yield from (self.root / "secrets", self.supervisor, self.cluster_id, self.audit_key, self.members)
         yield from (self.declared, self.ephemeral, self.root / "store.lock", self.lock)
