@@ -125,9 +125,11 @@ async def pause(simulation: Simulation) -> None:
 @fault
 async def controlled_restart(simulation: Simulation) -> None:
     node = some_node(simulation)
-    if node.is_serving and allow(
-        simulation, "controlled_restart", not node.is_damaged or simulation.may_lose_records(node)
-    ):  # for it may fail to stop cleanly
+    if not node.is_serving:
+        return
+    # It hands over to others, of whose losses of power nobody may have heard yet; and it may fail to stop cleanly.
+    is_safe = simulation.may_lose_records(node) if node.is_damaged else simulation.may_end(node)
+    if allow(simulation, "controlled_restart", is_safe):
         begin(simulation, "controlled_restart", node.host)
         await node.stop("a roll")
         await restart(simulation, node)

@@ -134,7 +134,7 @@ async def unheard_handover(simulation: Simulation) -> None:
     if controller is None or len(others) < 2:
         return
     leaving, unhearing = random.sample(others, 2)
-    if unhearing.host in simulation.network.holds or leaving.is_damaged:
+    if unhearing.host in simulation.network.holds or leaving.is_damaged or not simulation.may_end(leaving):
         return
     begin(simulation, "unheard_handover", f"{leaving.host} stops, {unhearing.host} does not hear of it")
     unhearing.pause()
