@@ -75,6 +75,11 @@ def record_classes(coordinator: Coordinator, number: int) -> tuple[type[Message]
     return message_class(keys[number], coordinator.value), message_class(values[number], coordinator.value)
 
 
+def record_number(key: Buffer) -> int | None:
+    """The number that says which message a key is; None for bytes that are no key."""
+    return _PREFIX.unpack_from(key)[0] if len(key) >= _PREFIX.size else None
+
+
 def _prefix(buffer: Buffer) -> int:
     try:
         (number,) = _PREFIX.unpack_from(buffer)

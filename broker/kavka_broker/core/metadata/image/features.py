@@ -25,6 +25,7 @@ from kavka_broker.protocol.messages.metadata.register_broker_record import Regis
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 
 #: The levels of metadata.version by their names.
 RELEASES: Final[Mapping[int, str]] = MappingProxyType(
@@ -70,7 +71,7 @@ INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
         "group.version": 1,
         "share.version": 1,
         "streams.version": 1,
-        "transaction.version": 2,
+        TRANSACTION_VERSION: 2,
     }
 )
 
@@ -84,7 +85,7 @@ SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "group.version": (0, 1),
         "share.version": (0, 1),
         "streams.version": (0, 1),
-        "transaction.version": (0, 2),
+        TRANSACTION_VERSION: (0, 2),
     }
 )
 

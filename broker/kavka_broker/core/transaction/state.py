@@ -1,0 +1,181 @@
+"""Where a transactional id stands, and the moves that it may make.
+
+A coordinator never changes what it knows before the log has it: a command makes the next `Standing`, which is pending
+until its record is committed, and only then becomes the present one. Until then nothing else may begin on the id. So
+what the coordinator knows is always what another one would read in its log, but for the last epoch, which no record
+has: a producer that asks again for an epoch after its coordinator has moved is told that it is fenced.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final
+
+__all__ = [
+    "BUMPS_FROM",
+    "EPOCH_MAX",
+    "NEVER_MS",
+    "NO_EPOCH",
+    "NO_PRODUCER",
+    "Place",
+    "Standing",
+    "Transaction",
+    "TransactionState",
+]
+
+Place = tuple[str, int]  # topic, partition
+
+NO_PRODUCER: Final = -1
+NO_EPOCH: Final = -1
+NO_TIME_MS: Final = -1
+EPOCH_MAX: Final = 2**15 - 1
+"""An epoch that no client is ever given: it fences the last one that a client may have."""
+EPOCH_EXHAUSTED: Final = EPOCH_MAX - 1
+NEVER_MS: Final = 2**31 - 1
+"""The timeout of a transaction that another system ends (KIP-939): it has none."""
+BUMPS_FROM: Final = 2
+"""The transaction version from which on each transaction of a producer has an epoch of its own (KIP-890)."""
+
+
+class TransactionState(IntEnum):
+    """The states, by the numbers of their records. PREPARE_EPOCH_FENCE is in no record."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def title(self) -> str:
+        """The name by which Kafka's tools know it."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the outcome is decided, and markers are still to be written."""
+        return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether no transaction is under way."""
+        return self in _RESTING
+
+
+_RESTING: Final = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+
+PREVIOUS: Final[Mapping[TransactionState, tuple[TransactionState, ...]]] = MappingProxyType(
+    {
+        TransactionState.EMPTY: _RESTING,
+        TransactionState.ONGOING: (*_RESTING, TransactionState.ONGOING),
+        TransactionState.PREPARE_COMMIT: (TransactionState.ONGOING,),
+        TransactionState.PREPARE_ABORT: (*_RESTING, TransactionState.ONGOING),
+        TransactionState.COMPLETE_COMMIT: (TransactionState.PREPARE_COMMIT,),
+        TransactionState.COMPLETE_ABORT: (TransactionState.PREPARE_ABORT,),
+        TransactionState.DEAD: _RESTING,
+    }
+)
+"""The states from which each may be reached. Only transaction version 2 aborts what has not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an id stands: what its record says, and the epoch before the present one."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[Place] = frozenset()
+    started_ms: int = NO_TIME_MS
+    updated_ms: int = NO_TIME_MS
+    previous_producer_id: int = NO_PRODUCER
+    next_producer_id: int = NO_PRODUCER  # of the next transaction, where this one has used up the epochs
+    last_epoch: int = NO_EPOCH
+    version: int = 0  # the transaction version of the client
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no further epoch may be given to a client."""
+        return self.producer_epoch >= EPOCH_EXHAUSTED
+
+    def then(self, state: TransactionState, **changes: Any) -> "Standing":
+        """The next standing. Every move makes the present producer id the previous one, as in Apache Kafka."""
+        return replace(self, state=state, previous_producer_id=self.producer_id, **changes)
+
+
+class Transaction:
+    """A transactional id: where it stands, and where it is moving to. `unmarked` are the partitions of a decided
+    transaction that have no marker yet.
+    """
+
+    __slots__ = ("pending", "standing", "transactional_id", "unmarked")
+
+    def __init__(self, transactional_id: str, standing: Standing) -> None:
+        self.transactional_id = transactional_id
+        self.standing = standing
+        self.pending: Standing | None = None
+        self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
+
+    @property
+    def partitions(self) -> frozenset[Place] | set[Place]:
+        """The partitions that the transaction still holds."""
+        return self.unmarked if self.standing.state.is_prepared else self.standing.partitions
+
+    def begin(self, following: Standing) -> None:
+        """Note the move that is being written."""
+        assert self.pending is None, f"{self.transactional_id} moves to {self.pending}, and is asked for {following}"
+        check_move(self.standing, following)
+        self.pending = following
+
+    def finish(self) -> None:
+        """The move is committed."""
+        following = self.pending
+        assert following is not None, f"{self.transactional_id} has no move to finish"
+        assert following.state is not TransactionState.DEAD, "a dead id is forgotten"
+        self.standing, self.pending = following, None
+        self.unmarked = set(following.partitions) if following.state.is_prepared else set()
+
+    def give_up(self) -> None:
+        """The move was refused: nothing of it is in the log."""
+        assert self.pending is not None, f"{self.transactional_id} has no move to give up"
+        self.pending = None
+
+
+def check_move(before: Standing, after: Standing) -> None:
+    """Assert that the move is one that a coordinator may make: a wrong one would be read by every later one."""
+    move = f"{before} -> {after}"
+    assert before.state in PREVIOUS[after.state], move
+    assert after.producer_id >= 0, move
+    assert after.state is TransactionState.DEAD or 0 <= after.producer_epoch <= EPOCH_MAX, move
+    match after.state:
+        case TransactionState.EMPTY:
+            is_new = after.producer_epoch == 0 and after.producer_id != before.producer_id
+            assert is_new or after.producer_epoch - before.producer_epoch in (0, 1), move
+            assert not after.partitions, move
+            assert after.started_ms == NO_TIME_MS, move
+        case TransactionState.ONGOING:
+            assert _producer(after) == _producer(before), move
+            assert after.partitions >= before.partitions, move
+            assert after.timeout_ms == before.timeout_ms, move
+        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
+            assert after.producer_id == before.producer_id, move
+            assert after.producer_epoch - before.producer_epoch in (0, 1), move
+            assert after.partitions == before.partitions, move
+            assert before.state is TransactionState.ONGOING or after.version >= BUMPS_FROM, move
+            assert after.timeout_ms == before.timeout_ms, move
+        case TransactionState.COMPLETE_COMMIT | TransactionState.COMPLETE_ABORT:
+            if before.next_producer_id == NO_PRODUCER:
+                assert _producer(after) == _producer(before), move
+            else:
+                assert _producer(after) == (before.next_producer_id, 0), move
+            assert after.started_ms != NO_TIME_MS, move
+            assert not after.partitions, move
+
+
+def _producer(standing: Standing) -> tuple[int, int]:
+    return standing.producer_id, standing.producer_epoch
