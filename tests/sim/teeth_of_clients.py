@@ -56,7 +56,7 @@ def commits_answered_before_replication(patch: Patch) -> None:
 
     def append_and_believe(self: Shard, group_id: str, records: Any) -> None:
         if append(self, group_id, records) is not None:
-            self._replay(records, self._removals.number)
+            self._replay(records, self._removals.number, self.partition.log.log_end_offset - len(records))
 
     patch.setattr(Shard, "_append", append_and_believe)
 

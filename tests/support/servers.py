@@ -155,6 +155,9 @@ def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tupl
         "log.dirs": str(directory / "data"),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
         "group.initial.rebalance.delay.ms": "0",
         **settings,
     }

@@ -2,15 +2,17 @@
 
 - Offset -1 stands for "nothing committed"; that is no error, and neither is a group that does not exist.
 - Without topics (null): everything that the group has committed.
-- Open transactions would make an offset unstable (`require_stable`); there are none yet.
+- With `require_stable` (from 7), an offset that an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447).
 - The member fields of version 9 belong to the consumer protocol (KIP-848); classic groups do not look at them.
 Versions: errors stand at each partition in 1, at the top from 2; flexible from 6; many groups from 8; topic ids in 10.
 """
 
 import asyncio
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from kavka_broker.core.group.offsets import Offsets
+from kavka_broker.core.group.staged import Staged
 from kavka_broker.loop.slices import Pace, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -45,6 +47,27 @@ EACH = (
 )
 
 
+class Committed(NamedTuple):
+    """The committed offsets of a group, those that are `staged` by open transactions, and whether these matter."""
+
+    group_id: str
+    by_topic: Offsets
+    staged: Staged
+    is_stable: bool
+
+    def at(self, topic: str, index: int) -> tuple[OffsetCommitValue, ErrorCode]:
+        """The committed offset now, or the error: either may have changed since the last slice."""
+        if self.is_stable and self.staged.is_unstable(self.group_id, topic, index):
+            return NOTHING, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        return self.by_topic.get(topic, {}).get(index, NOTHING), ErrorCode.NONE
+
+
+def offsets_of(group_id: str, broker: Broker, *, is_stable: bool) -> Committed:
+    """Raises BrokerError."""
+    shard = broker.groups.shard(group_id)
+    return Committed(group_id, shard.offsets(group_id), shard.image.staged, is_stable)
+
+
 @api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
 def offset_fetch(
     request: OffsetFetchRequest, broker: Broker, client: Client
@@ -59,11 +82,11 @@ def offset_fetch(
 
 def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
     try:
-        offsets = broker.groups.shard(request.group_id).offsets(request.group_id)
+        offsets = offsets_of(request.group_id, broker, is_stable=request.require_stable)
     except BrokerError as error:
         return refusal(request, error.code, version)
     wanted: Iterable[tuple[str, Iterable[int]]] = (
-        list(offsets.items())
+        list(offsets.by_topic.items())
         if request.topics is None
         else ((topic.name, topic.partition_indexes) for topic in request.topics)
     )
@@ -71,8 +94,8 @@ def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work
     for name, indexes in wanted:
         topic = OffsetFetchResponseTopic(name)
         for index in list(indexes):
-            value = committed(offsets, name, index)
-            found = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata)
+            value, code = offsets.at(name, index)
+            found = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata, code)
             topic.partitions.append(found)
             if pace.spent(1):
                 yield
@@ -94,26 +117,22 @@ def refusal(request: OffsetFetchRequest, code: ErrorCode, version: int) -> Offse
     )
 
 
-def committed(offsets: Offsets, topic: str, index: int) -> OffsetCommitValue:
-    """The committed offset now: it may have changed since the last slice."""
-    return offsets.get(topic, {}).get(index, NOTHING)
-
-
 # --- many groups, from version 8 ------------------------------------------------------------------------------------
 
 
 def answer_groups(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
     answer, pace = OffsetFetchResponse(), Pace()
     for group in request.groups:
-        answer.groups.append((yield from answer_group(group, broker, version, pace)))
+        answered = yield from answer_group(group, broker, version, pace, is_stable=request.require_stable)
+        answer.groups.append(answered)
     return answer
 
 
 def answer_group(
-    group: OffsetFetchRequestGroup, broker: Broker, version: int, pace: Pace
+    group: OffsetFetchRequestGroup, broker: Broker, version: int, pace: Pace, *, is_stable: bool
 ) -> Work[OffsetFetchResponseGroup]:
     try:
-        offsets = broker.groups.shard(group.group_id).offsets(group.group_id)
+        offsets = offsets_of(group.group_id, broker, is_stable=is_stable)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
     if group.topics is None:
@@ -129,9 +148,9 @@ def answer_group(
     return answer
 
 
-def all_topics(offsets: Offsets, broker: Broker, version: int, pace: Pace) -> Work[list[OffsetFetchResponseTopics]]:
+def all_topics(offsets: Committed, broker: Broker, version: int, pace: Pace) -> Work[list[OffsetFetchResponseTopics]]:
     topics = []
-    for name, indexes in list(offsets.items()):
+    for name, indexes in list(offsets.by_topic.items()):
         known = broker.metadata.topics.get(name)
         if known is not None or version < TOPIC_ID_VERSION:
             topic_id = ZERO if known is None else known.topic_id
@@ -141,7 +160,7 @@ def all_topics(offsets: Offsets, broker: Broker, version: int, pace: Pace) -> Wo
 
 
 def answer_topic(
-    topic: OffsetFetchRequestTopics, offsets: Offsets, broker: Broker, version: int, pace: Pace
+    topic: OffsetFetchRequestTopics, offsets: Committed, broker: Broker, version: int, pace: Pace
 ) -> Work[OffsetFetchResponseTopics]:
     if version < TOPIC_ID_VERSION:
         partitions = yield from places(offsets, topic.name, topic.partition_indexes, pace)
@@ -156,12 +175,12 @@ def answer_topic(
 
 
 def places(
-    offsets: Offsets, topic: str, indexes: Iterable[int], pace: Pace
+    offsets: Committed, topic: str, indexes: Iterable[int], pace: Pace
 ) -> Work[list[OffsetFetchResponsePartitions]]:
     partitions = []
     for index in indexes:
-        value = committed(offsets, topic, index)
-        partitions.append(OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata))
+        value, code = offsets.at(topic, index)
+        partitions.append(OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata, code))
         if pace.spent(1):
             yield
     return partitions

@@ -1,23 +1,17 @@
 """FindCoordinator (10): which broker coordinates a group or a producer's transactions.
 
-- The leader of the group's partition of `__consumer_offsets`. The first one to ask makes that topic, and waits for it.
+- The leader of the group's partition of `__consumer_offsets`, or of the transactional id's partition of
+  `__transaction_state`. The first one to ask makes that topic, and waits for it.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
-- Transactions are coordinated by Apache Kafka's brokers of the same cluster: the leader of the id's partition of
-  `__transaction_state`. Where that is this broker, or where no broker of the cluster coordinates transactions, there is
-  nobody: TRANSACTIONAL_ID_AUTHORIZATION_FAILED with a message, the one code that both the Java client and librdkafka
-  take as final; after any other librdkafka asks again forever. Since most clients show the code's name alone, the log
-  says `transactions.unserved`. As long as only the topic is missing:
-  COORDINATOR_NOT_AVAILABLE, since clients then ask another broker, and Apache Kafka's make it.
 - Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """
 
-from kavka_broker.api.a22_init_producer_id import tell_unserved
-from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
-from kavka_broker.coordinator.partitioning import partition_of
-from kavka_broker.coordinator.transaction_coordinators import TRANSACTIONS_TOPIC
-from kavka_broker.core.metadata.image.brokers import Registration
-from kavka_broker.core.metadata.image.features import METADATA_VERSION, METADATA_VERSION_OLDEST
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kavka_broker.coordinator.internal_topic import InternalTopic
+from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -29,7 +23,20 @@ GROUP, TRANSACTION, SHARE = range(3)
 MANY_KEYS_VERSION = 4
 SHARE_VERSION = 6
 NOBODY = -1
-NOBODY_COORDINATES = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class Coordination(NamedTuple):
+    """The place of the coordinators of a kind."""
+
+    topic: str
+    partition_of: Callable[[str], int | None]
+    topic_maker: InternalTopic
+
+
+def coordination(key_type: int, broker: Broker) -> Coordination:
+    if key_type == TRANSACTION:
+        return Coordination(TRANSACTIONS_TOPIC, broker.transactions.partition_of, broker.as_broker.transactions_topic)
+    return Coordination(OFFSETS_TOPIC, broker.groups.partition_of, broker.groups.topic)
 
 
 @api(
@@ -39,7 +46,7 @@ NOBODY_COORDINATES = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     each=(Each("coordinator_keys", "coordinators", per_turn=200),),
 )
 async def find_coordinator(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
-    if request.key_type == GROUP and broker.groups.partition_of("") is None:
+    if request.key_type in (GROUP, TRANSACTION) and coordination(request.key_type, broker).partition_of("") is None:
         return await create_and_answer(request, broker, client)
     await broker.suspects.cleared()
     return answer(request, broker, client)
@@ -48,8 +55,8 @@ async def find_coordinator(request: FindCoordinatorRequest, broker: Broker, clie
 async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
     refused = None
     try:
-        await broker.groups.offsets_topic.create()
-        await broker.replicas.openings.secured()  # from then on this broker serves its groups
+        await coordination(request.key_type, broker).topic_maker.create()
+        await broker.replicas.openings.secured()  # from then on this broker serves its part
     except BrokerError as error:
         refused = error.as_value()
     return answer(request, broker, client, refused)
@@ -78,15 +85,12 @@ def find(key: str, key_type: int, broker: Broker, client: Client, refused: Broke
         if refused is not None:
             raise refused
         check_kind(key_type, client.version)
-        if key_type == TRANSACTION:
-            return locate_transactional(key, broker, client)
-        index = broker.groups.partition_of(key)
+        topic, partition_of, _ = coordination(key_type, broker)
+        index = partition_of(key)
         if index is None:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
-        return locate(key, OFFSETS_TOPIC, index, broker, client)
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} does not exist yet")
+        return locate(key, topic, index, broker, client)
     except BrokerError as error:
-        if error.code is NOBODY_COORDINATES:
-            tell_unserved(key, broker, client)
         return Coordinator(key, NOBODY, "", NOBODY, error.code, error.message)
 
 
@@ -99,30 +103,6 @@ def check_kind(key_type: int, version: int) -> None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "this broker coordinates no share groups")
         case _:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown in version {version}")
-
-
-def locate_transactional(transactional_id: str, broker: Broker, client: Client) -> Coordinator:
-    """The coordinator of this id. Raises BrokerError where this broker can name none."""
-    topic = broker.metadata.topics.get(TRANSACTIONS_TOPIC)
-    if topic is None:
-        if any(map(coordinates_transactions, broker.metadata.brokers)):
-            problem = f"{TRANSACTIONS_TOPIC} does not exist yet, and this broker does not make it; ask another"
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
-        raise BrokerError(NOBODY_COORDINATES, "no broker of this cluster coordinates transactions")
-    index = partition_of(transactional_id, len(topic.partitions))
-    if topic.partitions[index].leader == broker.node_id:
-        problem = (
-            f"transactional id {transactional_id} belongs to {TRANSACTIONS_TOPIC}-{index}, which this broker leads; it "
-            "coordinates no transactions yet: move the partition to a broker that does"
-        )
-        raise BrokerError(NOBODY_COORDINATES, problem)
-    return locate(transactional_id, TRANSACTIONS_TOPIC, index, broker, client)
-
-
-def coordinates_transactions(broker: Registration) -> bool:
-    """Whether a broker is Apache Kafka's: its oldest metadata.version is too old for Kavka."""
-    oldest, _ = broker.features.get(METADATA_VERSION, (METADATA_VERSION_OLDEST, 0))
-    return oldest < METADATA_VERSION_OLDEST
 
 
 def locate(key: str, topic: str, index: int, broker: Broker, client: Client) -> Coordinator:

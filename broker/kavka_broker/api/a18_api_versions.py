@@ -11,7 +11,13 @@ Versions: flexible from 3, with a response header that never is.
 
 import re
 
-from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.features import (
+    ELR_FEATURE,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_LEVELS,
+    TRANSACTION_VERSION,
+)
 from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
@@ -29,8 +35,9 @@ from kavka_broker.request.registry import APIS, BOTH, api
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
 OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
-# Features of groups (KIP-848), transactions and sharing are missing: their APIs are not served.
-SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE)}
+# Features of groups (KIP-848) and sharing are missing: their APIs are not served.
+SERVED = (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE, TRANSACTION_VERSION)
+SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in SERVED}
 
 
 @api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4), on=BOTH)

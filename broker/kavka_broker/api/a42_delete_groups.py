@@ -7,7 +7,7 @@ Versions: flexible from 2.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.shard import Waiting
+from kavka_broker.coordinator.staging import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse

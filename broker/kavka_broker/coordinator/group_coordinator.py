@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.loading import load
-from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC, OffsetsTopic, Topics
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.shard import Shard
@@ -19,6 +19,7 @@ from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.loop.tasks import watch
@@ -55,7 +56,7 @@ class GroupCoordinator:
     ) -> None:
         self.new_member_suffix = new_member_suffix
         self.settings = settings_of(config)
-        self.offsets_topic = OffsetsTopic(config, topics, metadata)
+        self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
         self.removals = Removals(metadata.topics)
         self._metadata = metadata
         self._openings = replicas.openings
@@ -92,11 +93,14 @@ class GroupCoordinator:
         if is_leader:
             self._elect(partition)
 
-    def transaction_committed(self, partition: Partition) -> None:
-        """Read the log again, since the offsets of a committed transaction count from now on."""
-        if partition.topic == OFFSETS_TOPIC:
-            self._resign(partition.index)
-            self._elect(partition)
+    def open_shard(self, partition: Partition) -> Shard:
+        """The shard of a partition that gets a marker. While its log is read the marker could come behind what is read,
+        unheard of: raises BrokerError.
+        """
+        shard = self._shards.get(partition.index)
+        if shard is None or shard.is_loading:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is being read")
+        return shard
 
     def apply(self, records: Iterable[Message]) -> None:
         """Forget the offsets of topics that these committed records delete. Called before the replicas apply the
@@ -175,7 +179,7 @@ class GroupCoordinator:
         index = shard.partition.index
         started_ms = self._clock.monotonic_ms()
         try:
-            loaded = await load(shard.partition, shard.image)
+            loaded = await load(shard.partition, shard.image, self.removals.number)
             for _ in slices(shard.upkeep.forget_former()):
                 await asyncio.sleep(0)
             for _ in slices(shard.expect_members()):

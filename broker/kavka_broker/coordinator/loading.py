@@ -4,20 +4,25 @@ The log is read in slices, and the loop gets its turn after each, so a long load
 partition's groups are answered COORDINATOR_LOAD_IN_PROGRESS. What a group is depends on the last record of each key and
 on nothing before it, so only those are decoded: most of an offsets log is commits that later ones replaced.
 
-Offsets that a transaction committed (by Apache Kafka, before this broker took over) count when its marker says so.
+Offsets that a transaction committed count when its marker says so, and in their place in the log. Those of transactions
+that are open at its end are staged (`core.group.staged`).
 Keys of features that this release does not know are passed over; a value that it cannot read stops the load, because
 serving half of what is known would lose the rest.
 """
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import error, unpack_from
 
 from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.staged import StagedOffset
 from kavka_broker.protocol.coordinator_records import Coordinator, record_classes, unframe
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.protocol.records.record import Record, read_records
@@ -34,7 +39,7 @@ class Latest:
     def __init__(self) -> None:
         self.by_key: dict[bytes, Record] = {}
         self.records = 0
-        self._open: dict[int, list[Record]] = {}  # records of open transactions, by producer id
+        self.open: dict[int, list[Record]] = {}  # records of open transactions, by producer id
 
     def batch(self, header: BatchHeader, batch: memoryview) -> None:
         if header.is_control:
@@ -43,20 +48,31 @@ class Latest:
         records = read_records(batch)
         self.records += len(records)
         if header.is_transactional:
-            self._open.setdefault(header.producer_id, []).extend(records)
+            self.open.setdefault(header.producer_id, []).extend(records)
         else:
             self._keep(records)
 
     def _end(self, header: BatchHeader, batch: memoryview) -> None:
         marker = read_marker(batch)
         if marker is not None:
-            records = self._open.pop(header.producer_id, [])
+            records = self.open.pop(header.producer_id, [])
             if marker.kind is ControlType.COMMIT:
                 self._keep(records)
 
+    def staged(self) -> Iterator[tuple[int, Record]]:
+        """Records of open transactions that count if these are committed, each with its producer id."""
+        for producer_id, records in self.open.items():
+            for record in records:
+                known = self.by_key.get(record.key or b"")
+                if known is None or known.offset < record.offset:
+                    yield producer_id, record
+
     def _keep(self, records: list[Record]) -> None:
         for record in records:
-            self.by_key[record.key or b""] = record
+            key = record.key or b""
+            known = self.by_key.get(key)
+            if known is None or known.offset < record.offset:
+                self.by_key[key] = record
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +83,11 @@ class Loaded:
     passed_over: int  # records whose keys are of unknown kinds
 
 
-async def load(partition: LoadablePartition, image: GroupImage) -> Loaded:
-    """Replay the log from its start to its present end. Raises BrokerError and ProtocolViolation."""
+async def load(partition: LoadablePartition, image: GroupImage, removals: int = 0) -> Loaded:
+    """Replay the log from its start to its present end. `removals` is the number of topic deletions that are known.
+
+    Raises BrokerError and ProtocolViolation.
+    """
     latest = await read(partition)
     passed_over = 0
     for number, record in enumerate(latest.by_key.values(), 1):
@@ -77,6 +96,10 @@ async def load(partition: LoadablePartition, image: GroupImage) -> Loaded:
             passed_over += 1
         else:
             image.replay(*decoded)
+        if number % DECODED_PER_SLICE_MAX == 0:
+            await asyncio.sleep(0)
+    for number, staged in enumerate(latest.staged(), 1):
+        stage(image, *staged, removals)
         if number % DECODED_PER_SLICE_MAX == 0:
             await asyncio.sleep(0)
     for number, _ in enumerate(image.finish_loading(), 1):
@@ -100,6 +123,16 @@ async def read(partition: LoadablePartition) -> Latest:
             break
         await asyncio.sleep(0)
     return latest
+
+
+def stage(image: GroupImage, producer_id: int, record: Record, removals: int) -> None:
+    """Stage an offset of an open transaction. Raises ProtocolViolation."""
+    decoded = decode(record)
+    if decoded is None:
+        return
+    key, value = decoded
+    if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+        image.stage(producer_id, StagedOffset(key, value, record.offset, removals))
 
 
 def decode(record: Record) -> tuple[Message, Message | None] | None:

@@ -10,18 +10,24 @@ and then its offsets count: the same as a client sees whose answer was lost.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.removals import Removals
+from kavka_broker.coordinator.staging import Staging, Waiting
 from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
-from kavka_broker.core.group.offsets import Commit, Offsets, check_committer, commit_record
+from kavka_broker.core.group.offsets import (
+    Commit,
+    Offsets,
+    check_committer,
+    commit_record,
+)
 from kavka_broker.core.group.persistence import size_bytes_min
 from kavka_broker.core.group.rebalance import keep_alive
 from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
@@ -35,12 +41,11 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+from kavka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
-
-Waiting = asyncio.Future[ErrorCode]
 
 GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on
 
@@ -89,6 +94,7 @@ class Shard:
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
+        self.staging = Staging(self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms)
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
@@ -224,7 +230,8 @@ class Shard:
         group = self._existing(group_id)
         if self._in_flight[group_id]:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
-        waiting = self._append(group_id, delete_group(group, self.offsets(group_id)))
+        offsets, staged = self.offsets(group_id), self.image.staged.of_group(group_id)
+        waiting = self._append(group_id, delete_group(group, offsets, staged))
         self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
         return waiting
 
@@ -317,27 +324,41 @@ class Shard:
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def _append(self, group_id: str | None, records: Sequence[KeyedRecord]) -> Waiting | None:
+    def _append(
+        self, group_id: str | None, records: Sequence[KeyedRecord], producer: tuple[int, int] | None = None
+    ) -> Waiting | None:
         """Append records as one batch. Returns a future of its commit, None if it is committed. Raises BrokerError.
 
-        A group that is named counts as writing until the commit.
+        A group that is named counts as writing until the commit. What a `producer` commits in a transaction is staged
+        from the append on: who asks for stable offsets must not get those before it.
         """
         if self._is_closed:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        batch = build_batch(map(framed, records), timestamp_ms=self._clock.now_ms())
+        batch = build_batch(
+            map(framed, records),
+            timestamp_ms=self._clock.now_ms(),
+            producer_id=NO_PRODUCER_ID if producer is None else producer[0],
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer[1],
+            transactional=producer is not None,
+        )
         try:
             appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
         except BrokerError as error:
             raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
         committed, removals = self.partition.when_committed(appended.last_offset), self._removals.number
+        base_offset = appended.base_offset
+        if producer is not None:
+            self.staging.keep(producer[0], records, removals, base_offset)
+            records = ()
         if committed is None:
-            self._replay(records, removals)
+            self._replay(records, removals, base_offset)
             return None
         waiting: Waiting = asyncio.get_running_loop().create_future()
         if group_id is not None:
             self._in_flight[group_id] += 1
         timer = self._timers.after(self._commit_timeout_ms, resolve, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        committed.add_done_callback(partial(self._committed, group_id, records, removals, waiting, timer))
+        replay = partial(self._replay, records, removals, base_offset)
+        committed.add_done_callback(partial(self._committed, group_id, replay, waiting, timer))
         return waiting
 
     def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:
@@ -351,8 +372,7 @@ class Shard:
     def _committed(
         self,
         group_id: str | None,
-        records: Sequence[KeyedRecord],
-        removals: int,
+        replay: Callable[[], None],
         waiting: Waiting,
         timer: Timer,
         committed: asyncio.Future[None],
@@ -365,16 +385,16 @@ class Shard:
         error = committed.exception()
         match error:
             case None:
-                self._replay(records, removals)
+                replay()
                 resolve(waiting, ErrorCode.NONE)
             case BrokerError():
                 resolve(waiting, APPEND_ERRORS.get(error.code, error.code))
             case _:
                 raise error
 
-    def _replay(self, records: Sequence[KeyedRecord], removals: int) -> None:
-        for record in records:
-            self.upkeep.replay_offset(record, removals)
+    def _replay(self, records: Sequence[KeyedRecord], removals: int, base_offset: int) -> None:
+        for log_offset, record in enumerate(records, base_offset):
+            self.upkeep.replay_offset(record, removals, log_offset)
 
 
 def framed(record: KeyedRecord) -> tuple[bytes, bytes | None]:

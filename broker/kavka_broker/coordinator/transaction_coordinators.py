@@ -1,20 +1,23 @@
 """The coordinators of transactions, as the leader of a partition asks them (KIP-890).
 
-Coordinators are Apache Kafka's brokers of the same cluster. Before the first batch of a transaction in a partition its
-leader asks whether the partition is part of that transaction, or has it added where the client leaves that to the
-leader (transaction version 2). Else a batch that comes late, when its transaction has ended, would begin one that
-nobody ever ends, and readers of committed records would stand still before it.
+Before the first batch of a transaction in a partition its leader asks whether the partition is part of that
+transaction, or has it added where the client leaves that to the leader (transaction version 2). Else a batch that comes
+late, when its transaction has ended, would begin one that nobody ever ends, and readers of committed records would
+stand still before it.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final
+from typing import Protocol
 
+from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
+from kavka_broker.core.transaction.state import BUMPS_FROM, Place
 from kavka_broker.logs import get
-from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
@@ -25,23 +28,42 @@ from kavka_broker.protocol.messages.add_partitions_to_txn_response import AddPar
 
 log = get("coordinator")
 
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
-CONNECTIONS_MAX: Final = 100
 
-Place = tuple[str, int]  # topic, partition
-Address = tuple[str, int]
+class Coordinator(Protocol):
+    """The coordinator on this broker (`transaction_coordinator`)."""
+
+    async def add_partitions(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place], version: int
+    ) -> None: ...
+
+    def verify(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place]
+    ) -> dict[Place, ErrorCode]: ...
 
 
 class TransactionCoordinators:
-    """Finds the coordinator of a transactional id among the brokers, and asks it."""
+    """Finds the coordinator of a transactional id among the brokers, and asks it. One that is busy with the end of the
+    transaction before is to be asked again after `again_ms`, `attempts_max` times in all.
+    """
 
-    def __init__(self, node_id: int, metadata: Metadata, peers: Peers, listener: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        metadata: Metadata,
+        here: Coordinator,
+        connections: Connections,
+        *,
+        timeout_ms: int,
+        again_ms: int,
+        attempts_max: int,
+    ) -> None:
         self._node_id = node_id
         self._metadata = metadata
-        self._peers = peers
-        self._listener = listener
+        self._here = here
+        self._connections = connections
         self._timeout_ms = timeout_ms
-        self._connections: dict[Address, Peer] = {}
+        self.again_ms = again_ms
+        self.attempts_max = attempts_max
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # with the number of requests that hold or await it
 
     def has_turn(self, transactional_id: str) -> bool:
@@ -71,12 +93,34 @@ class TransactionCoordinators:
 
         Raises BrokerError where the coordinator cannot be asked.
         """
+        producer = producer_id, producer_epoch
+        leader = self._leader_of(transactional_id)
+        if leader == self._node_id:
+            return await self._ask_here(transactional_id, producer, places, adds=adds)
+        peer = self._connections.to(leader)
+        if peer is None:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {transactional_id} is away")
+        return await self._ask_there(peer, transactional_id, producer, places, adds=adds)
+
+    async def _ask_here(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place], *, adds: bool
+    ) -> dict[Place, int]:
+        try:
+            if not adds:
+                return dict(self._here.verify(transactional_id, producer, places))
+            await self._here.add_partitions(transactional_id, producer, places, BUMPS_FROM)
+        except BrokerError as error:
+            return dict.fromkeys(places, error.code)
+        return dict.fromkeys(places, ErrorCode.NONE)
+
+    async def _ask_there(
+        self, peer: Peer, transactional_id: str, producer: tuple[int, int], places: Sequence[Place], *, adds: bool
+    ) -> dict[Place, int]:
         partitions: dict[str, list[int]] = {}
         for topic, index in places:
             partitions.setdefault(topic, []).append(index)
         topics = [AddPartitionsToTxnTopic(topic, indexes) for topic, indexes in partitions.items()]
-        transaction = AddPartitionsToTxnTransaction(transactional_id, producer_id, producer_epoch, not adds, topics)
-        peer = self._peer_of(transactional_id)
+        transaction = AddPartitionsToTxnTransaction(transactional_id, *producer, not adds, topics)
         try:
             answer = await peer.ask(
                 AddPartitionsToTxnRequest([transaction]), AddPartitionsToTxnResponse, timeout_ms=self._timeout_ms
@@ -93,32 +137,12 @@ class TransactionCoordinators:
             for result in topic.results_by_partition
         }
 
-    def _peer_of(self, transactional_id: str) -> Peer:
+    def _leader_of(self, transactional_id: str) -> int:
         topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
         if topic is None:
             raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"{TRANSACTIONS_TOPIC} does not exist")
-        index = partition_of(transactional_id, len(topic.partitions))
-        leader = topic.partitions[index].leader
-        if leader == self._node_id:
-            raise BrokerError(
-                ErrorCode.INVALID_TXN_STATE, f"this broker leads {TRANSACTIONS_TOPIC}-{index}, and coordinates nothing"
-            )
-        registered = self._metadata.brokers.get(leader)
-        endpoint = None if registered is None or registered.fenced else registered.endpoints.get(self._listener)
-        if endpoint is None:
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TRANSACTIONS_TOPIC}-{index} has no leader")
-        return self._connection((endpoint.host, endpoint.port))
-
-    def _connection(self, address: Address) -> Peer:
-        if address not in self._connections:
-            if len(self._connections) >= CONNECTIONS_MAX:
-                # Brokers may return under new addresses, so that old connections pile up.
-                self.close()
-            self._connections[address] = self._peers.to(*address, client_id=f"broker-{self._node_id}-transactions")
-        return self._connections[address]
+        return topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
 
     def close(self) -> None:
         """Close all connections to coordinators."""
-        for peer in self._connections.values():
-            peer.close()
-        self._connections.clear()
+        self._connections.close()

@@ -15,6 +15,7 @@ from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.staged import StagedOffset
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.coordinator_records import frame_key
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
@@ -112,7 +113,7 @@ class Upkeep:
                     self._owed.append((group_id, topic, former))
             yield 1 + looked_at
 
-    def replay_offset(self, record: KeyedRecord, since: int) -> None:
+    def replay_offset(self, record: KeyedRecord, since: int, log_offset: int) -> None:
         """Replay a committed record that was appended at deletion number `since`. An offset of a topic that was deleted
         meanwhile is dropped.
         """
@@ -122,7 +123,15 @@ class Upkeep:
             if value is not None and since < self._removals.number and self._removals.is_gone(key.topic, since):
                 self._owed.append((key.group, key.topic, [key.partition]))
                 return
-        self._image.replay_offset(key, value)
+        self._image.replay_offset(key, value, log_offset)
+
+    def settle(self, staged: StagedOffset) -> None:
+        """Take over an offset whose transaction is committed; one of a topic that is deleted is dropped."""
+        key, value = staged.key, staged.value
+        if self._removals.is_former(key.topic, value.topic_id):
+            self._owed.append((key.group, key.topic, [key.partition]))
+        else:
+            self.replay_offset(KeyedRecord(key, value), staged.since, staged.log_offset)
 
     def tombstones(self) -> Iterator[None]:
         """Append the pending tombstones, a batch a step. Those that the log refuses stay pending."""
@@ -174,10 +183,16 @@ class Upkeep:
         group_id, gone, written = group.group_id, set[tuple[str, int]](), 0
         parts = parts_of(self._image.offsets(group_id), RECORDS_PER_SLICE_MAX)
         for number, part in enumerate(parts, 1):
-            expired = list(expired_offsets(group, self._unchanged(group, part), self._settings, self._now_ms()))
+            now_ms = self._now_ms()
+            expired = [
+                place
+                for place in expired_offsets(group, self._unchanged(group, part), self._settings, now_ms)
+                if not self._image.staged.is_unstable(group_id, *place)
+            ]
             gone.update(expired)
             records = [offset_tombstone(group_id, *place) for place in expired]
-            ends = number == len(parts) and is_over(group) and self._has_only(group_id, gone)
+            is_last = number == len(parts) and not self._image.staged.has_group(group_id)
+            ends = is_last and is_over(group) and self._has_only(group_id, gone)
             if ends:
                 records.append(group_tombstone(group_id))
             for batch in batches_of(records, self._batch_bytes_max):

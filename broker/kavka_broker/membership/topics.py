@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
+from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
@@ -23,8 +23,6 @@ from kavka_broker.protocol.messages.create_topics_request import (
 )
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-TRANSACTIONS_TOPIC: Final = "__transaction_state"
 AUDIT_RETENTION_BYTES_MAX: Final = 10 * 1024**3
 """How large a partition of the audit topic may become, so that refusals do not fill a disk: a week of some 30 events
 a second, unless the topic or the file of the broker says otherwise.

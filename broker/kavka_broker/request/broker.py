@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from kavka_broker.controller.quorum import Quorum
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+    from kavka_broker.coordinator.internal_topic import InternalTopic
+    from kavka_broker.coordinator.marker_writes import MarkerWrites
+    from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
     from kavka_broker.core.audit.happenings import Window
     from kavka_broker.core.audit.journal import Journal
     from kavka_broker.core.audit.use import UseWindow
@@ -130,6 +133,9 @@ class Serving:
     fetches: Fetches
     writes: Writes
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    transactions_topic: InternalTopic
+    markers: MarkerWrites
     producer_ids: ProducerIds
     topics: TopicMaker
     suspects: Suspects
@@ -216,6 +222,14 @@ class Broker:
     @property
     def groups(self) -> GroupCoordinator:
         return self.as_broker.groups
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        return self.as_broker.transactions
+
+    @property
+    def markers(self) -> MarkerWrites:
+        return self.as_broker.markers
 
     @property
     def producer_ids(self) -> ProducerIds:

@@ -276,6 +276,7 @@ class Server:
         broker.replicas.start()
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
+        broker.transactions.start()
         assert node.housekeeping is not None
         assert node.cleaner is not None
         node.housekeeping.start()
@@ -377,6 +378,7 @@ class Server:
             await asyncio.to_thread(logs.close, broker_epoch=self._broker_epoch())
             return
         self.broker.groups.close()
+        self.broker.transactions.close()
         self.broker.replicas.close()
         assert self.node.housekeeping is not None
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.

@@ -16,13 +16,20 @@ from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
+from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.internal_topic import InternalTopic
+from kavka_broker.coordinator.marker_sender import MarkerSender
+from kavka_broker.coordinator.marker_writes import MarkerWrites
+from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
+from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.transaction.settings import TransactionSettings
 from kavka_broker.dispatch.access.table import guard
 from kavka_broker.dispatch.audit_changes import audited
 from kavka_broker.dispatch.automatic_topics import begin_creating
@@ -271,25 +278,63 @@ class Wiring:
             self._world.session_id,
             names_bytes_max=fetch_sessions.NAMES_BYTES_MAX,
         )
+        groups = GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix)
+        producer_ids = ProducerIds(channel, config.node_id, broker_epoch)
+        markers = MarkerWrites(replicas, groups, clock, config["request.timeout.ms"])
+        transactions = self._transactions(replicas, producer_ids, markers)
         coordinators = TransactionCoordinators(
             config.node_id,
             metadata,
-            self._peers.brokers,
-            config.inter_broker_listener_name,
-            config["request.timeout.ms"],
+            transactions,
+            self._connections("transactions"),
+            timeout_ms=config["request.timeout.ms"],
+            again_ms=config["add.partitions.to.txn.retry.backoff.ms"],
+            attempts_max=attempts_of(config),
         )
         return Serving(
             lifecycle=lifecycle,
             replicas=replicas,
             fetches=Fetches(config.node_id, sessions, replicas, metadata, clock, self._timers),
             writes=Writes(replicas, coordinators, metadata, slices, clock, self._timers),
-            groups=GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix),
-            producer_ids=ProducerIds(channel, config.node_id, broker_epoch),
+            groups=groups,
+            transactions=transactions,
+            transactions_topic=InternalTopic(
+                TRANSACTIONS_TOPIC, "transaction.state.log.replication.factor", config, topics, metadata
+            ),
+            markers=markers,
+            producer_ids=producer_ids,
             topics=topics,
             suspects=suspects,
             lingering=lingering,
             client_metrics=self._client_metrics(),
         )
+
+    def _transactions(
+        self, replicas: ReplicaManager, producer_ids: ProducerIds, markers: MarkerWrites
+    ) -> TransactionCoordinator:
+        config, metadata = self._config, self._quorum.metadata
+        sender = MarkerSender(
+            config.node_id,
+            metadata,
+            self._connections("markers"),
+            markers.write,
+            self._timers,
+            config["request.timeout.ms"],
+        )
+        return TransactionCoordinator(
+            transaction_settings_of(config),
+            metadata,
+            replicas,
+            producer_ids,
+            sender,
+            self._world.clock,
+            self._timers,
+        )
+
+    def _connections(self, purpose: str) -> Connections:
+        config = self._config
+        client_id = f"broker-{config.node_id}-{purpose}"
+        return Connections(self._quorum.metadata, self._peers.brokers, config.inter_broker_listener_name, client_id)
 
     def _client_metrics(self) -> ClientMetrics:
         endpoint = self._config["kavka.telemetry.otlp.endpoint"]
@@ -346,6 +391,23 @@ def token_secrets_of(config: BrokerConfig) -> TokenSecrets | None:
     """The secrets of delegation tokens; None where the configuration has no key for them."""
     key = config["delegation.token.secret.key"]
     return TokenSecrets(key.value) if key is not None and key.value else None
+
+
+def transaction_settings_of(config: BrokerConfig) -> TransactionSettings:
+    return TransactionSettings(
+        timeout_ms_max=config["transaction.max.timeout.ms"],
+        expiration_ms=config["transactional.id.expiration.ms"],
+        overdue_every_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
+        expire_every_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
+        append_timeout_ms=config["request.timeout.ms"],
+    )
+
+
+def attempts_of(config: BrokerConfig) -> int:
+    """How often a coordinator is asked that is busy with the end of the transaction before."""
+    every_ms: int = config["add.partitions.to.txn.retry.backoff.ms"]
+    for_ms: int = config["add.partitions.to.txn.retry.backoff.max.ms"]
+    return 1 + for_ms // every_ms
 
 
 def times_of(config: BrokerConfig) -> Times:

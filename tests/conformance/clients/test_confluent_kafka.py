@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, PARTITIONS, RECORDS, Pair, assert_resumed
 from tests.support.messages import pair_of
-from tests.support.servers import Server, is_apache_kafka
+from tests.support.servers import Server
 
 SECONDS_MAX = 60.0
 
@@ -129,9 +129,78 @@ def test_a_topic_is_created_by_its_first_record(server: Server, name: str) -> No
     assert sorted(consume(server, name, name, COUNT)) == sorted(RECORDS)
 
 
-@pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
-def test_a_transactional_producer_is_told_that_there_is_no_coordinator(server: Server, name: str) -> None:
+def transactional(server: Server, name: str) -> confluent_kafka.Producer:
+    """A producer that has taken the transactional id over."""
     producer = confluent_kafka.Producer({"bootstrap.servers": server.bootstrap, "transactional.id": name})
-    with pytest.raises(confluent_kafka.KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED") as told:
-        producer.init_transactions(SECONDS_MAX)
-    assert not told.value.args[0].retriable()
+    producer.init_transactions(SECONDS_MAX)
+    return producer
+
+
+def committed(server: Server, name: str, count: int) -> tuple[list[bytes | None], confluent_kafka.Consumer]:
+    """The first values that a reader of committed records gets, and that reader."""
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "group.id": name,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([name])
+    found = [message.value() for message in consumer.consume(count, SECONDS_MAX)]
+    return found, consumer
+
+
+def test_transactions_are_committed_and_aborted(server: Server, name: str) -> None:
+    create(server, name)
+    producer = transactional(server, name)
+    for number in range(4):
+        producer.begin_transaction()
+        producer.produce(name, str(number).encode())
+        if number % 2:
+            producer.flush(SECONDS_MAX)
+            producer.abort_transaction(SECONDS_MAX)
+        else:
+            producer.commit_transaction(SECONDS_MAX)
+    found, consumer = committed(server, name, 2)
+    assert {*found} == {b"0", b"2"}
+    consumer.close()
+
+
+def test_offsets_are_committed_with_their_transaction(server: Server, name: str) -> None:
+    create(server, name)
+    producer = transactional(server, name)
+    producer.begin_transaction()
+    producer.produce(name, b"in", partition=0)
+    producer.commit_transaction(SECONDS_MAX)
+    _, consumer = committed(server, name, 1)
+    (position,) = (one for one in consumer.position(consumer.assignment()) if one.offset > 0)
+    for commits in (False, True):
+        producer.begin_transaction()
+        producer.produce(name, b"out")
+        producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), SECONDS_MAX)
+        if commits:
+            producer.commit_transaction(SECONDS_MAX)
+        else:
+            producer.abort_transaction(SECONDS_MAX)
+        (told,) = consumer.committed([confluent_kafka.TopicPartition(name, position.partition)], SECONDS_MAX)
+        assert told.offset == (position.offset if commits else confluent_kafka.OFFSET_INVALID)
+    consumer.close()
+
+
+def test_the_next_producer_of_an_id_fences_the_last(server: Server, name: str) -> None:
+    create(server, name)
+    first = transactional(server, name)
+    first.begin_transaction()
+    first.produce(name, b"first")
+    first.flush(SECONDS_MAX)
+    second = transactional(server, name)
+    with pytest.raises(confluent_kafka.KafkaException, match=r"FENCED|INVALID_PRODUCER_EPOCH"):
+        first.commit_transaction(SECONDS_MAX)
+    second.begin_transaction()
+    second.produce(name, b"second")
+    second.commit_transaction(SECONDS_MAX)
+    found, consumer = committed(server, name, 1)
+    assert found == [b"second"]
+    consumer.close()

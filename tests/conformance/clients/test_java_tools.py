@@ -4,7 +4,7 @@ import pytest
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, RECORDS, Pair, assert_resumed
 from tests.support.programs import kafka_tool, run
-from tests.support.servers import Server, is_apache_kafka
+from tests.support.servers import Server
 from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -127,10 +127,10 @@ def test_records_are_deleted(server: Server, name: str, tmp_path_factory: pytest
     assert tool(server, "get-offsets", "--topic", name, "--time", "earliest").strip() == f"{name}:0:30"
 
 
-@pytest.mark.skipif(is_apache_kafka(), reason="Apache Kafka coordinates transactions")
-def test_a_transactional_producer_is_told_that_there_is_no_coordinator(server: Server, name: str) -> None:
-    load = ("--topic", name, "--num-records", "1", "--record-size", "10", "--throughput", "-1")
-    settings = ("--producer-props", f"bootstrap.servers={server.bootstrap}")
-    line = command("producer-perf-test", *load, *settings, "--transactional-id", name)
-    with pytest.raises(AssertionError, match="TransactionalIdAuthorizationException"):
-        run(line)
+def test_transactions_of_a_java_producer_are_told_by_the_tools(server: Server, name: str) -> None:
+    load = ("--topic", name, "--num-records", "20", "--record-size", "10", "--throughput", "-1")
+    settings = ("--producer-props", f"bootstrap.servers={server.bootstrap}", "--transaction-duration-ms", "5")
+    run(command("producer-perf-test", *load, *settings, "--transactional-id", name))
+    assert name in tool(server, "transactions", "list")
+    described = tool(server, "transactions", "describe", "--transactional-id", name)
+    assert "CompleteCommit" in described

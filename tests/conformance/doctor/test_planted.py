@@ -11,7 +11,7 @@ from kavka_operator.doctor.rules import judge
 from kavka_operator.domain.plan import AlterQuota, CreateTopic
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.inspection import Examiner
-from tests.support.servers import Server, free_port, is_apache_kafka
+from tests.support.servers import Server, free_port
 
 READS = {
     "ApiVersions",
@@ -61,8 +61,7 @@ def found_in(server: Server, asked: set[str]) -> dict[str, str]:
         seen = client.examine()
     finally:
         client.close()
-    # Kavka coordinates no transactions, and says so.
-    assert [words.partition(":")[0] for words in seen.untold] == ([] if is_apache_kafka() else ["transactions"])
+    assert not seen.untold
     return {finding.code: finding.evidence for finding in judge(seen) if finding.code not in OF_THE_MACHINE}
 
 

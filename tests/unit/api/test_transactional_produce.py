@@ -20,6 +20,7 @@ from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Log, Origin
 from tests.support.in_process import Client, InProcess, running
+from tests.support.waiting import until
 
 NOW_MS = time.time_ns() // 1_000_000
 PRODUCER = 7
@@ -28,6 +29,8 @@ VERSION, ADDS_VERSION = 10, 12
 
 class Coordinators(TransactionCoordinators):
     """A coordinator that answers what the test sets, once the test lets it."""
+
+    again_ms, attempts_max = 1, 5
 
     def __init__(self) -> None:
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -208,14 +211,15 @@ def test_a_plain_batch_is_refused_during_an_open_transaction(tmp_path: Path) -> 
     play(tmp_path, scenario)
 
 
-def test_without_a_coordinator_a_transaction_is_refused_for_good(tmp_path: Path) -> None:
+def test_what_its_coordinator_does_not_know_is_refused_for_good(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
             client = await inside.connect()
             assert await produce(client) == ErrorCode.INVALID_TXN_STATE
             await inside.create("__transaction_state")
-            assert await produce(client) == ErrorCode.INVALID_TXN_STATE
+            await until(lambda: not inside.broker.transactions.is_loading)
+            assert await produce(client) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
             assert partition_of(inside).log.log_end_offset == 0
 
     asyncio.run(scenario())

@@ -2,25 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from kavka_broker.coordinator.offsets_topic import OFFSETS_TOPIC
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.told_once import TEXT_MAX
-from kavka_broker.protocol.coordinator_records import frame_key, frame_value
+from kavka_broker.core.group.offsets import Commit
+from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kavka_broker.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse
-from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
-from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
-from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
-from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-from kavka_broker.protocol.messages.metadata.register_broker_record import BrokerFeature
 from kavka_broker.protocol.messages.write_txn_markers_request import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -29,12 +18,10 @@ from kavka_broker.protocol.messages.write_txn_markers_request import (
 from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType, read_marker
-from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.storage.log import Origin
 from tests.support.in_process import Client, InProcess
 from tests.support.waiting import until
-from tests.unit.api.transactions import NOW_MS, play, write
+from tests.unit.api.transactions import play, write
 
 PRODUCER = 7
 EPOCHS_RISE = 2
@@ -118,19 +105,14 @@ async def loaded(inside: InProcess) -> None:
 
 def test_offsets_of_a_transaction_count_when_it_is_committed(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        groups = inside.broker.groups
         await inside.create(OFFSETS_TOPIC)
-        offsets = inside.broker.replicas.leader(OFFSETS_TOPIC, 0)
-        record = (frame_key(OffsetCommitKey("g", "t", 0)), frame_value(OffsetCommitValue(5)))
-        batch = build_batch(
-            [record], timestamp_ms=NOW_MS, producer_id=PRODUCER, producer_epoch=0, base_sequence=0, transactional=True
-        )
-        offsets.append(memoryview(batch), origin=Origin.COORDINATOR)
         await loaded(inside)
-        assert not groups.shard("g").image.offsets("g")
+        shard = inside.broker.groups.shard("g")
+        errors, waiting = shard.staging.stage("g", (PRODUCER, 0), [Commit("t", 0, 5)])
+        assert (errors, waiting) == ([0], None)
+        assert not shard.offsets("g")
         assert await mark(client, commits=True, topic=OFFSETS_TOPIC) == 0
-        await loaded(inside)
-        assert groups.shard("g").image.offsets("g")["t"][0].offset == 5
+        assert shard.offsets("g")["t"][0].offset == 5, "when the marker is answered"
 
     play(tmp_path, scenario)
 
@@ -168,42 +150,5 @@ def test_a_follower_describes_what_its_own_log_knows(tmp_path: Path) -> None:
         (described,) = (await client.call(request, DescribeProducersResponse, 0)).topics[0].partitions
         assert described.error_code == ErrorCode.NONE
         assert [known.producer_id for known in described.active_producers] == [PRODUCER]
-
-    play(tmp_path, scenario)
-
-
-def test_who_wants_transactions_stands_in_the_log_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        for key in ("tx", "tx", "other"):
-            for client.client_id in ("a", "a" * 1_000):
-                request = FindCoordinatorRequest(key_type=1, coordinator_keys=[key])
-                await client.call(request, FindCoordinatorResponse, 4)
-                await client.call(InitProducerIdRequest(key, 1), InitProducerIdResponse, 4)
-
-    with caplog.at_level("WARNING", "kavka"):
-        play(tmp_path, scenario)
-    lines: list[Any] = [line for line in caplog.records if line.getMessage() == "transactions.unserved"]
-    told = [(line.fields["transactional_id"], len(line.fields["client_id"])) for line in lines]
-    assert told == [("tx", 1), ("tx", TEXT_MAX), ("other", 1), ("other", TEXT_MAX)]
-
-
-def test_the_coordinator_of_a_transactional_id(tmp_path: Path) -> None:
-    """An error that asks to try again would keep the producer waiting forever, as no broker will ever coordinate."""
-
-    async def scenario(inside: InProcess, client: Client, partition: Partition) -> None:
-        async def found() -> Coordinator:
-            request = FindCoordinatorRequest(key_type=1, coordinator_keys=["tx"])
-            return (await client.call(request, FindCoordinatorResponse, 4)).coordinators[0]
-
-        assert (await found()).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        (broker,) = inside.broker.metadata.brokers
-        record = broker.record()
-        record.features = [BrokerFeature("metadata.version", 7, 30)]  # as Apache Kafka registers
-        inside.broker.metadata.brokers.replay(record)
-        assert (await found()).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        await inside.create("__transaction_state")
-        refused = await found()
-        assert refused.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert "__transaction_state-0" in (refused.error_message or "")
 
     play(tmp_path, scenario)

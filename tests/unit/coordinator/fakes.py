@@ -60,7 +60,7 @@ class FakeLog:
 class FakePartition:
     """A partition that commits at once or, with `holds` set, when `commit` is called."""
 
-    topic, index, is_leader = "__consumer_offsets", 0, True
+    topic, index, is_leader, leader_epoch = "__consumer_offsets", 0, True, 3
 
     def __init__(self) -> None:
         self.log = FakeLog()
@@ -72,7 +72,7 @@ class FakePartition:
         if self.refuses is not None:
             raise BrokerError(self.refuses)
         count, base_offset = len(read_records(batch)), self.log.log_end_offset
-        self.log.batches.append(bytes(batch))
+        self.log.batches.append(base_offset.to_bytes(8, "big") + bytes(batch[8:]))
         self.log.log_end_offset += count
         return Appended(base_offset, self.log.log_end_offset - 1)
 

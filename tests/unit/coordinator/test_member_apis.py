@@ -59,7 +59,6 @@ def test_many_groups_and_many_clients_look_at_once(tmp_path: Path) -> None:
 def test_other_types_of_coordinators_are_refused(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         for key_type, version, error in (
-            (1, 6, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
             (2, 6, ErrorCode.INVALID_REQUEST),
             (2, 5, ErrorCode.INVALID_REQUEST),
             (7, 6, ErrorCode.INVALID_REQUEST),

@@ -28,8 +28,8 @@ LONG_MAX: Final = 2**63 - 1
 
 COORDINATOR_KEYS: Final = by_name(
     (
-        Definition("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, Range(0)),
-        Definition("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, Range(1)),
+        Definition("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, Range(0), served=True),
+        Definition("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, Range(1), served=True),
         Definition("group.consumer.assignment.interval.ms", INT, 1000, MEDIUM, Range(0), CLUSTER_WIDE),
         Definition("group.consumer.assignors", LIST, ("uniform", "range"), MEDIUM),
         Definition("group.consumer.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1)),
@@ -214,17 +214,21 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("share.coordinator.threads", INT, 1, MEDIUM, Range(1)),
         Definition("share.coordinator.write.timeout.ms", INT, 5000, HIGH, Range(1)),
         Definition("share.fetch.purgatory.purge.interval.requests", INT, 1000, MEDIUM),
-        Definition("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, Range(1)),
-        Definition("transaction.max.timeout.ms", INT, 900_000, HIGH, Range(1)),
+        Definition(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, Range(1), served=True
+        ),
+        Definition("transaction.max.timeout.ms", INT, 900_000, HIGH, Range(1), served=True),
         Definition("transaction.partition.verification.enable", BOOLEAN, True, LOW, mode=CLUSTER_WIDE),
-        Definition("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, LOW, Range(1)),
+        Definition(
+            "transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, LOW, Range(1), served=True
+        ),
         Definition("transaction.state.log.load.buffer.size", INT, 5_242_880, HIGH, Range(1)),
         Definition("transaction.state.log.min.isr", INT, 2, HIGH, Range(1), served=True),
         Definition("transaction.state.log.num.partitions", INT, 50, HIGH, Range(1), served=True),
         Definition("transaction.state.log.replication.factor", SHORT, 3, HIGH, Range(1), served=True),
         Definition("transaction.state.log.segment.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
         Definition("transaction.two.phase.commit.enable", BOOLEAN, False, LOW),
-        Definition("transactional.id.expiration.ms", INT, 604_800_000, HIGH, Range(1)),
+        Definition("transactional.id.expiration.ms", INT, 604_800_000, HIGH, Range(1), served=True),
         Definition("unstable.api.versions.enable", BOOLEAN, False, HIGH, internal=True),
         Definition("unstable.feature.versions.enable", BOOLEAN, False, HIGH, internal=True),
     )

@@ -1,6 +1,6 @@
 """Deleting groups and offsets, by request or because their time is over: all of it only decides."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
@@ -11,14 +11,21 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 __all__ = ["check_offset_deletion", "delete_group", "is_over"]
 
 
-def delete_group(group: ClassicGroup, offsets: Offsets) -> list[KeyedRecord]:
-    """The records that end a group and its offsets. Raises BrokerError where it has members."""
+def delete_group(group: ClassicGroup, offsets: Offsets, staged: Iterable[tuple[str, int]] = ()) -> list[KeyedRecord]:
+    """The records that end a group and its offsets, and what open transactions have `staged`: their end must not bring
+    the group back. Raises BrokerError where it has members.
+    """
     if group.state is GroupState.DEAD:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
     assert not group.members, f"{group.group_id} is empty, with {list(group.members)}"
-    return [*tombstones(group.group_id, offsets), group_tombstone(group.group_id)]
+    only_staged = [place for place in staged if place[1] not in offsets.get(place[0], ())]
+    return [
+        *tombstones(group.group_id, offsets),
+        *(offset_tombstone(group.group_id, *place) for place in only_staged),
+        group_tombstone(group.group_id),
+    ]
 
 
 def tombstones(group_id: str, offsets: Offsets) -> list[KeyedRecord]:

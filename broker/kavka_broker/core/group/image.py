@@ -6,9 +6,11 @@ soft state and write down where they are.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
+from kavka_broker.core.group.staged import Staged, StagedOffset
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
@@ -21,6 +23,7 @@ from kavka_broker.protocol.messages.group.streams_group_metadata_key import Stre
 __all__ = ["NO_OFFSETS", "GroupImage"]
 
 NO_OFFSETS: Offsets = {}
+NOT_KNOWN: Final = -1
 CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
 """Types of groups, as ListGroups names them."""
 
@@ -34,6 +37,7 @@ class GroupImage:
         self.groups: dict[str, ClassicGroup] = {}
         self._offsets: dict[str, Offsets] = {}
         self._types: dict[str, str] = {}  # kinds of the groups that are not classic
+        self.staged = Staged()
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
@@ -58,8 +62,19 @@ class GroupImage:
             case _:
                 self.replay_offset(key, value)
 
-    def replay_offset(self, key: Message, value: Message | None) -> None:
-        """Replay an offset record that this broker wrote, now committed. The groups know what its other records say."""
+    def stage(self, producer_id: int, offset: StagedOffset) -> None:
+        """Keep an offset of an open transaction. Its group exists from now on."""
+        if offset.key.group not in self.groups:
+            self.groups[offset.key.group] = ClassicGroup(offset.key.group)
+        self.staged.stage(producer_id, offset)
+
+    def replay_offset(self, key: Message, value: Message | None, log_offset: int = NOT_KNOWN) -> None:
+        """Replay an offset record that this broker wrote, now committed. The groups know what its other records say.
+
+        Staged offsets that stand before it in the log are nothing any more.
+        """
+        if isinstance(key, OffsetCommitKey) and log_offset != NOT_KNOWN and len(self.staged):
+            self.staged.supersede(key, log_offset)
         match key, value:
             case OffsetCommitKey(), None:
                 self._forget_offset(key)
@@ -83,7 +98,7 @@ class GroupImage:
     def forget_trace(self, group: ClassicGroup) -> None:
         """Drop a group of which only the name is left: no members now or ever, no offsets."""
         is_trace = group.generation == 0 and not group.members and not group.pending
-        if is_trace and group.group_id not in self._offsets:
+        if is_trace and group.group_id not in self._offsets and not self.staged.has_group(group.group_id):
             self.groups.pop(group.group_id, None)
 
     def _forget_offset(self, key: OffsetCommitKey) -> None:

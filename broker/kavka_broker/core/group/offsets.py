@@ -20,12 +20,13 @@ from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitK
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.uuids import ZERO
 
-__all__ = ["Commit", "Offsets", "check_committer", "commit_record", "expired_offsets"]
+__all__ = ["Commit", "Offsets", "check_committer", "check_transactional_committer", "commit_record", "expired_offsets"]
 
 Offsets = dict[str, dict[int, OffsetCommitValue]]
 """The committed offsets of one group, by topic and partition."""
 
 NEVER = -1
+NO_RETENTION = -1
 LATEST_MS = 2**63 - 1
 VALUE_VERSION = 4  # the version that Kafka 4.3 writes
 VALUE_VERSION_WITH_EXPIRY = 1  # the only version with a time of expiry; a client below OffsetCommit 5 may give one
@@ -56,6 +57,22 @@ def check_committer(group: ClassicGroup, generation: int, member_id: str, instan
     require_generation(group, generation)
     if group.state is GroupState.COMPLETING_REBALANCE:
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def check_transactional_committer(
+    group: ClassicGroup, generation: int, member_id: str, instance_id: str | None
+) -> None:
+    """Check that this client may commit in a transaction now (KIP-447). Raises BrokerError.
+
+    Producers of before KIP-447 name no member, and may always. A rebalance that is under way is no reason: the member
+    commits what it has processed before it gives its partitions up.
+    """
+    if group.state is GroupState.DEAD:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if generation < 0 and (group.state is GroupState.EMPTY or (not member_id and instance_id is None)):
+        return
+    member_of(group, member_id, instance_id)
+    require_generation(group, generation)
 
 
 def commit_record(

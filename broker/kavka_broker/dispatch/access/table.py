@@ -9,7 +9,7 @@ from typing import Final
 
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.terms import Operation
-from kavka_broker.dispatch.access import clusters, configs, groups, records, tokens, topics
+from kavka_broker.dispatch.access import clusters, configs, groups, records, tokens, topics, transactions
 from kavka_broker.dispatch.access.gates import Gate, OnCluster, guarded
 from kavka_broker.request.registry import Api
 
@@ -39,7 +39,11 @@ GATES: Final[Mapping[int, Gate | None]] = {
     21: topics.DELETE_RECORDS,
     22: records.init_producer_id,
     23: topics.OFFSET_FOR_LEADER_EPOCH,
+    24: transactions.add_partitions,
+    25: transactions.add_offsets,
+    26: transactions.end,
     27: clusters.write_markers,
+    28: transactions.commit_offsets,
     29: _DESCRIBE,  # DescribeAcls
     30: OnCluster(Operation.ALTER, clusters.no_rules),  # CreateAcls
     31: OnCluster(Operation.ALTER, clusters.no_deletions),  # DeleteAcls
@@ -76,6 +80,8 @@ GATES: Final[Mapping[int, Gate | None]] = {
     62: _OF_NODES,  # BrokerRegistration
     63: _OF_NODES,  # BrokerHeartbeat
     64: _ALTER,  # UnregisterBroker
+    65: transactions.describe,
+    66: transactions.list_all,
     67: _OF_NODES,  # AllocateProducerIds
     70: _OF_NODES,  # ControllerRegistration
     71: None,  # GetTelemetrySubscriptions

@@ -16,6 +16,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.writing.verdicts import ask_for_verdicts
 from kavka_broker.replica.writing.writes import Writes
 
 Place = tuple[str, int]  # topic, partition
@@ -72,16 +73,10 @@ class Admission:
         if len(self._producers) > 1:
             self._codes = dict.fromkeys(self._asked, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
             return
-        ((producer_id, epoch),) = self._producers
-        for producers in self._asked.values():
-            producers.await_verdict(producer_id)
-        adds = self._version >= ADDS_FROM
-        try:
-            self._codes = await self._writes.coordinators.admit(
-                self._transactional_id, producer_id, epoch, list(self._asked), adds=adds
-            )
-        except BrokerError as error:
-            self._codes = dict.fromkeys(self._asked, error.code)
+        (producer,) = self._producers
+        self._codes = await ask_for_verdicts(
+            self._writes.coordinators, self._transactional_id, producer, self._asked, adds=self._version >= ADDS_FROM
+        )
 
     def _note(self, topic: str, data: PartitionProduceData) -> None:
         header = header_of(data)
@@ -106,6 +101,10 @@ class Admission:
             return
         if producers.is_in_transaction(header.producer_id, header.producer_epoch):
             return
+        known = producers.get(header.producer_id)
+        if known is not None and header.producer_epoch < known.epoch:
+            # Said before what follows from it: a client may go on after this one (KAFKA-19690).
+            raise BrokerError(ErrorCode.INVALID_PRODUCER_EPOCH, f"the producer has epoch {known.epoch} here")
         code = self._codes.get((partition.topic, data.index), ErrorCode.INVALID_TXN_STATE)
         if code != ErrorCode.NONE:
             raise self._refusal(ErrorCode(code))
@@ -119,6 +118,8 @@ class Admission:
             raise BrokerError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, problem)
 
     def _refusal(self, code: ErrorCode) -> BrokerError:
+        if code is ErrorCode.CONCURRENT_TRANSACTIONS and self._version >= ADDS_FROM:
+            return BrokerError(code)  # such a client knows that the end of its last transaction takes a moment
         if code in TRY_AGAIN:
             return BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, f"the transaction's coordinator says {code.name}")
         if code == ErrorCode.PRODUCER_FENCED:

@@ -13,7 +13,12 @@ from kavka_broker.seams import Clock
 
 
 class Coordinators(Protocol):
-    """The coordinators of transactions."""
+    """The coordinators of transactions. One that is busy with the end of the transaction before is to be asked again
+    after `again_ms`, `attempts_max` times in all: that end is a matter of milliseconds.
+    """
+
+    again_ms: int
+    attempts_max: int
 
     def has_turn(self, transactional_id: str) -> bool:
         """Whether a request of this id is being served, so that later ones have to wait."""

@@ -1,6 +1,6 @@
-"""`__consumer_offsets`: made when the first group is looked for, by Kafka's settings."""
+"""The topics of coordinators: each is made when the first group, or the first producer of transactions, is looked for."""
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -8,8 +8,6 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 log = get("coordinator")
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 class Topics(Protocol):
@@ -20,21 +18,22 @@ class Topics(Protocol):
         ...
 
 
-class OffsetsTopic:
-    """Has the offsets topic created, and logs why it cannot be."""
+class InternalTopic:
+    """Has a coordinator's topic created, and logs why it cannot be. `factor_key` is the config of its replicas."""
 
-    def __init__(self, config: BrokerConfig, topics: Topics, metadata: Metadata) -> None:
+    def __init__(self, name: str, factor_key: str, config: BrokerConfig, topics: Topics, metadata: Metadata) -> None:
+        self._name = name
+        self._factor_key = factor_key
         self._config = config
         self._topics = topics
         self._metadata = metadata
 
     async def create(self) -> None:
         """Wait until the topic exists. Raises COORDINATOR_NOT_AVAILABLE where it cannot be made now."""
-        error = (await self._topics.create([OFFSETS_TOPIC])).get(OFFSETS_TOPIC)
+        error = (await self._topics.create([self._name])).get(self._name)
         if error is None:
             return
-        factor = self._config["offsets.topic.replication.factor"]
-        hint = f"offsets.topic.replication.factor={factor}; brokers={len(self._metadata.brokers)}"
-        log.error("offsets_topic.refused", reason=str(error), hint=hint)
-        problem = f"{OFFSETS_TOPIC} cannot be created: {error} ({hint})"
+        hint = f"{self._factor_key}={self._config.whole(self._factor_key)}; brokers={len(self._metadata.brokers)}"
+        log.error("internal_topic.refused", topic=self._name, reason=str(error), hint=hint)
+        problem = f"{self._name} cannot be created: {error} ({hint})"
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem) from error

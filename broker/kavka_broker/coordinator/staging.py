@@ -1,0 +1,102 @@
+"""Offsets that transactions commit to the groups of a shard: checked, staged, and taken over when their marker comes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kavka_broker.coordinator.upkeep import Upkeep
+from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transactional_committer, commit_record
+from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
+from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
+
+Waiting = asyncio.Future[ErrorCode]
+Committed = asyncio.Future[None] | None
+#: Appends records of a group in a producer's transaction; returns a future of the commit, if there is any to wait for.
+Append = Callable[[str, Sequence[KeyedRecord], tuple[int, int]], Waiting | None]
+
+
+class Staging:
+    """The part of a shard that commits to the groups of `image` within transactions."""
+
+    def __init__(
+        self,
+        image: GroupImage,
+        upkeep: Upkeep,
+        settings: GroupSettings,
+        append: Append,
+        check_room: Callable[[str], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._image = image
+        self._upkeep = upkeep
+        self._settings = settings
+        self._append = append
+        self._check_room = check_room
+        self._now_ms = now_ms
+
+    def check(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> None:
+        """Check that this client may commit in a transaction now. Raises BrokerError."""
+        group = self._image.groups.get(group_id)
+        if group is not None:
+            check_transactional_committer(group, generation, member_id, instance_id)
+        elif generation >= 0:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+        else:
+            self._check_room(group_id)
+
+    def stage(
+        self, group_id: str, producer: tuple[int, int], commits: Sequence[Commit]
+    ) -> tuple[list[ErrorCode], Waiting | None]:
+        """Append offsets that count from the end of the producer's transaction on. Returns an error for each, and a
+        future of the commit. Raises BrokerError if all fail.
+        """
+        now_ms = self._now_ms()
+        errors, records = [], []
+        for commit in commits:
+            try:
+                records.append(commit_record(group_id, commit, NO_RETENTION, self._settings, now_ms))
+                errors.append(ErrorCode.NONE)
+            except BrokerError as error:
+                errors.append(error.code)
+        return errors, self._append(group_id, records, producer) if records else None
+
+    def keep(self, producer_id: int, records: Sequence[KeyedRecord], removals: int, base_offset: int) -> None:
+        """Stage offsets that were appended at `base_offset`, when `removals` topic deletions were known."""
+        for log_offset, (key, value, _) in enumerate(records, base_offset):
+            assert isinstance(key, OffsetCommitKey), key
+            assert isinstance(value, OffsetCommitValue), value
+            self._image.stage(producer_id, StagedOffset(key, value, log_offset, removals))
+
+    def end_transaction(self, producer_id: int, committed: Committed, *, commits: bool) -> Committed:
+        """Take the producer's staged offsets over, or drop them, once its marker is committed; returns when that is
+        done, None if it is.
+        """
+        if committed is None:
+            self._settle(producer_id, commits=commits)
+            return None
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def take_over(committed: asyncio.Future[None]) -> None:
+            error = committed.exception()
+            if error is None:
+                self._settle(producer_id, commits=commits)
+            if settled.done():
+                return
+            if error is None:
+                settled.set_result(None)
+            else:
+                settled.set_exception(error)
+
+        committed.add_done_callback(take_over)
+        return settled
+
+    def _settle(self, producer_id: int, *, commits: bool) -> None:
+        for staged in self._image.staged.end(producer_id):
+            if commits:
+                self._upkeep.settle(staged)
+            elif (group := self._image.groups.get(staged.key.group)) is not None:
+                self._image.forget_trace(group)

@@ -1,0 +1,230 @@
+"""The transactional ids of one partition of `__transaction_state` that this broker leads.
+
+A command of the core (`core.transaction`) makes the next standing of an id; here it is written, and taken over once it
+is committed by all in-sync replicas. Where that takes longer than a request may wait the client is told to ask again,
+but the move stays pending: nothing else begins on the id before it is known what became of it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from kavka_broker.coordinator.led_partition import LedPartition
+from kavka_broker.core.transaction.ending import complete
+from kavka_broker.core.transaction.records import framed, tombstone
+from kavka_broker.core.transaction.settings import TRANSACTIONS_PER_PARTITION_MAX, TransactionSettings
+from kavka_broker.core.transaction.state import Standing, Transaction
+from kavka_broker.core.transaction.times import is_expired, kill
+from kavka_broker.logs import get
+from kavka_broker.loop.timers import Timers
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.replica.leading.partition import ACKS_ALL
+from kavka_broker.seams import Clock
+from kavka_broker.storage.log import Origin
+
+log = get("coordinator")
+
+COMPLETE_AGAIN_MS: Final = 100
+"""Between two attempts to write that a transaction is complete."""
+EXPIRED_PER_SLICE_MAX: Final = 250
+LOOKED_AT_PER_SLICE_MAX: Final = 2_000
+
+APPEND_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""The error for the client after a failed append."""
+
+Prepared = Callable[["TransactionShard", Transaction], None]
+
+
+class TransactionShard:
+    """The ids of one led partition. `is_loading` until its log is read; `is_unreadable` if it cannot be read.
+
+    `prepared` is called with each transaction that is decided, and whose markers are to be written.
+    """
+
+    def __init__(
+        self,
+        partition: LedPartition,
+        settings: TransactionSettings,
+        clock: Clock,
+        timers: Timers,
+        *,
+        version: Callable[[], int],
+        prepared: Prepared,
+    ) -> None:
+        self.partition = partition
+        self.transactions: dict[str, Transaction] = {}
+        self.is_loading = True
+        self.is_unreadable = False
+        self.is_closed = False
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._version = version
+        self._prepared = prepared
+
+    @property
+    def coordinator_epoch(self) -> int:
+        """The epoch that markers carry: that of the partition's leader."""
+        return self.partition.leader_epoch
+
+    def open(self) -> Iterator[None]:
+        """Begin to serve the ids, and go on with transactions that are decided: one step each."""
+        self.is_loading = False
+        for transaction in list(self.transactions.values()):
+            if transaction.standing.state.is_prepared:
+                self._prepared(self, transaction)
+                self.complete_if_marked(transaction)
+                yield
+
+    def close(self) -> None:
+        """Another broker takes over: nothing is appended any more, and no marker sent."""
+        self.is_closed = True
+
+    def admit(self, transactional_id: str, standing: Standing) -> Transaction:
+        """Take up a new id. Raises BrokerError where there are too many."""
+        if len(self.transactions) >= TRANSACTIONS_PER_PARTITION_MAX:
+            problem = f"{transactional_id} would be one more than {TRANSACTIONS_PER_PARTITION_MAX} of its partition"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+        transaction = self.transactions[transactional_id] = Transaction(transactional_id, standing)
+        return transaction
+
+    def drop_unborn(self, transaction: Transaction) -> None:
+        """Forget an id whose first record was refused."""
+        if transaction.standing.producer_epoch < 0 and transaction.pending is None:
+            self.transactions.pop(transaction.transactional_id, None)
+
+    # --- moves --------------------------------------------------------------------------------------------------
+
+    async def move(self, transaction: Transaction, following: Standing) -> None:
+        """Write the next standing; returns when it is committed and taken over. Raises BrokerError."""
+        committed = self._write(transaction, following)
+        if committed is None:
+            return
+        try:
+            async with asyncio.timeout(self._settings.append_timeout_ms / 1000):
+                await asyncio.shield(committed)
+        except TimeoutError:
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the record is not replicated yet") from None
+        if self.is_closed:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        if (error := committed.result()) is not None:
+            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message)
+
+    def _write(self, transaction: Transaction, following: Standing) -> asyncio.Future[BrokerError | None] | None:
+        """Append the next standing. Returns a future of its end, None if it is taken over. Raises BrokerError."""
+        transaction.begin(following)
+        try:
+            offset = self._append([framed(transaction.transactional_id, following, self._version())])
+        except BrokerError:
+            transaction.give_up()
+            raise
+        committed = self.partition.when_committed(offset)
+        if committed is None:
+            self._finish(transaction)
+            return None
+        ended: asyncio.Future[BrokerError | None] = asyncio.get_running_loop().create_future()
+        committed.add_done_callback(partial(self._committed, transaction, ended))
+        return ended
+
+    def _committed(
+        self,
+        transaction: Transaction,
+        ended: asyncio.Future[BrokerError | None],
+        committed: asyncio.Future[None],
+    ) -> None:
+        match committed.exception():
+            case None if not self.is_closed:
+                self._finish(transaction)
+                ended.set_result(None)
+            case None:
+                ended.set_result(BrokerError(ErrorCode.NOT_COORDINATOR))
+            case BrokerError() as error:
+                transaction.give_up()  # the leadership is lost, and with it all that is known here
+                ended.set_result(error)
+            case error:
+                raise error
+
+    def _finish(self, transaction: Transaction) -> None:
+        transaction.finish()
+        if transaction.standing.state.is_prepared:
+            self._prepared(self, transaction)
+            self.complete_if_marked(transaction)
+
+    def _append(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        """Append records as one batch; returns the last offset. Raises BrokerError."""
+        if self.is_closed:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        batch = build_batch(records, timestamp_ms=self._clock.now_ms())
+        try:
+            return self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR).last_offset
+        except BrokerError as error:
+            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
+
+    # --- completion ---------------------------------------------------------------------------------------------
+
+    def complete_if_marked(self, transaction: Transaction) -> None:
+        """Write that the transaction is complete, if every partition has its marker."""
+        standing = transaction.standing
+        if self.is_closed or transaction.unmarked or not standing.state.is_prepared or transaction.pending is not None:
+            return
+        try:
+            self._write(transaction, complete(standing, self._clock.now_ms()))
+        except BrokerError as error:
+            log.info("transaction.not_completed", transactional_id=transaction.transactional_id, reason=str(error))
+            self._timers.after(COMPLETE_AGAIN_MS, self.complete_if_marked, transaction)
+
+    # --- expiry -------------------------------------------------------------------------------------------------
+
+    def expire(self) -> Iterator[None]:
+        """Forget ids that nobody has used for long, a slice a step."""
+        dying: list[Transaction] = []
+        for number, transaction in enumerate(list(self.transactions.values()), 1):
+            if is_expired(transaction, self._settings.expiration_ms, self._clock.now_ms()):
+                dying.append(transaction)
+            if len(dying) == EXPIRED_PER_SLICE_MAX:
+                self._bury(dying)
+                dying = []
+                yield
+            elif number % LOOKED_AT_PER_SLICE_MAX == 0:
+                yield
+        self._bury(dying)
+
+    def _bury(self, dying: list[Transaction]) -> None:
+        now_ms = self._clock.now_ms()
+        dead = [one for one in dying if is_expired(one, self._settings.expiration_ms, now_ms)]
+        if not dead or self.is_closed:
+            return
+        for transaction in dead:
+            transaction.begin(kill(transaction.standing))
+        try:
+            offset = self._append([tombstone(transaction.transactional_id) for transaction in dead])
+        except BrokerError as error:
+            for transaction in dead:
+                transaction.give_up()
+            log.info("transactions.not_expired", partition=self.partition.index, reason=str(error))
+            return
+        committed = self.partition.when_committed(offset)
+        if committed is None:
+            self._forget(dead)
+        else:
+            committed.add_done_callback(partial(self._buried, dead))
+
+    def _buried(self, dead: list[Transaction], committed: asyncio.Future[None]) -> None:
+        if committed.exception() is None:
+            self._forget(dead)
+
+    def _forget(self, dead: list[Transaction]) -> None:
+        for transaction in dead:
+            self.transactions.pop(transaction.transactional_id, None)
+        log.info("transactions.expired", partition=self.partition.index, count=len(dead))

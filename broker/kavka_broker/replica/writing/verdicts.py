@@ -1,0 +1,40 @@
+"""What a transaction's coordinator says of its partitions, before anything of the transaction is appended to them."""
+
+import asyncio
+from collections.abc import Mapping
+
+from kavka_broker.core.partition.producer_state import ProducerStates
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.replica.writing.writes import Coordinators
+
+Place = tuple[str, int]  # topic, partition
+
+
+async def ask_for_verdicts(
+    coordinators: Coordinators,
+    transactional_id: str,
+    producer: tuple[int, int],
+    asked: Mapping[Place, ProducerStates],
+    *,
+    adds: bool,
+) -> dict[Place, int]:
+    """The coordinator's error code for each partition. What it cannot be asked is its error for all.
+
+    Each question is noted where a marker would end it: one that comes before the append makes the verdict void. The end
+    of the transaction before is waited for: without that each transaction would cost its client a round of retries.
+    """
+    assert coordinators.attempts_max >= 1, coordinators.attempts_max
+    producer_id, epoch = producer
+    attempt = 0
+    while True:
+        attempt += 1
+        for producers in asked.values():
+            producers.await_verdict(producer_id)
+        try:
+            codes = await coordinators.admit(transactional_id, producer_id, epoch, list(asked), adds=adds)
+        except BrokerError as error:
+            return dict.fromkeys(asked, error.code)
+        is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        if not (adds and is_busy) or attempt >= coordinators.attempts_max:
+            return codes
+        await asyncio.sleep(coordinators.again_ms / 1000)

@@ -1,0 +1,436 @@
+"""Transactional producers, as Apache Kafka's clients of two generations are: with a coordinator of the cluster.
+
+Each transactional id belongs to two producers, of which now and then the other one takes over. A transaction writes to
+one or both partitions of a topic, and commits an offset of a group in most of them. Requests are repeated until they
+are answered, so that they come twice, and late. What must never be:
+
+| anomaly | meaning |
+|---|---|
+| dirty-read | a read_committed reader was given a value of a transaction that nobody has asked to commit |
+| lost-transaction | a value of an acknowledged commit is not among what a read_committed reader gets at the end |
+| aborted-read | a value of an aborted transaction is |
+| torn-transaction | one part of a transaction is there at the end, and another is not |
+| twice | a value is there twice |
+| torn-offset | the group's offset is not that of the last transaction whose values are there |
+| stable-offset-stuck | nobody writes any more, and the last stable offset stays behind the high watermark |
+| replay-differs | a coordinator knows something else than its log says |
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from kavka_broker.coordinator.transaction_loading import load
+from kavka_broker.core.transaction.state import Standing
+from kavka_broker.peers import Unreachable
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+from kavka_broker.protocol.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
+from kavka_broker.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
+from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kavka_broker.protocol.records.record import build_batch
+from tests.sim.clients import ANSWER_MS, Admin, Client
+from tests.sim.grouped import Again, Grouped
+from tests.sim.history import WORST_MAX, Place
+from tests.sim.producers import ALL, EPOCH_MS, PRODUCE_MS, RETRIABLE
+from tests.sim.transactions import Fates, StableReader
+from tests.sim.workloads import Workload
+
+TOPIC: Final = "coordinated"
+PLACES: Final[tuple[Place, ...]] = ((TOPIC, 0), (TOPIC, 1))
+GROUP: Final = "coordinated-group"
+IDS: Final = ("tx-a", "tx-b")
+TIMEOUT_MS: Final = 4_000
+QUIET_SECONDS_MAX: Final = 60.0
+TRANSACTION_KEY, GROUP_KEY = 1, 0
+
+AGAIN: Final = RETRIABLE | {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR}
+
+
+class FormerEndTxn(EndTxnRequest):
+    """As clients of transaction version 1 send it."""
+
+    __slots__ = ()
+    VERSIONS = (0, 4)
+
+
+class FormerAddPartitions(AddPartitionsToTxnRequest):
+    """As producers send it."""
+
+    __slots__ = ()
+    VERSIONS = (0, 3)
+
+
+class FormerProduce(ProduceRequest):
+    """As clients of transaction version 1 send it: these name topics."""
+
+    __slots__ = ()
+    VERSIONS = (3, 11)
+
+
+class FormerOffsetCommit(TxnOffsetCommitRequest):
+    """As clients of transaction version 1 send it."""
+
+    __slots__ = ()
+    VERSIONS = (0, 4)
+
+
+class Over(Exception):
+    """The producer is fenced, or its transaction cannot go on: it has to begin anew."""
+
+
+@dataclass(slots=True)
+class Written:
+    """A transaction, and what its producer knows of its fate: None while nobody can know."""
+
+    transactional_id: str
+    number: int
+    values: list[str] = field(default_factory=list)
+    has_offset: bool = False
+    committed: bool | None = False
+
+
+class Transactional(Client):
+    """One transaction after the other."""
+
+    transactional_id: str
+    index: int  # of the partition whose offset it commits
+    is_former: bool
+    record: "Record"
+    fates: Fates
+    is_stopping = False
+    _coordinators: dict[int, tuple[str, int]]
+    _identity: tuple[int, int] | None = None
+    _sequences: dict[Place, int]
+
+    async def run(self) -> None:
+        self._coordinators = {}
+        chance = self.stream("idle")
+        while not self.is_stopping:
+            try:
+                await self._begin()
+                while not self.is_stopping and chance.random() < 0.9:  # type: ignore[redundant-expr] # set from outside
+                    await self._transact()
+                    await self.rest(0.0, 0.3)
+            except Over:
+                pass
+            self._identity = None
+            # The other producer of the id may take over meanwhile.
+            await self.rest(0.5, 4.0)
+
+    async def _begin(self) -> None:
+        request = InitProducerIdRequest(self.transactional_id, TIMEOUT_MS)
+        answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, request, InitProducerIdResponse)
+        if answer.error_code:
+            raise Over(answer.error_code)
+        self._identity = answer.producer_id, answer.producer_epoch
+        self._sequences = dict.fromkeys(PLACES, 0)
+
+    async def _transact(self) -> None:
+        """Raises Over."""
+        written = self.record.begin(self.transactional_id)
+        places = self.random.sample(PLACES, self.random.randint(1, len(PLACES)))
+        for place in places:
+            await self._write(place, written)
+            if self.random.random() < 0.1:
+                await asyncio.sleep(self.random.choice((0.5, 2.0, 6.0)))  # the last is more than its time
+        if self.random.random() < 0.6:
+            await self._commit_offset(written)
+        commits = self.random.random() < 0.7
+        if commits:
+            written.committed = None
+            self.fates.committed |= dict.fromkeys(written.values, True)
+        await self._end(commits=commits)
+        written.committed = commits
+
+    async def _write(self, place: Place, written: Written) -> None:
+        values = [f"{self.name}.{written.transactional_id}.{written.number}.{place[1]}.{n}" for n in range(2)]
+        written.values += values
+        if self.is_former:
+            await self._add(place)
+        assert self._identity is not None
+        producer_id, epoch = self._identity
+        sequence = self._sequences[place]
+        self._sequences[place] += len(values)
+        for _ in range(60):
+            peer = await self.leader(place)
+            batch = build_batch(
+                [(None, value.encode()) for value in values],
+                timestamp_ms=EPOCH_MS + self.loop.milliseconds(),
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                transactional=True,
+            )
+            kind = FormerProduce if self.is_former else ProduceRequest
+            data = TopicProduceData(place[0], self.topic_ids[place[0]], [PartitionProduceData(place[1], batch)])
+            request = kind(self.transactional_id, ALL, PRODUCE_MS, [data])
+            try:
+                answer = await peer.ask(request, ProduceResponse, timeout_ms=ANSWER_MS)
+                code = answer.responses[0].partition_responses[0].error_code
+            except Unreachable:
+                code = ErrorCode.NETWORK_EXCEPTION
+            if code == ErrorCode.NONE:
+                return
+            if code not in AGAIN:
+                raise Over(code)
+            self.forget_leader(place)
+            await self.pause()
+        raise Over("no answer")
+
+    async def _add(self, place: Place) -> None:
+        assert self._identity is not None
+        topics = [AddPartitionsToTxnTopic(place[0], [place[1]])]
+        request = FormerAddPartitions([], self.transactional_id, *self._identity, topics)
+        answer = await self._coordinate(
+            TRANSACTION_KEY,
+            self.transactional_id,
+            request,
+            AddPartitionsToTxnResponse,
+            lambda answer: answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code,
+        )
+        code = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+        if code:
+            raise Over(code)
+
+    async def _commit_offset(self, written: Written) -> None:
+        assert self._identity is not None
+        if self.is_former:
+            added = AddOffsetsToTxnRequest(self.transactional_id, *self._identity, GROUP)
+            answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, added, AddOffsetsToTxnResponse)
+            if answer.error_code:
+                raise Over(answer.error_code)
+        kind = FormerOffsetCommit if self.is_former else TxnOffsetCommitRequest
+        partition = TxnOffsetCommitRequestPartition(self.index, written.number)
+        topics = [TxnOffsetCommitRequestTopic(TOPIC, [partition])]
+        request = kind(self.transactional_id, GROUP, *self._identity, -1, "", None, topics)
+        answer = await self._coordinate(
+            GROUP_KEY, GROUP, request, TxnOffsetCommitResponse, lambda answer: answer.topics[0].partitions[0].error_code
+        )
+        if code := answer.topics[0].partitions[0].error_code:
+            raise Over(code)
+        written.has_offset = True
+
+    async def _end(self, *, commits: bool) -> None:
+        assert self._identity is not None
+        kind = FormerEndTxn if self.is_former else EndTxnRequest
+        request = kind(self.transactional_id, *self._identity, commits)
+        answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, request, EndTxnResponse)
+        if answer.error_code:
+            raise Over(answer.error_code)
+        if not self.is_former and (answer.producer_id, answer.producer_epoch) != self._identity:
+            self._identity = answer.producer_id, answer.producer_epoch
+            self._sequences = dict.fromkeys(PLACES, 0)
+
+    async def _coordinate(
+        self, kind: int, key: str, request: Message, response: type[Message], code_of: Any = None
+    ) -> Any:
+        """The answer of a coordinator, once it has one that is not to come again."""
+        code_of = code_of or (lambda answer: answer.error_code)
+        while True:
+            if kind not in self._coordinators:
+                found = await self.ask_any(FindCoordinatorRequest("", kind, [key]), FindCoordinatorResponse)
+                if isinstance(found, FindCoordinatorResponse) and not found.coordinators[0].error_code:
+                    self._coordinators[kind] = found.coordinators[0].host, found.coordinators[0].port
+                else:
+                    await self.pause()
+                    continue
+            try:
+                answer = await self.peer(self._coordinators[kind]).ask(request, response, timeout_ms=ANSWER_MS)
+            except Unreachable:
+                self._coordinators.pop(kind, None)
+                await self.pause()
+                continue
+            code = code_of(answer)
+            if code not in AGAIN:
+                return answer
+            if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+                self._coordinators.pop(kind, None)
+            await self.pause()
+
+
+class Record:
+    """All transactions, in the order in which their ids began them."""
+
+    def __init__(self) -> None:
+        self.written: dict[str, list[Written]] = {}
+
+    def begin(self, transactional_id: str) -> Written:
+        known = self.written.setdefault(transactional_id, [])
+        known.append(Written(transactional_id, len(known) + 1))
+        return known[-1]
+
+    def objections(self, found: Counter[str], offsets: dict[str, int]) -> Iterable[str]:
+        yield from (f"twice: {value} is there {count} times" for value, count in found.items() if count > 1)
+        for transactional_id, transactions in self.written.items():
+            last = -1
+            for written in transactions:
+                there = [value for value in written.values if value in found]
+                what = f"{transactional_id} {written.number}"
+                if written.committed is False and there:
+                    yield f"aborted-read: {what}: {there} are there"
+                elif written.committed and len(there) < len(written.values):
+                    yield f"lost-transaction: {what}: only {there} are there, of {written.values}"
+                elif there and len(there) < len(written.values):
+                    yield f"torn-transaction: {what}: only {there} are there, of {written.values}"
+                if there and written.has_offset:
+                    last = written.number
+            if offsets.get(transactional_id, -1) != last:
+                yield f"torn-offset: {transactional_id}: {offsets.get(transactional_id)} is committed, not {last}"
+
+
+class Coordinated(Workload):
+    """Two producers for each of two ids, of two generations; a reader of what is committed, and another at the end."""
+
+    share = 0.0  # it has seeds of its own, see `test_coordinated`
+
+    @classmethod
+    def settings(cls, random: Random) -> dict[str, str]:
+        return {
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": random.choice(("200", "1000")),
+            "log.cleaner.backoff.ms": random.choice(("50", "500")),
+        }
+
+    async def begin(self, admin: Admin) -> None:
+        await admin.create(TOPIC, len(PLACES), self.shape.replication_factor)
+
+    def clients(self) -> Iterable[Client]:
+        self.fates, self.record = Fates(), Record()
+        self._producers = []
+        for number in range(4):
+            producer = self.as_client(Transactional, f"transactional{number}")
+            producer.transactional_id, producer.index = IDS[number % 2], number % 2
+            producer.is_former = self.random.random() < 0.5
+            producer.record, producer.fates = self.record, self.fates
+            self._producers.append(producer)
+        return [*self._producers, *(self._reader(f"committed reader {place[1]}", [place]) for place in PLACES)]
+
+    def stop(self) -> None:
+        for producer in self._producers:
+            producer.is_stopping = True
+
+    def _reader(self, name: str, places: Sequence[Place]) -> "CommittedReader":
+        reader = self.as_client(CommittedReader, name, places)
+        reader.fates = self.fates
+        return reader
+
+    async def judge(self) -> list[str]:
+        stuck = await self._until_stable()
+        if stuck:
+            return [stuck]
+        found: Counter[str] = Counter()
+        for place in PLACES:
+            last = self._reader(f"last committed reader {place[1]}", [place])
+            found.update((await self.running(last, last.read_all(place))).values())
+        offsets = await self._offsets()
+        transactions = [written for known in self.record.written.values() for written in known]
+        self.reached(
+            coordinated_committed=sum(written.committed is True for written in transactions),
+            coordinated_aborted=sum(written.committed is False for written in transactions),
+            coordinated_unknown=sum(written.committed is None for written in transactions),
+        )
+        objections = [*self.fates.problems, *self.record.objections(found, offsets), *await self._replays()]
+        return [*objections[:WORST_MAX], *self.history.notes[:WORST_MAX]]
+
+    async def _until_stable(self) -> str:
+        """Wait until all transactions have ended: those that nobody ends, their coordinator does."""
+        end = self.loop.time() + QUIET_SECONDS_MAX
+        while True:
+            leaders = [
+                partition
+                for node in self.simulation.nodes
+                if node.is_serving
+                for place in PLACES
+                if (partition := node.broker.replicas.get(*place)) is not None and partition.is_leader
+            ]
+            behind = [str(one) for one in leaders if one.last_stable_offset < one.high_watermark]
+            if len(leaders) == len(PLACES) and not behind and self._is_settled():
+                return ""
+            if self.loop.time() > end:
+                return f"stable-offset-stuck: {behind}, {self._unsettled()}"
+            await asyncio.sleep(0.2)
+
+    def _shards(self) -> list[Any]:
+        return [
+            shard for node in self.simulation.nodes if node.is_serving for shard in node.broker.transactions.shards()
+        ]
+
+    def _unsettled(self) -> list[str]:
+        return [
+            f"{transaction.transactional_id} is {transaction.standing.state.title}"
+            for shard in self._shards()
+            for transaction in shard.transactions.values()
+            if not transaction.standing.state.is_resting or transaction.pending is not None
+        ]
+
+    def _is_settled(self) -> bool:
+        return not self._unsettled()
+
+    async def _offsets(self) -> dict[str, int]:
+        """What the group has committed for each transactional id."""
+        asking = self.as_client(Grouped, "asks for offsets")
+        asking.group_id = GROUP
+        await self.running(asking, asking.leader(PLACES[0]))
+        found = {}
+        for index, transactional_id in enumerate(IDS):
+            while True:
+                try:
+                    found[transactional_id] = await self.running(asking, asking.committed((TOPIC, index)))
+                    break
+                except Again:
+                    await asyncio.sleep(0.2)
+        return found
+
+    async def _replays(self) -> list[str]:
+        """Where a coordinator knows something else than its log says."""
+        different = []
+        for shard in self._shards():
+            replayed = await load(shard.partition)
+            log = {name: said(transaction.standing) for name, transaction in replayed.items()}
+            live = {name: said(transaction.standing) for name, transaction in shard.transactions.items()}
+            if log != live:
+                different.append(f"replay-differs: {shard.partition}: {live}, and its log says {log}")
+        return different
+
+
+def said(standing: Standing) -> tuple[Any, ...]:
+    """What a record says of a standing."""
+    return (
+        standing.producer_id,
+        standing.producer_epoch,
+        standing.state,
+        standing.partitions,
+        standing.timeout_ms,
+        standing.previous_producer_id,
+        standing.next_producer_id,
+    )
+
+
+class CommittedReader(StableReader):
+    """Reads one partition of the topic."""
+
+    async def run(self) -> None:
+        while True:
+            await self.fetch(self._places[0])
+            await asyncio.sleep(self.random.uniform(0.0, 0.3))

@@ -1,0 +1,24 @@
+"""Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
+
+from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
+from kavka_broker.coordinator.staging import Staging
+from tests.sim.teething import Patch, tooth
+
+
+@tooth("a transaction is complete before its markers are written", "kill isolate", 5, workloads="coordinated")
+def markers_are_not_sent(patch: Patch) -> None:
+    def route(self: MarkerSender, owed: Owed) -> None:
+        owed.transaction.unmarked.clear()
+        owed.shard.complete_if_marked(owed.transaction)
+
+    patch.setattr(MarkerSender, "_route", route)
+
+
+@tooth("offsets of an aborted transaction count", "kill isolate", 5, workloads="coordinated")
+def aborted_offsets_count(patch: Patch) -> None:
+    settle = Staging._settle
+
+    def settle_all(self: Staging, producer_id: int, *, commits: bool) -> None:
+        settle(self, producer_id, commits=True)
+
+    patch.setattr(Staging, "_settle", settle_all)

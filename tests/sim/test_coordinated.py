@@ -1,0 +1,36 @@
+"""Plays transactional producers and their coordinators: by themselves, so that no other seed becomes another story."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from tests.sim.cluster import Simulation
+from tests.sim.playbook import settings
+from tests.sim.shapes import shape_of
+from tests.sim.storm import storm
+
+WORKLOADS = ("coordinated",)
+KINDS = ("kill", "isolate", "pause")
+
+
+@pytest.mark.parametrize("seed", [3, 6, 11, 14])
+def test_transactions_are_whole_and_once(seed: int) -> None:
+    """11 found that nobody made the topic of offsets for a producer that was the first to commit any."""
+    shape = shape_of(seed, 3)
+    shape = replace(
+        shape,
+        workloads=WORKLOADS,
+        settings={**shape.settings, **settings(seed, WORKLOADS)},
+        changes=(),
+        is_besieged=False,
+        directories=1,
+        has_voters_in_log=False,
+        has_foreign=False,
+        pace=1,
+    )
+    simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
+    outcome = simulation.run()
+    assert outcome.failure is None, outcome.failure
+    assert simulation.events.counts["played.coordinated_committed"] > 0
+    assert simulation.events.counts["played.coordinated_aborted"] > 0
