@@ -2,8 +2,8 @@
 
 - Up to version 3 from a producer, for one transaction. From version 4 on from a broker, on whose partitions a producer
   has begun to write: for several transactions, or only to verify that their producers have added them (KIP-890).
-- Of a transaction all partitions are added or none: where one does not exist the others are OPERATION_NOT_ATTEMPTED. (Of
-  many, each 500: a partition that is added, and not written to, costs a marker.)
+- Of a transaction all partitions are added or none: where one does not exist the others are
+  OPERATION_NOT_ATTEMPTED. (Of many, each 500: a partition that is added, and not written to, costs a marker.)
 - Answered when every in-sync replica of the coordinator's log has the record.
 Versions: flexible from 3, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 2, brokers from 4.
 """

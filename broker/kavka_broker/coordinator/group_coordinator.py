@@ -95,7 +95,7 @@ class GroupCoordinator:
 
     def open_shard(self, partition: Partition) -> Shard:
         """The shard of a partition that gets a marker. While its log is read the marker could come behind what is read,
-        unheard of: raises BrokerError.
+        unheard of. Raises BrokerError.
         """
         shard = self._shards.get(partition.index)
         if shard is None or shard.is_loading:

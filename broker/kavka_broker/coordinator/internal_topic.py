@@ -1,4 +1,4 @@
-"""The topics of coordinators: each is made when the first group, or the first producer of transactions, is looked for."""
+"""The topics of coordinators: each is made when the first group, or transactional id, is looked for."""
 
 from typing import Protocol
 

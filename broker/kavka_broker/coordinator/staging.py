@@ -1,4 +1,4 @@
-"""Offsets that transactions commit to the groups of a shard: checked, staged, and taken over when their marker comes."""
+"""Offsets that transactions commit to the groups of a shard: staged, and taken over when the marker comes."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -301,7 +301,7 @@ class TransactionCoordinator:
         except BrokerError as error:
             log.info("transaction.not_aborted", transactional_id=transactional_id, reason=str(error))
         else:
-            log.info("transaction.timed_out", transactional_id=transactional_id, producer_id=following.producer_id)
+            log.info("transaction.aborted", transactional_id=transactional_id, producer_id=following.producer_id)
 
     def _expire(self) -> None:
         for shard in self.shards():

@@ -1,4 +1,4 @@
-"""Reading a partition of `__transaction_state` when this broker becomes its leader: the last record of each id counts."""
+"""Reading a partition of `__transaction_state` as its new leader: the last record of each id counts."""
 
 import asyncio
 from typing import Final
@@ -31,7 +31,7 @@ async def load(partition: LoadablePartition) -> dict[str, Transaction]:
 
 
 def decode(record: Record) -> Transaction | None:
-    """The id that a record tells of; None for a tombstone, and for a kind that this release does not know."""
+    """The id that a record tells of; None for a tombstone, and for an unknown kind. Raises ProtocolViolation."""
     key_bytes = record.key or b""
     if record.value is None or record_number(key_bytes) != TransactionLogKey.API_KEY:
         return None

@@ -202,7 +202,7 @@ class TransactionShard:
 
     def _bury(self, dying: list[Transaction]) -> None:
         now_ms = self._clock.now_ms()
-        dead = [one for one in dying if is_expired(one, self._settings.expiration_ms, now_ms)]
+        dead = [transaction for transaction in dying if is_expired(transaction, self._settings.expiration_ms, now_ms)]
         if not dead or self.is_closed:
             return
         for transaction in dead:

@@ -20,7 +20,7 @@ __all__ = ["Init", "fence", "initialize", "needs_producer_id"]
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """What a producer asks for. `expected` is the id and epoch that it has, where it goes on after an error (KIP-360)."""
+    """What a producer asks for. `expected` is the id and epoch with which it goes on after an error (KIP-360)."""
 
     timeout_ms: int
     expected: tuple[int, int] | None = None

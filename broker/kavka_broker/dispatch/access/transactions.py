@@ -124,6 +124,6 @@ async def list_all(request: Any, api: Api, broker: Broker, client: Client, acces
     answer: Any = outcome if isinstance(outcome, api.response) else await outcome  # type: ignore[misc]
     shown = []
     async for some in broker.slices.pieces(answer.transaction_states, AT_ONCE_MAX):
-        shown += [one for one in some if access.may(Operation.DESCRIBE, TRANSACTIONAL_ID, one.transactional_id)]
+        shown += [state for state in some if access.may(Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)]
     answer.transaction_states = shown
     return answer  # type: ignore[no-any-return]
