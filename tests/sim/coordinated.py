@@ -364,7 +364,7 @@ class Coordinated(Workload):
                 for place in PLACES
                 if (partition := node.broker.replicas.get(*place)) is not None and partition.is_leader
             ]
-            behind = [str(one) for one in leaders if one.last_stable_offset < one.high_watermark]
+            behind = [str(leader) for leader in leaders if leader.last_stable_offset < leader.high_watermark]
             if len(leaders) == len(PLACES) and not behind and self._is_settled():
                 return ""
             if self.loop.time() > end:

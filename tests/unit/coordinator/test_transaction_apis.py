@@ -1,4 +1,4 @@
-"""The APIs of transactions over a real socket, as producers of each generation use them; transactions after a restart."""
+"""The APIs of transactions over a real socket, as producers of each generation use them; also after a restart."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
