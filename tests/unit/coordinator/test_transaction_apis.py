@@ -310,7 +310,7 @@ def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("version", [0, 1, 2])
 def test_transactions_are_listed(tmp_path: Path, version: int) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         me = await begun(client)
@@ -332,6 +332,23 @@ def test_transactions_are_listed(tmp_path: Path, version: int) -> None:
         assert await listed(producers=(me[0] + 1,)) == ([], [])
         if version:
             assert await listed(duration=10_000_000) == ([], [])
+
+    play(tmp_path, scenario)
+
+
+def test_transactions_are_listed_by_a_pattern_of_the_whole_id(tmp_path: Path) -> None:
+    async def scenario(_: InProcess, client: Client) -> None:
+        await begun(client)
+
+        async def listed(pattern: str | None) -> ErrorCode | list[str]:
+            request = ListTransactionsRequest(transactional_id_pattern=pattern)
+            answer = await client.call(request, ListTransactionsResponse, 2)
+            found = [state.transactional_id for state in answer.transaction_states]
+            return ErrorCode(answer.error_code) if answer.error_code else found
+
+        assert await listed(None) == await listed("") == await listed("x|y") == await listed(".*") == ["x"]
+        assert await listed("x.") == await listed("y") == []
+        assert await listed("(x") == await listed("(?=x)x") == ErrorCode.INVALID_REGULAR_EXPRESSION
 
     play(tmp_path, scenario)
 
