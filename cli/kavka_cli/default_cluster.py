@@ -26,7 +26,6 @@ NAMESPACE = "default"
 PORT = 9092
 METRICS_PORT = 9644
 BROKERS_MAX = 9
-REPLICAS_MAX = 3
 ATTEMPTS = 100  # to find a free port
 
 
@@ -129,11 +128,7 @@ def _free(brokers: int, others: Iterable[int] = ()) -> int:
 
 
 def _document(name: str, brokers: int, port: int, metrics: int) -> dict[str, Any]:
-    """The resource: topics are made at their first use, and groups of a lone broker wait for nobody."""
-    replicas = min(brokers, REPLICAS_MAX)
-    config: dict[str, Any] = {"group.initial.rebalance.delay.ms": 0}
-    if replicas > 1:
-        config |= {"default.replication.factor": replicas, "min.insync.replicas": replicas - 1}
+    """The resource: topics are made at their first use, and groups wait for no further members."""
     return {
         "apiVersion": API_VERSION,
         "kind": "KafkaCluster",
@@ -142,6 +137,6 @@ def _document(name: str, brokers: int, port: int, metrics: int) -> dict[str, Any
             "nodePools": [{"name": "nodes", "replicas": brokers}],
             "listeners": [{"name": "PLAINTEXT", "port": port}],
             "metrics": {"port": metrics},
-            "config": config,
+            "config": {"group.initial.rebalance.delay.ms": 0},
         },
     }

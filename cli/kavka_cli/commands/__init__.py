@@ -3,6 +3,7 @@
 ORDER = (
     "up",
     "down",
+    "logs",
     "apply",
     "diff",
     "delete",
@@ -23,5 +24,6 @@ ORDER = (
     "export",
     "audit",
     "demo",
+    "version",
 )
 """The commands as the help lists them; others follow by name."""
