@@ -4,7 +4,7 @@ import shutil
 import sysconfig
 from pathlib import Path
 
-OTHER_COMMANDS = ("kavka_demo", "kavka_top")
+OTHER_COMMANDS = ("kavka_demo", "kavka_pytest", "kavka_top")
 
 
 def strip(installed: Path) -> None:

@@ -16,6 +16,7 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
+from kavka_broker.core.transaction.census import Census, Count
 from kavka_broker.core.transaction.ending import End, end, told
 from kavka_broker.core.transaction.partitions import add_partitions, verify_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id
@@ -74,6 +75,7 @@ class TransactionCoordinator:
     ) -> None:
         self.settings = settings
         self.markers = markers
+        self.aborted = {"timeout": 0, "fenced": 0}  # transactions, by why the coordinator aborted them by itself
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._openings = replicas.openings
@@ -206,6 +208,10 @@ class TransactionCoordinator:
     def is_loading(self) -> bool:
         return any(shard.is_loading for shard in self._shards.values())
 
+    def census(self) -> Census:
+        """The ids of this broker by state, as of the last look for overdue ones."""
+        return Census.of(shard.census for shard in self.shards())
+
     def get(self, transactional_id: str) -> Transaction | None:
         """Raises BrokerError where this broker does not serve the id."""
         return self.shard(transactional_id).transactions.get(transactional_id)
@@ -228,6 +234,7 @@ class TransactionCoordinator:
             shard.drop_unborn(transaction)
             raise
         if following.state.is_prepared:
+            self.aborted["fenced"] += 1
             log.info("transaction.fenced", transactional_id=transactional_id, producer_id=following.producer_id)
             raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)  # and the next request gets an epoch
         return following.producer_id, following.producer_epoch
@@ -278,9 +285,10 @@ class TransactionCoordinator:
         self._timers.after(self.settings.overdue_every_ms, self._abort_overdue)
 
     def _aborting(self, shard: TransactionShard) -> Iterator[None]:
-        """Begin to abort transactions that have been open for too long, a slice a step."""
-        overdue = 0
+        """Count the ids, and begin to abort transactions that have been open for too long, a slice a step."""
+        overdue, count = 0, Count()
         for number, transaction in enumerate(list(shard.transactions.values()), 1):
+            count.add(transaction)
             if is_overdue(transaction, self._clock.now_ms()):
                 overdue += 1
                 work = self._abort(shard, transaction)
@@ -288,6 +296,7 @@ class TransactionCoordinator:
             if number % LOOKED_AT_PER_SLICE_MAX == 0 or overdue >= OVERDUE_PER_SLICE_MAX:
                 overdue = 0
                 yield
+        shard.census = count.result()
 
     async def _abort(self, shard: TransactionShard, transaction: Transaction) -> None:
         transactional_id = transaction.transactional_id
@@ -301,6 +310,7 @@ class TransactionCoordinator:
         except BrokerError as error:
             log.info("transaction.not_aborted", transactional_id=transactional_id, reason=str(error))
         else:
+            self.aborted["timeout"] += 1
             log.info("transaction.aborted", transactional_id=transactional_id, producer_id=following.producer_id)
 
     def _expire(self) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.coordinator.led_partition import LedPartition
+from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.ending import complete
 from kavka_broker.core.transaction.records import framed, tombstone
 from kavka_broker.core.transaction.settings import TRANSACTIONS_PER_PARTITION_MAX, TransactionSettings
@@ -49,7 +50,7 @@ Prepared = Callable[["TransactionShard", Transaction], None]
 class TransactionShard:
     """The ids of one led partition. `is_loading` until its log is read; `is_unreadable` if it cannot be read.
 
-    `prepared` is called with each transaction that is decided, and whose markers are to be written.
+    `census` is as old as the last look at all ids. `prepared` is called with each transaction that is decided, and whose markers are to be written.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class TransactionShard:
         self.is_loading = True
         self.is_unreadable = False
         self.is_closed = False
+        self.census = Census()
         self._settings = settings
         self._clock = clock
         self._timers = timers

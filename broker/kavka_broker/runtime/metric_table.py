@@ -18,10 +18,11 @@ from kavka_broker.runtime.metric_tables.node import NODE
 from kavka_broker.runtime.metric_tables.partitions import PARTITIONS
 from kavka_broker.runtime.metric_tables.quotas import QUOTAS
 from kavka_broker.runtime.metric_tables.telemetry import TELEMETRY
+from kavka_broker.runtime.metric_tables.transactions import TRANSACTIONS
 
 FAMILIES: Final = tuple(
     Family(*row)
-    for rows in (NODE, CLIENTS, QUOTAS, NETWORK, PARTITIONS, CLEANER, CONTROLLER, TELEMETRY, AUDIT)
+    for rows in (NODE, CLIENTS, QUOTAS, NETWORK, PARTITIONS, CLEANER, CONTROLLER, TRANSACTIONS, TELEMETRY, AUDIT)
     for row in rows
 )
 

@@ -44,6 +44,7 @@ from kavka_broker.runtime.quota_figures import (
 )
 from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
+from kavka_broker.runtime.transaction_figures import transaction_samples
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
@@ -160,6 +161,8 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     found += directory_samples(sources.logs)
     if sources.cleaner is not None:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
+    if sources.transactions is not None:
+        found += transaction_samples(sources.transactions, sources.clock.now_ms())
     if sources.client_metrics is not None:
         found += yield from telemetry_samples(sources.client_metrics)
     if sources.auditing is not None:

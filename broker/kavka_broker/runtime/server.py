@@ -333,6 +333,7 @@ class Server:
             watchdog=self.watchdog,
             turns=self._addresses.turns,
             cleaner=self.node.cleaner,
+            transactions=None if broker.serving is None else broker.serving.transactions,
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.dispatcher import ApiStats
 from kavka_broker.loop.turns import Turns
@@ -42,6 +43,7 @@ class Sources:
     watchdog: Watchdog
     turns: Turns
     cleaner: LogCleaner | None  # of a broker, as the next
+    transactions: TransactionCoordinator | None
     client_metrics: ClientMetrics | None
     throttles: Mapping[str, Throttle]  # of replication, by kind
     failed_assertions_total: int  # before this process

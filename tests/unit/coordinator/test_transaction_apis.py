@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.transaction.state import TransactionState as State
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -334,6 +335,23 @@ def test_transactions_are_listed(tmp_path: Path, version: int) -> None:
             assert await listed(duration=10_000_000) == ([], [])
 
     play(tmp_path, scenario)
+
+
+def test_the_coordinator_counts_its_ids_and_what_it_aborts_by_itself(tmp_path: Path) -> None:
+    async def scenario(broker: InProcess, client: Client) -> None:
+        transactions = broker.server.broker.as_broker.transactions
+        me = await begun(client, timeout_ms=1)
+        assert await add(client, me, 0) == [0]
+
+        def is_aborted() -> bool:
+            return transactions.aborted["timeout"] == 1 and transactions.census().states.get(State.COMPLETE_ABORT) == 1
+
+        await until(is_aborted)
+        assert transactions.census().oldest_started_ms is None
+        await begun(client)
+        assert transactions.aborted == {"timeout": 1, "fenced": 0}
+
+    play(tmp_path, scenario, {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "20"})
 
 
 def test_transactions_are_listed_by_a_pattern_of_the_whole_id(tmp_path: Path) -> None:

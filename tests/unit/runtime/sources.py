@@ -10,6 +10,8 @@ from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
+from kavka_broker.core.transaction.census import Census
+from kavka_broker.core.transaction.state import TransactionState
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -104,6 +106,13 @@ def pushed() -> ClientMetrics:
     return metrics
 
 
+def coordinated() -> Any:
+    """A coordinator with a transaction that has been open for a second and a half."""
+    census = Census({TransactionState.ONGOING: 2, TransactionState.COMPLETE_COMMIT: 5}, StoppedClock().now_ms() - 1_500)
+    markers = SimpleNamespace(unknown_destinations=3)
+    return SimpleNamespace(census=lambda: census, aborted={"timeout": 1, "fenced": 0}, markers=markers)
+
+
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
@@ -142,6 +151,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "watchdog": watchdog(),
         "turns": turns(),
         "cleaner": cleaner_over(logs),
+        "transactions": coordinated(),
         "client_metrics": pushed(),
         "auditing": SimpleNamespace(
             written_total=9,

@@ -234,6 +234,18 @@ def test_every_family_of_the_table_can_be_seen() -> None:
     }
 
 
+def test_transactions_are_counted_by_state_and_the_oldest_has_an_age() -> None:
+    found = scrape(sources())
+
+    assert value(found, "kavka_transactional_ids", state="Ongoing") == 2
+    assert value(found, "kavka_transactional_ids", state="CompleteCommit") == 5
+    assert value(found, "kavka_transactional_ids", state="Empty") == 0
+    assert value(found, "kavka_transaction_oldest_seconds") == 1.5
+    assert value(found, "kavka_transactions_aborted_total", reason="timeout") == 1
+    markers = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    assert value(found, markers) == 3
+
+
 def test_what_clients_have_pushed_is_shown() -> None:
     found = scrape(sources())
     client = {"client_id": "app", "client_software": "java/4.3"}

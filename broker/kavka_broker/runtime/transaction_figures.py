@@ -1,0 +1,23 @@
+"""The figures of transactions that a broker coordinates."""
+
+from collections.abc import Iterator
+
+from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
+from kavka_broker.core.transaction.state import TransactionState
+from kavka_broker.runtime.partition_figures import Sample
+
+SHOWN = tuple(state for state in TransactionState if state < TransactionState.DEAD)
+"""The states that a record has, and that last."""
+
+
+def transaction_samples(transactions: TransactionCoordinator, now_ms: int) -> Iterator[Sample]:
+    census = transactions.census()
+    for state in SHOWN:
+        yield "kavka_transactional_ids", (state.title,), census.states.get(state, 0)
+    oldest_ms = 0 if census.oldest_started_ms is None else max(0, now_ms - census.oldest_started_ms)
+    yield "kavka_transaction_oldest_seconds", (), oldest_ms / 1000
+    for reason, count in transactions.aborted.items():
+        yield "kavka_transactions_aborted_total", (reason,), count
+    waiting = transactions.markers.unknown_destinations
+    name = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
+    yield name, (), waiting
