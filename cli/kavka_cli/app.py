@@ -4,6 +4,7 @@ argparse and no library: an installation carries little, and `--help` waits for 
 is a file of `commands`, which `registry` finds.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ from kavka_cli import commands
 from kavka_cli.plugin import is_plugin
 from kavka_cli.registry import CommandParser, Parser, add_commands, command_names
 
+OF_TIME = ("--from", "--until")
+AGO = re.compile(r"-\d")
 ABOUT = "Kafka clusters, topics, quotas and users from resource files: on this machine, and on Kubernetes."
 
 
@@ -23,11 +26,22 @@ def parser(*, has_help: bool = True) -> Parser:
     return root
 
 
+def joined(words: Sequence[str]) -> list[str]:
+    """The words as argparse understands them: `--dry-run` alone has a value, and a time ago (`--from -5m`) is one."""
+    found: list[str] = []
+    for word in words:
+        if found and found[-1] in OF_TIME and AGO.match(word):
+            found[-1] += f"={word}"
+        else:
+            found.append("--dry-run=client" if word == "--dry-run" else word)
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     root = parser(has_help=not set(words[:1]) & set(command_names()))
-    options = root.parse_args(["--dry-run=client" if word == "--dry-run" else word for word in words])
+    options = root.parse_args(joined(words))
     if options.version:
         from importlib.metadata import version
 

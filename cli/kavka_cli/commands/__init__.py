@@ -19,6 +19,8 @@ ORDER = (
     "top",
     "topics",
     "groups",
+    "consume",
+    "produce",
     "quota",
     "doctor",
     "export",

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import kafka.errors
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
@@ -69,6 +69,16 @@ def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
             auto_offset_reset="none",
             max_poll_records=POLL_RECORDS_MAX,
             **_options(security),
+        )
+    except (kafka.errors.KafkaError, OSError) as error:
+        raise told_in_words(bootstrap_servers, security, error) from error
+
+
+def producer(bootstrap_servers: str, security: Security) -> KafkaProducer:
+    """The library's producer, idempotent and with acks=all. Raises AdminError."""
+    try:
+        return KafkaProducer(
+            bootstrap_servers=bootstrap_servers.split(","), client_id=CLIENT_ID, linger_ms=5, **_options(security)
         )
     except (kafka.errors.KafkaError, OSError) as error:
         raise told_in_words(bootstrap_servers, security, error) from error

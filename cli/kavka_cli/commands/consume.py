@@ -1,0 +1,175 @@
+"""`kavka consume`: prints the records of a topic of any Kafka, as lines of JSON. It joins no group and commits nothing."""
+
+import re
+import sys
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from kavka_cli.duration import parse_duration
+from kavka_cli.local_clusters import add_state_directory
+from kavka_cli.output import CommandError, complain, note
+from kavka_cli.record_lines import as_line
+from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_operator.kafka.admin import AdminError
+
+HELP = "Print the records of a topic, of any Kafka too, as lines of JSON; it joins no group and commits nothing."
+POLL_MS: Final = 500
+INTERRUPTED: Final = 130
+START, NOW = "start", "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The records that are asked for. `until_ms` is the time from which on none is wanted."""
+
+    matches: Callable[[Any], bool]
+    count_max: int | None = None
+    until_ms: int | None = None
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of `kavka consume`."""
+    add_state_directory(parser)
+    add_target(parser, has_pages=False)
+    parser.add_argument("--topic", "-t", required=True, metavar="TOPIC", help="The topic.")
+    words = "Only this partition; may be given more than once."
+    parser.add_argument("--partition", type=int, action="append", default=[], metavar="N", help=words)
+    words = "Begin at: start, now, a time ago such as -5m, or a time such as 2026-11-28T19:00:00Z (%(default)s)."
+    parser.add_argument("--from", dest="begin", default=START, metavar="WHEN", help=words)
+    parser.add_argument("--offset", type=int, metavar="N", help="Begin at this offset of each partition.")
+    words = "End at the first record of each partition from this time on; written as for --from."
+    parser.add_argument("--until", metavar="WHEN", help=words)
+    words = "Only records whose key or value has this regular expression somewhere."
+    parser.add_argument("--grep", metavar="PATTERN", help=words)
+    parser.add_argument("--max", type=int, metavar="N", help="End after so many records.")
+    parser.add_argument("--follow", "-f", action="store_true", help="Go on at the end, until Ctrl-C.")
+    words = "Print json, or the value alone as it is, a line each."
+    parser.add_argument("--output", "-o", choices=("json", "value"), default="json", help=words)
+
+
+def run(options: Namespace) -> int:
+    """Print the records; the exit code."""
+    try:
+        begin_ms = moment_ms(options.begin)
+        until_ms = moment_ms(options.until) if options.until else None
+        wanted = Wanted(_matcher(options.grep), options.max, until_ms)
+        return _print(find_target(target_options(options)), options, begin_ms, wanted)
+    except (CommandError, AdminError) as error:
+        return complain(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0  # the reader, such as `head`, has what it wanted
+
+
+def moment_ms(text: str) -> int | None:
+    """The time that a word stands for, in ms since 1970; 0 is the start, None is now. Raises CommandError."""
+    if text == START:
+        return 0
+    if text == NOW:
+        return None
+    if text.startswith("-"):
+        return round((time.time() - parse_duration(text[1:])) * 1000)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        words = f'"{text}" is not a time; write start, now, -5m or 2026-11-28T19:00:00Z'
+        raise CommandError(words) from None
+    return round(moment.astimezone().timestamp() * 1000)
+
+
+def _matcher(pattern: str | None) -> Callable[[Any], bool]:
+    """Whether a record has the pattern in its key or value. Raises CommandError."""
+    if pattern is None:
+        return lambda _: True
+    try:
+        search = re.compile(pattern.encode()).search
+    except re.error as problem:
+        raise CommandError(f'--grep: "{pattern}" is not a regular expression: {problem}') from None
+    return lambda record: any(part is not None and search(part) is not None for part in (record.key, record.value))
+
+
+def _print(target: Target, options: Namespace, begin_ms: int | None, wanted: Wanted) -> int:
+    import kafka.errors
+
+    from kavka_operator.kafka.connection import consumer
+
+    client = consumer(target.bootstrap, target.security)
+    try:
+        partitions = _partitions(client, options.topic, options.partition)
+        ends = client.end_offsets(partitions)
+        client.assign(partitions)
+        for partition, offset in _begins(client, partitions, options.offset, begin_ms, ends).items():
+            client.seek(partition, offset)
+        write = sys.stdout.buffer.write
+        for record in chosen(client, None if options.follow else ends, wanted):
+            write((record.value or b"") + b"\n" if options.output == "value" else as_line(record).encode() + b"\n")
+            sys.stdout.buffer.flush()
+    except kafka.errors.KafkaError as error:
+        raise CommandError(f"{options.topic}: {error}") from error
+    finally:
+        client.close()
+    return 0
+
+
+def chosen(client: Any, ends: Mapping[Any, int] | None, wanted: Wanted) -> Iterator[Any]:
+    """Yield the records that are wanted, up to `ends`, or as they come where there are none."""
+    left, printed = set(client.assignment()), 0
+    while left:
+        if ends is not None:
+            left = {partition for partition in left if client.position(partition) < ends[partition]}
+        for partition, records in (client.poll(timeout_ms=POLL_MS) if left else {}).items():
+            for record in records if partition in left else ():
+                if ends is not None and record.offset >= ends[partition]:
+                    break
+                if wanted.until_ms is not None and record.timestamp >= wanted.until_ms:
+                    left.discard(partition)
+                    break
+                if wanted.matches(record):
+                    yield record
+                    printed += 1
+                    if printed == wanted.count_max:
+                        return
+        if left != set(client.assignment()):
+            _keep(client, left)
+
+
+def _keep(client: Any, left: set[Any]) -> None:
+    """Go on with these partitions alone, from where they are."""
+    positions = {partition: client.position(partition) for partition in left}
+    client.assign(sorted(left))
+    for partition, offset in positions.items():
+        client.seek(partition, offset)
+
+
+def _partitions(client: Any, topic: str, numbers: list[int]) -> list[Any]:
+    """The partitions to read. Raises CommandError."""
+    from kafka import TopicPartition
+
+    known = client.partitions_for_topic(topic)
+    if not known:
+        raise CommandError(f'there is no topic "{topic}", or it may not be described')
+    if missing := sorted(set(numbers) - known):
+        raise CommandError(f"{topic} has no partition {missing[0]}; it has {len(known)}")
+    return [TopicPartition(topic, number) for number in sorted(numbers or known)]
+
+
+def _begins(
+    client: Any, partitions: list[Any], offset: int | None, begin_ms: int | None, ends: Mapping[Any, int]
+) -> dict[Any, int]:
+    """The offset at which each partition is begun."""
+    first = client.beginning_offsets(partitions)
+    if offset is not None:
+        if late := [partition for partition in partitions if not first[partition] <= offset <= ends[partition]]:
+            note(f"{len(late)} partitions have no offset {offset}; they are begun at the nearest")
+        return {partition: min(max(offset, first[partition]), ends[partition]) for partition in partitions}
+    if begin_ms is None:
+        return dict(ends)
+    if begin_ms == 0:
+        return dict(first)
+    found = client.offsets_for_times(dict.fromkeys(partitions, begin_ms))
+    return {partition: ends[partition] if (at := found[partition]) is None else at.offset for partition in partitions}
