@@ -17,7 +17,7 @@ from typing import Any, Final
 
 FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 WRITTEN: Final = ("partition", "key", "value", "headers")
-"""The fields that a record to be written takes over; topic, offset and timestamp of a line that was read are passed over."""
+"""The fields of a record to be written; topic, offset and timestamp of a line that was read are passed over."""
 
 Header = tuple[str, bytes | None]
 

@@ -16,7 +16,7 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
-from kavka_broker.core.transaction.census import Census, Count
+from kavka_broker.core.transaction.census import Count
 from kavka_broker.core.transaction.ending import End, end, told
 from kavka_broker.core.transaction.partitions import add_partitions, verify_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id
@@ -207,10 +207,6 @@ class TransactionCoordinator:
     @property
     def is_loading(self) -> bool:
         return any(shard.is_loading for shard in self._shards.values())
-
-    def census(self) -> Census:
-        """The ids of this broker by state, as of the last look for overdue ones."""
-        return Census.of(shard.census for shard in self.shards())
 
     def get(self, transactional_id: str) -> Transaction | None:
         """Raises BrokerError where this broker does not serve the id."""

@@ -18,9 +18,7 @@ PATTERN_CHARACTERS_MAX: Final = 1_000
 TEXT_CHARACTERS_MAX: Final = 255
 """A longer text matches nothing: no client has reason for such a name."""
 MATCH_MICROSECONDS: Final = 30
-"""What it takes to match a text of that length: 7 to 33 measured, of expressions as hard as they come. Of a longer one it
-is as many times more.
-"""
+"""What it takes to match a text of that length: 7 to 33 measured, of expressions as hard as they come."""
 
 
 class PatternError(ValueError):

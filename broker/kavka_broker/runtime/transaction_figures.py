@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
+from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState
 from kavka_broker.runtime.partition_figures import Sample
 
@@ -11,7 +12,7 @@ SHOWN = tuple(state for state in TransactionState if state < TransactionState.DE
 
 
 def transaction_samples(transactions: TransactionCoordinator, now_ms: int) -> Iterator[Sample]:
-    census = transactions.census()
+    census = Census.of(shard.census for shard in transactions.shards())
     for state in SHOWN:
         yield "kavka_transactional_ids", (state.title,), census.states.get(state, 0)
     oldest_ms = 0 if census.oldest_started_ms is None else max(0, now_ms - census.oldest_started_ms)

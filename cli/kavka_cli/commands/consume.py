@@ -1,4 +1,4 @@
-"""`kavka consume`: prints the records of a topic of any Kafka, as lines of JSON. It joins no group and commits nothing."""
+"""`kavka consume`: prints the records of a topic of any Kafka, as lines of JSON. It joins no group, and only reads."""
 
 import re
 import sys

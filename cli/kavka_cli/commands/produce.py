@@ -1,4 +1,4 @@
-"""`kavka produce`: writes lines of standard input to a topic of any Kafka, as records that all in-sync replicas have."""
+"""`kavka produce`: writes lines of standard input to a topic of any Kafka, with acks=all."""
 
 import sys
 from argparse import ArgumentParser, Namespace

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState as State
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
@@ -343,11 +344,12 @@ def test_the_coordinator_counts_its_ids_and_what_it_aborts_by_itself(tmp_path: P
         me = await begun(client, timeout_ms=1)
         assert await add(client, me, 0) == [0]
 
-        def is_aborted() -> bool:
-            return transactions.aborted["timeout"] == 1 and transactions.census().states.get(State.COMPLETE_ABORT) == 1
+        def census() -> Census:
+            return Census.of(shard.census for shard in transactions.shards())
 
-        await until(is_aborted)
-        assert transactions.census().oldest_started_ms is None
+        await until(lambda: census().states.get(State.COMPLETE_ABORT) == 1)
+        assert transactions.aborted["timeout"] == 1
+        assert census().oldest_started_ms is None
         await begun(client)
         assert transactions.aborted == {"timeout": 1, "fenced": 0}
 

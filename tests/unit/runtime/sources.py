@@ -110,7 +110,9 @@ def coordinated() -> Any:
     """A coordinator with a transaction that has been open for a second and a half."""
     census = Census({TransactionState.ONGOING: 2, TransactionState.COMPLETE_COMMIT: 5}, StoppedClock().now_ms() - 1_500)
     markers = SimpleNamespace(unknown_destinations=3)
-    return SimpleNamespace(census=lambda: census, aborted={"timeout": 1, "fenced": 0}, markers=markers)
+    return SimpleNamespace(
+        shards=lambda: [SimpleNamespace(census=census)], aborted={"timeout": 1, "fenced": 0}, markers=markers
+    )
 
 
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
