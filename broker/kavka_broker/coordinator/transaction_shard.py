@@ -50,8 +50,8 @@ Prepared = Callable[["TransactionShard", Transaction], None]
 class TransactionShard:
     """The ids of one led partition. `is_loading` until its log is read; `is_unreadable` if it cannot be read.
 
-    `prepared` is called with each transaction that is decided, and whose markers are to be written. `census` is as old as
-    the last look at all ids.
+    `prepared` is called with each transaction that is decided, and whose markers are to be written. `census` is as old
+    as the last look at all ids.
     """
 
     def __init__(
