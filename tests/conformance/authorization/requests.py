@@ -38,7 +38,7 @@ def named(partitions: str) -> list[dict[str, Any]]:
 
 def on_broker(topic_id: bytes) -> dict[str, tuple[Message, int]]:
     """Return the requests that a broker serves, each with its version, by a name of their own."""
-    return {**of_clients(topic_id), **of_administrators(topic_id)}
+    return {**of_clients(topic_id), **of_transactions(), **of_administrators(topic_id)}
 
 
 def of_clients(topic_id: bytes) -> dict[str, tuple[Message, int]]:
@@ -81,6 +81,25 @@ def of_clients(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         "sync group": (of("sync_group", group_id=GROUP, member_id="m"), 4),
         "describe groups": (of("describe_groups", groups=[GROUP, "h"], include_authorized_operations=True), 5),
         "list groups": (of("list_groups"), 4),
+    }  # fmt: skip
+
+
+def of_transactions() -> dict[str, tuple[Message, int]]:
+    """Return the requests about a transactional id that nobody has used."""
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    offset = [{"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}]
+    return {
+        "add partitions to a transaction": (of("add_partitions_to_txn", v3_and_below_transactional_id="tx",
+            v3_and_below_producer_id=5, v3_and_below_producer_epoch=0, v3_and_below_topics=[
+                {"name": TOPIC, "partitions": [0]}]), 3),
+        "add partitions for a broker": (of("add_partitions_to_txn", transactions=[
+            {"transactional_id": "tx", **producer, "topics": []}]), 5),
+        "add offsets to a transaction": (of("add_offsets_to_txn", transactional_id="tx", group_id=GROUP, **producer), 3),
+        "end a transaction": (of("end_txn", transactional_id="tx", committed=True, **producer), 4),
+        "commit offsets in a transaction": (of("txn_offset_commit", transactional_id="tx", group_id=GROUP, **producer,
+            topics=[{"name": TOPIC, "partitions": offset}]), 4),
+        "describe transactions": (of("describe_transactions", transactional_ids=["tx"]), 0),
+        "list transactions": (of("list_transactions"), 1),
     }  # fmt: skip
 
 
