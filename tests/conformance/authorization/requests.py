@@ -94,7 +94,8 @@ def of_transactions() -> dict[str, tuple[Message, int]]:
                 {"name": TOPIC, "partitions": [0]}]), 3),
         "add partitions for a broker": (of("add_partitions_to_txn", transactions=[
             {"transactional_id": "tx", **producer, "topics": []}]), 5),
-        "add offsets to a transaction": (of("add_offsets_to_txn", transactional_id="tx", group_id=GROUP, **producer), 3),
+        "add offsets to a transaction": (of("add_offsets_to_txn", transactional_id="tx", group_id=GROUP,
+            **producer), 3),
         "end a transaction": (of("end_txn", transactional_id="tx", committed=True, **producer), 4),
         "commit offsets in a transaction": (of("txn_offset_commit", transactional_id="tx", group_id=GROUP, **producer,
             topics=[{"name": TOPIC, "partitions": offset}]), 4),
