@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.coordinator.staging import Committed
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
+from kavka_broker.core.transaction.state import BUMPS_FROM
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.write_txn_markers_request import WritableTxnMarker
@@ -28,8 +29,6 @@ from kavka_broker.storage.log import Origin
 
 log = get("coordinator")
 
-EPOCHS_RISE_FROM: Final = 2
-"""The transaction version from which on each transaction of a producer has an epoch of its own."""
 PER_TURN_MAX: Final = 50
 """Markers that are appended in one turn of the loop."""
 
@@ -102,7 +101,7 @@ class MarkerWrites:
             producer_id,
             marker.producer_epoch,
             marker.coordinator_epoch,
-            epochs_rise=marker.transaction_version >= EPOCHS_RISE_FROM,
+            epochs_rise=marker.transaction_version >= BUMPS_FROM,
         )
         batch = build_marker(
             ControlType.COMMIT if marker.transaction_result else ControlType.ABORT,

@@ -18,7 +18,6 @@ from kavka_operator.kafka.admin import AdminError
 
 HELP = "Print the records of a topic, of any Kafka too, as lines of JSON; it joins no group and commits nothing."
 POLL_MS: Final = 500
-INTERRUPTED: Final = 130
 START, NOW = "start", "now"
 
 
@@ -60,8 +59,6 @@ def run(options: Namespace) -> int:
         return _print(find_target(target_options(options)), options, begin_ms, wanted)
     except (CommandError, AdminError) as error:
         return complain(error)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         return 0  # the reader, such as `head`, has what it wanted
 

@@ -10,11 +10,11 @@ from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.api.table import aligned
+from kavka_operator.domain import units
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Ends, Group, Onlooker
 
 HELP = "List the consumer groups of a cluster, of any Kafka too, with members and lag; it only reads."
-UNKNOWN = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def group_rows(found: Groups) -> Iterator[list[str]]:
     yield ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG"]
     for name, group in found.groups.items():
         topics = {topic for topic, _ in group.committed}
-        members = UNKNOWN if group.members is None else str(len(group.members))
-        yield [name, group.kind, group.state, members, str(len(topics)), _number(found.total_lag(group))]
+        members = units.UNKNOWN if group.members is None else str(len(group.members))
+        yield [name, group.kind, group.state, members, str(len(topics)), units.exact(found.total_lag(group))]
 
 
 def partition_rows(found: Groups) -> Iterator[list[str]]:
@@ -77,8 +77,8 @@ def partition_rows(found: Groups) -> Iterator[list[str]]:
     for name, group in found.groups.items():
         for (topic, index), offset in sorted(group.committed.items()):
             key = topic, index
-            end = _number(found.ends.get(key))
-            yield [name, topic, str(index), _number(offset), end, _number(found.lag(group, key))]
+            end = units.exact(found.ends.get(key))
+            yield [name, topic, str(index), units.exact(offset), end, units.exact(found.lag(group, key))]
 
 
 def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
@@ -103,10 +103,6 @@ def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
                 for (topic, index), offset in sorted(group.committed.items())
             ],
         }
-
-
-def _number(value: int | None) -> str:
-    return UNKNOWN if value is None else f"{value:,}"
 
 
 def _groups(target: Target, names: set[str]) -> Groups:

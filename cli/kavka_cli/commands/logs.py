@@ -20,7 +20,6 @@ from kavka_operator.platform.local.layout import Layout
 HELP = "Print the log of a node of a local cluster, or of all of its nodes and `kavka up`."
 TAIL_BYTES: Final = 64 * 1024
 POLL_SECONDS: Final = 0.2
-INTERRUPTED: Final = 130
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -47,8 +46,6 @@ def run(options: Namespace) -> int:
             time.sleep(POLL_SECONDS)
             for name, path in logs.items():
                 ends[path] = _print_from(path, ends[path], name)
-    except KeyboardInterrupt:
-        return INTERRUPTED
     except BrokenPipeError:
         return 0  # the reader, such as `head`, has what it wanted
     return 0

@@ -15,7 +15,6 @@ from kavka_operator.kafka.admin import AdminError
 HELP = "Write lines of standard input to a topic, of any Kafka too: JSON as `kavka consume` prints it, or plain text."
 UNANSWERED_MAX: Final = 10_000
 ANSWER_SECONDS_MAX: Final = 120.0
-INTERRUPTED: Final = 130
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -33,8 +32,6 @@ def run(options: Namespace) -> int:
         return _write(find_target(target_options(options)), options, sys.stdin.buffer)
     except (CommandError, AdminError) as error:
         return complain(error)
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def record_of_line(line: bytes, number: int, *, is_plain: bool, key: str | None) -> NewRecord:

@@ -17,7 +17,6 @@ from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import Ends, Onlooker
 
 HELP = "List the topics of a cluster, of any Kafka too, with records, sizes and leaders; it only reads."
-UNKNOWN = "?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,8 @@ def topic_rows(topics: Topics) -> Iterator[list[str]]:
             str(len(partitions)),
             str(max(len(partition.replicas) for partition in partitions)),
             str(sum(len(partition.isr) < len(partition.replicas) for partition in partitions)),
-            _number(topics.records(partitions)),
-            UNKNOWN if size is None else units.size(size),
+            units.exact(topics.records(partitions)),
+            units.UNKNOWN if size is None else units.size(size),
             "yes" if name in topics.claimed else "",
         ]
 
@@ -106,9 +105,9 @@ def partition_rows(topics: Topics) -> Iterator[list[str]]:
             "none" if partition.leader is None else str(partition.leader),
             ",".join(map(str, partition.replicas)),
             ",".join(map(str, partition.isr)),
-            _number(topics.starts.get(partition.key)),
-            _number(topics.ends.get(partition.key)),
-            UNKNOWN if size is None else units.size(size),
+            units.exact(topics.starts.get(partition.key)),
+            units.exact(topics.ends.get(partition.key)),
+            units.UNKNOWN if size is None else units.size(size),
         ]
 
 
@@ -133,10 +132,6 @@ def as_documents(topics: Topics) -> Iterator[dict[str, Any]]:
                 for partition in partitions
             ],
         }
-
-
-def _number(value: int | None) -> str:
-    return UNKNOWN if value is None else f"{value:,}"
 
 
 def _topics(target: Target, names: Sequence[str]) -> Topics:

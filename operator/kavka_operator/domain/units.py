@@ -7,6 +7,7 @@ DECIMAL = ("", "k", "M", "G", "T", "P")
 BARS = "▁▂▃▄▅▆▇█"
 EIGHTHS = "▏▎▍▌▋▊▉█"
 BAR_CELLS = 6
+UNKNOWN = "?"  # what a cluster did not tell
 BYTE_KINDS = ("produce", "fetch")
 OTHER_KINDS = {"request": " %", "controller_mutation": "/s", "connection_creation": "/s"}
 
@@ -32,6 +33,11 @@ def amount(kind: str, value: float) -> str:
 def count(value: float) -> str:
     """A number of things: 12.3k."""
     return "".join(_scaled(value, 1000, DECIMAL))
+
+
+def exact(value: int | None) -> str:
+    """A number with all its figures: 12,345; None is not known."""
+    return UNKNOWN if value is None else f"{value:,}"
 
 
 def share(part: float) -> str:
