@@ -67,7 +67,8 @@ class AuditTopic:
         read: `begin` is then the first that was left.
         """
         for batch in self.batches(partition, first, until):
-            yield from (record for record in batch.records() if first <= record.offset < until)
+            begin = max(first, self.begin(partition))  # the batch that has it may have some before it
+            yield from (record for record in batch.records() if begin <= record.offset < until)
 
     def batches(self, partition: int, first: int, until: int) -> Iterator[AnyBatch]:
         """Give the batches that have these records, by offset. The first and the last may have others too."""
