@@ -13,7 +13,7 @@ def offsets_outlive_their_topic(patch: Patch) -> None:
     patch.setattr(Removals, "is_gone", lambda self, name, since: False)
 
 
-@tooth("static members have no session when a coordinator loads its groups", "kill", seeds="5 9",
+@tooth("static members have no session when a coordinator loads its groups", "kill", seeds="4 17",
        workloads="groups")  # fmt: skip
 def static_members_never_expire(patch: Patch) -> None:
     def start_sessions(group: ClassicGroup, effects: Effects) -> None:
