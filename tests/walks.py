@@ -3,7 +3,7 @@
 python -m tests.walks
 
 A node runs in this process, with a profiler on its loop from the moment a request's bytes are sent until those of its
-answer are here. Counted are calls of functions in files of `kavka_broker`, the files and packages these are in, how
+answer are here; it is a later one of its connection, whose client is known. Counted are calls of functions in files of `kavka_broker`, the files and packages these are in, how
 often the next call is in another file, and how many of these moves do not go from caller to called: the walk has come
 back to another file first. A climb is a call from a lower layer into a higher one (`[tool.importlinter]`); the clock,
 which is handed in, is none. What threads do is not counted, nor the client. Of several like requests the shortest walk
@@ -28,6 +28,7 @@ import kavka_broker
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -140,12 +141,19 @@ async def walk_of(inside: InProcess, request: Message, version: int) -> Walk:
     accepted = sum(one.accepted_count for one in listeners)
     reader, writer = await asyncio.open_connection("127.0.0.1", inside.server.advertised[0].port)
     await until(lambda: sum(one.accepted_count for one in listeners) > accepted)
+    hello = encode_request_header(RequestHeader(ApiVersionsRequest.API_KEY, 0, 6, "walks"))
+    await answered(reader, writer, hello)
     await asyncio.sleep(0.01)  # what it came with is done
     with walked() as walk:
-        writer.write(pack(">i", len(frame)) + frame)
-        await reader.readexactly(*unpack(">i", await reader.readexactly(4)))
+        await answered(reader, writer, frame)
     writer.close()
     return walk
+
+
+async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, frame: bytes) -> None:
+    """Send a request, and wait for the whole of its answer."""
+    writer.write(pack(">i", len(frame)) + frame)
+    await reader.readexactly(*unpack(">i", await reader.readexactly(4)))
 
 
 async def shortest(repetitions: int = REPETITIONS) -> AsyncIterator[tuple[str, Walk]]:

@@ -282,7 +282,8 @@ class Connection(asyncio.BufferedProtocol):
         end_ns += began_ns
         try:
             while not self._is_held_back():
-                if begun and (begun == REQUESTS_PER_TURN_MAX or turns.now_ns() >= end_ns):
+                is_over = begun and (begun == REQUESTS_PER_TURN_MAX or turns.now_ns() >= end_ns)
+                if is_over and self._inbox.waiting_bytes:
                     self._wait_for_turn()
                     break
                 frame = self._inbox.next_frame()
