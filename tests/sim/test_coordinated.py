@@ -27,7 +27,7 @@ def test_transactions_are_whole_and_once(seed: int) -> None:
         directories=1,
         has_voters_in_log=False,
         has_foreign=False,
-        pace=1,
+        cost=1,
     )
     simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
     outcome = simulation.run()

@@ -20,7 +20,7 @@ Versions: flexible from 6; leader epochs from 4.
 import asyncio
 from enum import Enum, auto
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kavka_broker.protocol.messages.list_offsets_response import (
@@ -46,7 +46,7 @@ NOT_AVAILABLE_FROM = 5
 Found = tuple[int, int, int]  # offset, timestamp_ms, leader_epoch
 NOT_FOUND: Found = (-1, -1, -1)
 Wanted = dict[str, dict[int, ListOffsetsPartition | None]]
-PARTITION_UNITS = 15  # the units of `Pace` that a partition counts
+PARTITION_COST = 15  # of a slice
 
 
 class Reach(Enum):
@@ -70,8 +70,8 @@ def list_offsets(
 
 
 def answer(request: ListOffsetsRequest, broker: Broker, client: Client) -> Work[ListOffsetsResponse]:
-    pace, reach = Pace(), reach_of(request)
-    wanted = yield from partitions_of(request, pace)
+    cost, reach = Cost(), reach_of(request)
+    wanted = yield from partitions_of(request, cost)
     topics = list[ListOffsetsTopicResponse]()
     for name, partitions in wanted.items():
         answers = list[ListOffsetsPartitionResponse]()
@@ -79,14 +79,14 @@ def answer(request: ListOffsetsRequest, broker: Broker, client: Client) -> Work[
             if partition is None:
                 answers.append(ListOffsetsPartitionResponse(index, ErrorCode.INVALID_REQUEST))
             else:
-                answers.append((yield from look_up(name, partition, reach, broker, client, pace)))
-            if pace.spent(PARTITION_UNITS):
+                answers.append((yield from look_up(name, partition, reach, broker, client, cost)))
+            if cost.add(PARTITION_COST):
                 yield
         topics.append(ListOffsetsTopicResponse(name, answers))
     return ListOffsetsResponse(topics=topics)
 
 
-def partitions_of(request: ListOffsetsRequest, pace: Pace) -> Work[Wanted]:
+def partitions_of(request: ListOffsetsRequest, cost: Cost) -> Work[Wanted]:
     """The requested partitions by topic and index; None for one that is named more than once."""
     wanted: Wanted = {}
     for topic in request.topics:
@@ -94,17 +94,17 @@ def partitions_of(request: ListOffsetsRequest, pace: Pace) -> Work[Wanted]:
         for partition in topic.partitions:
             index = partition.partition_index
             partitions[index] = None if index in partitions else partition
-            if pace.spent(1):
+            if cost.add(1):
                 yield
     return wanted
 
 
 def look_up(
-    topic: str, wanted: ListOffsetsPartition, reach: Reach, broker: Broker, client: Client, pace: Pace
+    topic: str, wanted: ListOffsetsPartition, reach: Reach, broker: Broker, client: Client, cost: Cost
 ) -> Work[ListOffsetsPartitionResponse]:
     try:
         partition = broker.replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
-        offset, timestamp_ms, leader_epoch = yield from find(partition, wanted.timestamp, reach, pace)
+        offset, timestamp_ms, leader_epoch = yield from find(partition, wanted.timestamp, reach, cost)
     except BrokerError as error:
         code = error.code
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and client.version < NOT_AVAILABLE_FROM:
@@ -133,7 +133,7 @@ def check_end(partition: Partition, reach: Reach) -> None:
         raise BrokerError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
-def find(partition: Partition, timestamp_ms: int, reach: Reach, pace: Pace) -> Work[Found]:
+def find(partition: Partition, timestamp_ms: int, reach: Reach, cost: Cost) -> Work[Found]:
     """The offset for a timestamp; a negative one stands for a place, such as the latest. Raises BrokerError."""
     log = partition.log
     if timestamp_ms in (EARLIEST, EARLIEST_LOCAL):
@@ -146,9 +146,9 @@ def find(partition: Partition, timestamp_ms: int, reach: Reach, pace: Pace) -> W
     if timestamp_ms < MAX_TIMESTAMP:
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
     if timestamp_ms == MAX_TIMESTAMP:
-        found = yield from max_timestamp(log, pace)
+        found = yield from max_timestamp(log, cost)
     else:
-        found = yield from find_by_timestamp(log, timestamp_ms, pace)
+        found = yield from find_by_timestamp(log, timestamp_ms, cost)
     if found is not None and found[0] < end_of(partition, reach):
         return found
     check_end(partition, reach)

@@ -18,7 +18,7 @@ Versions: flexible from 9; topic ids from 10; authorized operations of the clust
 from collections.abc import Sequence
 
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, METADATA_TOPIC, problem_with
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import (
@@ -64,9 +64,9 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
 
 
 def all_topics(broker: Broker, client: Client) -> Work[list[MetadataResponseTopic]]:
-    answers, pace = [], Pace()
+    answers, cost = [], Cost()
     for topic in list(broker.metadata.topics):
-        shown = yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, pace)
+        shown = yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, cost)
         answers.append(shown)
     return answers
 
@@ -74,9 +74,9 @@ def all_topics(broker: Broker, client: Client) -> Work[list[MetadataResponseTopi
 def find_all(
     wanted: Sequence[MetadataRequestTopic], broker: Broker, client: Client
 ) -> Work[list[MetadataResponseTopic]]:
-    answers, pace = [], Pace()
+    answers, cost = [], Cost()
     for topic in distinct(wanted):
-        found = yield from find(topic, broker, client, pace)
+        found = yield from find(topic, broker, client, cost)
         answers.append(found)
     return answers
 
@@ -96,7 +96,7 @@ def distinct(wanted: Sequence[MetadataRequestTopic]) -> list[MetadataRequestTopi
     return list({(topic.name, topic.topic_id): topic for topic in wanted}.values())
 
 
-def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, pace: Pace) -> Work[MetadataResponseTopic]:
+def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, cost: Cost) -> Work[MetadataResponseTopic]:
     topics = broker.metadata.topics
     if wanted.topic_id != ZERO or wanted.name is None:
         if client.version < IDS_FROM_VERSION or wanted.topic_id == ZERO:
@@ -111,7 +111,7 @@ def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, pace: Pac
             if problem_with(wanted.name) is not None:
                 code = ErrorCode.INVALID_TOPIC_EXCEPTION
             return MetadataResponseTopic(code, wanted.name, is_internal=wanted.name in INTERNAL)
-    return (yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, pace))
+    return (yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, cost))
 
 
 def answer(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.staged import Staged
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.messages.offset_fetch_request import (
@@ -90,14 +90,14 @@ def one_group(request: OffsetFetchRequest, broker: Broker, version: int) -> Work
         if request.topics is None
         else ((topic.name, topic.partition_indexes) for topic in request.topics)
     )
-    answer, pace = OffsetFetchResponse(), Pace()
+    answer, cost = OffsetFetchResponse(), Cost()
     for name, indexes in wanted:
         topic = OffsetFetchResponseTopic(name)
         for index in list(indexes):
             value, code = offsets.at(name, index)
             found = OffsetFetchResponsePartition(index, value.offset, value.leader_epoch, value.metadata, code)
             topic.partitions.append(found)
-            if pace.spent(1):
+            if cost.add(1):
                 yield
         answer.topics.append(topic)
     return answer
@@ -121,53 +121,53 @@ def refusal(request: OffsetFetchRequest, code: ErrorCode, version: int) -> Offse
 
 
 def answer_groups(request: OffsetFetchRequest, broker: Broker, version: int) -> Work[OffsetFetchResponse]:
-    answer, pace = OffsetFetchResponse(), Pace()
+    answer, cost = OffsetFetchResponse(), Cost()
     for group in request.groups:
-        answered = yield from answer_group(group, broker, version, pace, is_stable=request.require_stable)
+        answered = yield from answer_group(group, broker, version, cost, is_stable=request.require_stable)
         answer.groups.append(answered)
     return answer
 
 
 def answer_group(
-    group: OffsetFetchRequestGroup, broker: Broker, version: int, pace: Pace, *, is_stable: bool
+    group: OffsetFetchRequestGroup, broker: Broker, version: int, cost: Cost, *, is_stable: bool
 ) -> Work[OffsetFetchResponseGroup]:
     try:
         offsets = offsets_of(group.group_id, broker, is_stable=is_stable)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)
     if group.topics is None:
-        topics = yield from all_topics(offsets, broker, version, pace)
+        topics = yield from all_topics(offsets, broker, version, cost)
         return OffsetFetchResponseGroup(group.group_id, topics)
     answer = OffsetFetchResponseGroup(group.group_id)
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in group.topics:
         is_unknown = version >= TOPIC_ID_VERSION and broker.metadata.topics.by_id(topic.topic_id) is None
-        found = yield from answer_topic(topic, offsets, broker, version, pace)
+        found = yield from answer_topic(topic, offsets, broker, version, cost)
         (unknown if is_unknown else answer.topics).append(found)
     answer.topics += unknown  # behind the others, as in Apache Kafka
     return answer
 
 
-def all_topics(offsets: Committed, broker: Broker, version: int, pace: Pace) -> Work[list[OffsetFetchResponseTopics]]:
+def all_topics(offsets: Committed, broker: Broker, version: int, cost: Cost) -> Work[list[OffsetFetchResponseTopics]]:
     topics = []
     for name, indexes in list(offsets.by_topic.items()):
         known = broker.metadata.topics.get(name)
         if known is not None or version < TOPIC_ID_VERSION:
             topic_id = ZERO if known is None else known.topic_id
-            partitions = yield from places(offsets, name, list(indexes), pace)
+            partitions = yield from places(offsets, name, list(indexes), cost)
             topics.append(OffsetFetchResponseTopics(name, topic_id, partitions))
     return topics
 
 
 def answer_topic(
-    topic: OffsetFetchRequestTopics, offsets: Committed, broker: Broker, version: int, pace: Pace
+    topic: OffsetFetchRequestTopics, offsets: Committed, broker: Broker, version: int, cost: Cost
 ) -> Work[OffsetFetchResponseTopics]:
     if version < TOPIC_ID_VERSION:
-        partitions = yield from places(offsets, topic.name, topic.partition_indexes, pace)
+        partitions = yield from places(offsets, topic.name, topic.partition_indexes, cost)
         return OffsetFetchResponseTopics(topic.name, partitions=partitions)
     known = broker.metadata.topics.by_id(topic.topic_id)
     if known is not None:
-        partitions = yield from places(offsets, known.name, topic.partition_indexes, pace)
+        partitions = yield from places(offsets, known.name, topic.partition_indexes, cost)
     else:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         partitions = [OffsetFetchResponsePartitions(index, -1, error_code=code) for index in topic.partition_indexes]
@@ -175,12 +175,12 @@ def answer_topic(
 
 
 def places(
-    offsets: Committed, topic: str, indexes: Iterable[int], pace: Pace
+    offsets: Committed, topic: str, indexes: Iterable[int], cost: Cost
 ) -> Work[list[OffsetFetchResponsePartitions]]:
     partitions = []
     for index in indexes:
         value, code = offsets.at(topic, index)
         partitions.append(OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata, code))
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return partitions

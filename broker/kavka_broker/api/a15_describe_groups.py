@@ -10,7 +10,7 @@ Versions: authorized operations from 3, static members from 4, flexible from 5.
 import asyncio
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_groups_response import (
@@ -23,7 +23,7 @@ from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
 
 NOT_FOUND_VERSION = 6
-UNITS_PER_MEMBER = 2  # of a slice
+MEMBER_COST = 2  # of a slice
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
 """The allowed operations on a group, a bit field; without an authorizer all operations are."""
@@ -37,16 +37,16 @@ def describe_groups(
 
 
 def describe_all(request: DescribeGroupsRequest, broker: Broker, version: int) -> Work[DescribeGroupsResponse]:
-    answer, pace = DescribeGroupsResponse(), Pace()
+    answer, cost = DescribeGroupsResponse(), Cost()
     for group_id in request.groups:
-        group = yield from describe(group_id, broker, version, pace)
+        group = yield from describe(group_id, broker, version, cost)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = EVERY_OPERATION
         answer.groups.append(group)
     return answer
 
 
-def describe(group_id: str, broker: Broker, version: int, pace: Pace) -> Work[DescribedGroup]:
+def describe(group_id: str, broker: Broker, version: int, cost: Cost) -> Work[DescribedGroup]:
     try:
         group = broker.groups.shard(group_id).image.groups.get(group_id)
     except BrokerError as error:
@@ -63,15 +63,15 @@ def describe(group_id: str, broker: Broker, version: int, pace: Pace) -> Work[De
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
         protocol_data=protocol or "",
-        members=(yield from members_of(group, protocol, pace)),
+        members=(yield from members_of(group, protocol, cost)),
     )
 
 
-def members_of(group: ClassicGroup, protocol: str | None, pace: Pace) -> Work[list[DescribedGroupMember]]:
+def members_of(group: ClassicGroup, protocol: str | None, cost: Cost) -> Work[list[DescribedGroupMember]]:
     members = []
     for member in list(group.members.values()):
         members.append(member_of(member, protocol))
-        if pace.spent(UNITS_PER_MEMBER):
+        if cost.add(MEMBER_COST):
             yield
     return members
 

@@ -10,7 +10,7 @@ Versions: flexible from 3, states from 4, types from 5.
 import asyncio
 
 from kavka_broker.core.group.state import ClassicGroup
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
@@ -34,10 +34,10 @@ def list_groups(
 def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[ListGroupsResponse]:
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    answer, pace = ListGroupsResponse(), Pace()
+    answer, cost = ListGroupsResponse(), Cost()
     for shard in list(broker.groups.shards()):
         for group in list(shard.image.groups.values()):
-            if pace.spent(1):
+            if cost.add(1):
                 yield
             kind = shard.image.type_of(group)
             if (not states or group.state.value.lower() in states) and (not types or kind in types):

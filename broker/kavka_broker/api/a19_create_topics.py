@@ -67,11 +67,11 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
         take = _take_nothing if is_for_node(wanted, client) else mutations.record
         results = await decided(wanted, request, broker, client, take)
     topics: list[CreatableTopicResult] = []
-    async for refused_ones in broker.slices.pieces(list(refusals.items()), ANSWERS_PER_TURN):
+    async for refused_ones in broker.slices.in_turns(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
     places = layers(broker)
     answers = list(zip(wanted, results, strict=True))
-    async for some in broker.slices.pieces(answers, ANSWERS_PER_TURN):
+    async for some in broker.slices.in_turns(answers, ANSWERS_PER_TURN):
         topics += [answer_of(asked, result, places, client.version) for asked, result in some]
     return CreateTopicsResponse(topics=topics)
 
@@ -92,11 +92,11 @@ async def sorted_out(
 ) -> tuple[list[CreatableTopic], dict[str, BrokerError]]:
     """The topics that pass the checks of the request alone, and the refusals of the others."""
     counts: Counter[str] = Counter()
-    async for some in broker.slices.pieces(topics, NAMES_PER_TURN):
+    async for some in broker.slices.in_turns(topics, NAMES_PER_TURN):
         counts.update([topic.name for topic in some])
     wanted: list[CreatableTopic] = []
     refusals: dict[str, BrokerError] = {}
-    async for some in broker.slices.pieces(topics, NAMES_PER_TURN):
+    async for some in broker.slices.in_turns(topics, NAMES_PER_TURN):
         for topic in some:
             reason = reason_against(topic, counts[topic.name])
             if reason is None:
@@ -120,7 +120,7 @@ async def decided(
     """The result of each topic. Many topics are decided a portion a turn, no topic is divided."""
     standard = defaults_of(broker.config)
     partitions = 0
-    async for some in broker.slices.pieces(wanted, NAMES_PER_TURN):
+    async for some in broker.slices.in_turns(wanted, NAMES_PER_TURN):
         partitions += sum(partitions_of(topic, standard) for topic in some)
     if partitions > PARTITIONS_PER_REQUEST_MAX:
         return [too_many_partitions(partitions)] * len(wanted)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter
 from kavka_broker.protocol.messages.describe_acls_request import DescribeAclsRequest
@@ -43,13 +43,13 @@ def describe_acls(
 
 def describe_all(wanted: RuleFilter, rules: list[Rule]) -> Work[DescribeAclsResponse]:
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
-    pace = Pace()
+    cost = Cost()
     for rule in rules:
         if wanted.selects(rule):
             pattern = (rule.resource_type, rule.resource_name, rule.pattern_type)
             resource = resources.setdefault(pattern, DescribeAclsResource(*pattern))
             resource.acls.append(AclDescription(rule.principal, rule.host, rule.operation, rule.permission))
-        if pace.spent(2):
+        if cost.add(2):
             yield
     return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
 

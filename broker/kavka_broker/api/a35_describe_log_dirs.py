@@ -9,7 +9,7 @@ Versions: flexible from 2.
 
 import asyncio
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kavka_broker.protocol.messages.describe_log_dirs_response import (
@@ -25,7 +25,7 @@ from kavka_broker.storage.log_directory import LogDirectory
 
 Wanted = dict[str, frozenset[int]] | None
 
-UNITS_PER_PARTITION = 3  # of a slice
+PARTITION_COST = 3  # of a slice
 
 
 @api(DescribeLogDirsRequest, DescribeLogDirsResponse, versions=(1, 5))
@@ -40,13 +40,13 @@ def describe_log_dirs(
 
 
 def describe_all(wanted: Wanted, broker: Broker) -> Work[DescribeLogDirsResponse]:
-    answer, pace = DescribeLogDirsResponse(), Pace()
+    answer, cost = DescribeLogDirsResponse(), Cost()
     for directory in broker.replicas.log_directories:
-        answer.results.append((yield from describe(directory, wanted, broker, pace)))
+        answer.results.append((yield from describe(directory, wanted, broker, cost)))
     return answer
 
 
-def describe(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pace) -> Work[DescribeLogDirsResult]:
+def describe(directory: LogDirectory, wanted: Wanted, broker: Broker, cost: Cost) -> Work[DescribeLogDirsResult]:
     if not directory.is_online:
         return DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, directory.path)
     total_bytes, usable_bytes = directory.space()
@@ -54,17 +54,17 @@ def describe(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pace
     return DescribeLogDirsResult(
         ErrorCode.NONE,
         directory.path,
-        (yield from topics_in(directory, wanted, broker, pace)),
+        (yield from topics_in(directory, wanted, broker, cost)),
         total_bytes,
         usable_bytes,
         own is not None and directory.directory_id in own.cordoned_directories,
     )
 
 
-def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, pace: Pace) -> Work[list[DescribeLogDirsTopic]]:
+def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, cost: Cost) -> Work[list[DescribeLogDirsTopic]]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for partition in list(broker.replicas):
-        if pace.spent(UNITS_PER_PARTITION):
+        if cost.add(PARTITION_COST):
             yield
         if wanted is not None and partition.index not in wanted.get(partition.topic, ()):
             continue

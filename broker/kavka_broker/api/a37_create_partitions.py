@@ -40,19 +40,19 @@ async def create_partitions(
 ) -> CreatePartitionsResponse:
     slices = broker.slices
     counts: Counter[str] = Counter()
-    async for some in slices.pieces(request.topics, NAMES_PER_TURN):
+    async for some in slices.in_turns(request.topics, NAMES_PER_TURN):
         counts.update([topic.name for topic in some])
     wanted: list[CreatePartitionsTopic] = []
-    async for some in slices.pieces(request.topics, NAMES_PER_TURN):
+    async for some in slices.in_turns(request.topics, NAMES_PER_TURN):
         wanted += [topic for topic in some if counts[topic.name] == 1]
     with mutations_of(client, broker, strict_from_version=STRICT_FROM_VERSION) as mutations:
         outcomes = await decided(wanted, broker, mutations.record, validate_only=request.validate_only)
     twice = BrokerError(ErrorCode.INVALID_REQUEST, "the topic is named more than once; name it once")
     results: list[CreatePartitionsTopicResult] = []
-    async for names in slices.pieces(list(counts.items()), NAMES_PER_TURN):
+    async for names in slices.in_turns(list(counts.items()), NAMES_PER_TURN):
         results += [result(name, twice) for name, count in names if count > 1]
     answers = list(zip(wanted, outcomes, strict=True))
-    async for answered in slices.pieces(answers, NAMES_PER_TURN):
+    async for answered in slices.in_turns(answers, NAMES_PER_TURN):
         results += [result(asked.name, outcome) for asked, outcome in answered]
     return CreatePartitionsResponse(results=results)
 
@@ -72,7 +72,7 @@ async def decided(
         made += len(decision.records)
         return Decision([], decision.response) if validate_only else decision
 
-    async for some in broker.slices.pieces(wanted, TOPICS_PER_TURN):
+    async for some in broker.slices.in_turns(wanted, TOPICS_PER_TURN):
         commands = [command(topic) for topic in some]
         is_long = sum(max(topic.count, 0) for topic in commands) > PARTITIONS_AT_ONCE_MAX
         try:

@@ -41,7 +41,7 @@ async def describe_delegation_token(
     owners = request.owners
     principals = None if owners is None else [f"{owner.principal_type}:{owner.principal_name}" for owner in owners]
     answer = DescribeDelegationTokenResponse()
-    async for some in broker.slices.pieces(list(broker.metadata.tokens.by_id.values()), PER_TURN):
+    async for some in broker.slices.in_turns(list(broker.metadata.tokens.by_id.values()), PER_TURN):
         answer.tokens += [described(token, secrets, client.version) for token in some if is_asked(token, principals)]
     return answer
 

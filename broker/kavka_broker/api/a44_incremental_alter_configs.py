@@ -18,7 +18,7 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (
@@ -46,14 +46,14 @@ async def refused(
 def refused_in_slices(
     request: IncrementalAlterConfigsRequest, broker: Broker
 ) -> Work[IncrementalAlterConfigsResponse | None]:
-    pace, own = Pace(), str(broker.node_id)
+    cost, own = Cost(), str(broker.node_id)
     for resource in request.resources:
-        if pace.spent(1):
+        if cost.add(1):
             yield
         if resource.resource_type != ResourceType.BROKER or resource.resource_name != own:
             continue
         for config in resource.configs:
-            if pace.spent(1):
+            if cost.add(1):
                 yield
             if (reason := misfit(config, broker)) is not None:
                 asked = [Resource(found.resource_type, found.resource_name) for found in request.resources]

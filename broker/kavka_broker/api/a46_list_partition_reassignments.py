@@ -11,7 +11,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.decide.reassignments import is_moving
 from kavka_broker.core.metadata.image.topics import Topic
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kavka_broker.protocol.messages.list_partition_reassignments_response import (
     ListPartitionReassignmentsResponse,
@@ -50,23 +50,23 @@ def list_partition_reassignments(
 
 
 def ongoing_of(asked: list[tuple[Topic, Collection[int]]]) -> Work[ListPartitionReassignmentsResponse]:
-    answer, pace = ListPartitionReassignmentsResponse(error_message=None), Pace()
+    answer, cost = ListPartitionReassignmentsResponse(error_message=None), Cost()
     for topic, indexes in asked:
-        partitions = yield from ongoing_in(topic, list(indexes), pace)
+        partitions = yield from ongoing_in(topic, list(indexes), cost)
         if partitions:
             answer.topics.append(OngoingTopicReassignment(topic.name, partitions))
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return answer
 
 
-def ongoing_in(topic: Topic, indexes: Sequence[int], pace: Pace) -> Work[list[OngoingPartitionReassignment]]:
+def ongoing_in(topic: Topic, indexes: Sequence[int], cost: Cost) -> Work[list[OngoingPartitionReassignment]]:
     found: list[OngoingPartitionReassignment] = []
     for start in range(0, len(indexes), PARTITIONS_PER_LOOK):
         some = indexes[start : start + PARTITIONS_PER_LOOK]
         moving = ongoing(topic, some)
         found += moving
-        if pace.spent(len(some) // 2 + len(moving)):
+        if cost.add(len(some) // 2 + len(moving)):
             yield
     return found
 

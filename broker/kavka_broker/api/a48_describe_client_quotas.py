@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from kavka_broker.core.metadata.image.quota_filter import Component, matching
 from kavka_broker.core.metadata.image.quotas import AnyEntity, parts_of
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_client_quotas_response import (
@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import SMALL_BYTES_MAX, api
 
-UNITS_PER_LIMIT = 4  # of a slice
+LIMIT_COST = 4  # of a slice
 
 
 @api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
@@ -44,7 +44,7 @@ def describe_client_quotas(
 
 def describe_all(found: Iterator[tuple[AnyEntity, str, float] | None]) -> Work[DescribeClientQuotasResponse]:
     entries: dict[AnyEntity, EntryData] = {}
-    pace = Pace()
+    cost = Cost()
     for quota in found:
         if quota is not None:
             entity, key, limit = quota
@@ -52,6 +52,6 @@ def describe_all(found: Iterator[tuple[AnyEntity, str, float] | None]) -> Work[D
                 parts = [EntityData(entity_type, name) for entity_type, name in parts_of(entity).items()]
                 entries[entity] = EntryData(parts)
             entries[entity].values.append(ValueData(key, limit))
-        if pace.spent(UNITS_PER_LIMIT):
+        if cost.add(LIMIT_COST):
             yield
     return DescribeClientQuotasResponse(error_message=None, entries=list(entries.values()))

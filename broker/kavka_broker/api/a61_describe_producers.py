@@ -9,7 +9,7 @@ Versions: flexible.
 import asyncio
 
 from kavka_broker.core.partition.producer_state import Producer
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kavka_broker.protocol.messages.describe_producers_response import (
@@ -36,16 +36,16 @@ def describe_producers(
 
 
 def describe_all(request: DescribeProducersRequest, broker: Broker) -> Work[DescribeProducersResponse]:
-    answer, pace = DescribeProducersResponse(), Pace()
+    answer, cost = DescribeProducersResponse(), Cost()
     for topic in request.topics:
         answered = TopicResponse(topic.name)
         for index in topic.partition_indexes:
-            answered.partitions.append((yield from describe(topic.name, index, broker, pace)))
+            answered.partitions.append((yield from describe(topic.name, index, broker, cost)))
         answer.topics.append(answered)
     return answer
 
 
-def describe(topic: str, index: int, broker: Broker, pace: Pace) -> Work[PartitionResponse]:
+def describe(topic: str, index: int, broker: Broker, cost: Cost) -> Work[PartitionResponse]:
     try:
         partition = broker.replicas.get(topic, index) or broker.replicas.leader(topic, index)
     except BrokerError as error:
@@ -53,7 +53,7 @@ def describe(topic: str, index: int, broker: Broker, pace: Pace) -> Work[Partiti
     answer = PartitionResponse(index)
     for known in list(partition.log.producers):
         answer.active_producers.append(state_of(*known))
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return answer
 

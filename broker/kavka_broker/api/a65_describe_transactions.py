@@ -8,7 +8,7 @@ Versions: flexible.
 import asyncio
 
 from kavka_broker.core.transaction.state import Transaction
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.describe_transactions_request import DescribeTransactionsRequest
 from kavka_broker.protocol.messages.describe_transactions_response import (
@@ -35,11 +35,11 @@ def describe_transactions(
 
 
 def describe_all(request: DescribeTransactionsRequest, broker: Broker) -> Work[DescribeTransactionsResponse]:
-    answer, pace = DescribeTransactionsResponse(), Pace()
+    answer, cost = DescribeTransactionsResponse(), Cost()
     for transactional_id in request.transactional_ids:
         described = describe(transactional_id, broker)
         answer.transaction_states.append(described)
-        if pace.spent(1 + sum(len(topic.partitions) for topic in described.topics)):
+        if cost.add(1 + sum(len(topic.partitions) for topic in described.topics)):
             yield
     return answer
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from kavka_broker.core.patterns import MATCH_MICROSECONDS, TEXT_CHARACTERS_MAX, Pattern, PatternError
 from kavka_broker.core.transaction.state import Transaction
 from kavka_broker.core.transaction.state import TransactionState as State
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kavka_broker.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
@@ -42,7 +42,7 @@ def list_all(
     request: ListTransactionsRequest, pattern: Pattern | None, broker: Broker
 ) -> Work[ListTransactionsResponse]:
     unknown = [name for name in request.state_filters if name not in STATES]
-    answer, pace = ListTransactionsResponse(unknown_state_filters=unknown), Pace()
+    answer, cost = ListTransactionsResponse(unknown_state_filters=unknown), Cost()
     is_wanted = filter_of(request, pattern, broker.clock.now_ms())
     for shard in broker.transactions.shards():
         for transaction in list(shard.transactions.values()):
@@ -51,13 +51,13 @@ def list_all(
                 answer.transaction_states.append(
                     TransactionState(transaction.transactional_id, standing.producer_id, standing.state.title)
                 )
-            if pace.spent(1 if pattern is None else matching_units(transaction)):
+            if cost.add(1 if pattern is None else matching_cost(transaction)):
                 yield
     return answer
 
 
-def matching_units(transaction: Transaction) -> int:
-    """The units of loop time that a pattern takes at most with this id."""
+def matching_cost(transaction: Transaction) -> int:
+    """What a pattern costs at most with this id, of a slice."""
     return MATCH_MICROSECONDS * (1 + len(transaction.transactional_id) // TEXT_CHARACTERS_MAX)
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 
 from kavka_broker.core.metadata.image.configs import ResourceType
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -32,11 +32,11 @@ def list_config_resources(
 
 
 def list_all(types: Sequence[int], broker: Broker) -> Work[ListConfigResourcesResponse]:
-    answer, pace = ListConfigResourcesResponse(), Pace()
+    answer, cost = ListConfigResourcesResponse(), Cost()
     for kind in types:
         for name in names(kind, broker):
             answer.config_resources.append(ConfigResource(name, kind))
-            if pace.spent(1):
+            if cost.add(1):
                 yield
     return answer
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
 from kavka_broker.core.metadata.image.topics import Topic
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from kavka_broker.protocol.messages.describe_topic_partitions_response import (
@@ -28,11 +28,11 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.metadata_answers import TOPIC_OPERATIONS
 from kavka_broker.request.registry import api
-from kavka_broker.request.topic_answers import UNITS_PER_PARTITION, offline
+from kavka_broker.request.topic_answers import PARTITION_COST, offline
 
 BYTES_MAX: Final = 256 * 1024
 """The largest request: thousands of names, which are sorted in one turn of the loop."""
-UNITS_PER_TOPIC: Final = 20
+TOPIC_COST: Final = 20
 
 
 @api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, versions=(0, 0), bytes_max=BYTES_MAX)
@@ -55,12 +55,12 @@ def page(
     names: Sequence[str], start: int, limit: int, broker: Broker, listener: str
 ) -> Work[DescribeTopicPartitionsResponse]:
     answer = DescribeTopicPartitionsResponse()
-    room, pace = limit, Pace()
+    room, cost = limit, Cost()
     for name in names:
         if not room:
             answer.next_cursor = Cursor(name, start)
             break
-        if pace.spent(UNITS_PER_TOPIC):
+        if cost.add(TOPIC_COST):
             yield
         topic = broker.metadata.topics.get(name)
         if topic is None:
@@ -69,7 +69,7 @@ def page(
             answer.topics.append(problem(name, code))
             continue
         end = min(start + room, len(topic.partitions))
-        answer.topics.append((yield from describe(topic, range(start, end), broker, listener, pace)))
+        answer.topics.append((yield from describe(topic, range(start, end), broker, listener, cost)))
         if end < len(topic.partitions):
             answer.next_cursor = Cursor(name, end)
             break
@@ -79,9 +79,9 @@ def page(
 
 
 def describe(
-    topic: Topic, indexes: range, broker: Broker, listener: str, pace: Pace
+    topic: Topic, indexes: range, broker: Broker, listener: str, cost: Cost
 ) -> Work[DescribeTopicPartitionsResponseTopic]:
-    known = yield from broker.topic_answers.answer(broker.metadata, topic, listener, pace)
+    known = yield from broker.topic_answers.answer(broker.metadata, topic, listener, cost)
     partitions = []
     for partition in known.partitions[indexes.start : indexes.stop]:
         state = topic.partitions[partition.partition_index]
@@ -98,7 +98,7 @@ def describe(
                 offline_replicas=offline(broker.metadata.brokers, state, listener),
             )
         )
-        if pace.spent(UNITS_PER_PARTITION):
+        if cost.add(PARTITION_COST):
             yield
     return DescribeTopicPartitionsResponseTopic(
         0, topic.name, topic.topic_id, topic.name in INTERNAL, partitions, TOPIC_OPERATIONS

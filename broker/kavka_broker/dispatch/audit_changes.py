@@ -41,7 +41,7 @@ ON_LOOP_BYTES_MAX: Final = 16 * 1024
 """Of request and answer: what is larger is looked through in a thread."""
 CHANGES_MAX: Final = 5_000
 """Changes of one request that are told one by one; of further ones the number is."""
-AT_ONCE_MAX: Final = 500
+CHANGES_PER_TURN: Final = 500
 BYTES_PER_CHANGE_MIN: Final = 3
 """No change takes less of a request than this, but for those that name nothing."""
 Others = Mapping[Change, int]
@@ -154,7 +154,7 @@ async def tell(
     size = client.size_bytes + (len(given) if isinstance(given, bytes) else 0)
     arguments = request, given, api, client.version, was
     changes, others = found(*arguments) if size <= ON_LOOP_BYTES_MAX else await asyncio.to_thread(found, *arguments)
-    async for some in broker.slices.pieces(changes, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(changes, CHANGES_PER_TURN):
         for change in some:
             window.changed(client.principal, client.address, client.client_id, change)
     for change, times in others.items():

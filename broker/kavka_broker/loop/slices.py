@@ -1,13 +1,13 @@
 """Long work on the loop, in slices: the others have their turn in between.
 
-Work is a generator that yields after each piece, which its `Pace` tells it. Pieces are counted in units of about a
-microsecond, not in time: so the same request is cut at the same places on every machine and in every replay. A slice is
-as many pieces as fit into a quantum by the clock, and at most `PIECES_PER_SLICE_MAX`.
+Work is a generator that yields where its slice may end, which its `Cost` tells it. Costs are numbers of about a
+microsecond each, not time: so the same request is cut at the same places on every machine and in every replay. A slice
+goes on until the first yield behind a quantum by the clock, and is cut at `COST_PER_SLICE` at the latest.
 
-    def search(pace: Pace) -> Work[Found]:
+    def search(cost: Cost) -> Work[Found]:
         for batch in batches:
             ...
-            if pace.spent(len(records)):
+            if cost.add(len(records)):
                 yield
         return found
 
@@ -25,9 +25,9 @@ from kavka_broker.loop.turns import OWN, Flow, Turns
 T = TypeVar("T")
 Work = Generator[None, None, T]
 
-UNITS_PER_PIECE: Final = 250
-PIECES_PER_SLICE_MAX: Final = 10
-UNITS_PER_SLICE: Final = UNITS_PER_PIECE * PIECES_PER_SLICE_MAX
+COST_PER_YIELD: Final = 250
+YIELDS_PER_SLICE_MAX: Final = 10
+COST_PER_SLICE: Final = COST_PER_YIELD * YIELDS_PER_SLICE_MAX
 
 
 def at_once(work: Generator[object, None, T]) -> T:
@@ -53,15 +53,15 @@ def as_long_as(holds: Callable[[], bool], work: Work[T]) -> Work[T | None]:
             return None
 
 
-def paced(work: Generator[int, None, T], pace: "Pace") -> Work[T]:
-    """Return work of the core, which knows no slices: it yields what each step costs, in units."""
+def sliced(work: Generator[int, None, T], cost: "Cost") -> Work[T]:
+    """Return work of the core, which knows no slices: it yields what each step costs."""
     while True:
         try:
-            units = next(work)
+            step_cost = next(work)
         except StopIteration as end:
             result: T = end.value
             return result
-        if pace.spent(units):
+        if cost.add(step_cost):
             yield
 
 
@@ -95,20 +95,20 @@ class LoopTime:
         return OWN if payer is None or payer.flow is None else payer.flow.client
 
 
-class Pace:
-    """The work that may still be done in this piece."""
+class Cost:
+    """What work has cost since it yielded."""
 
     __slots__ = ("_left",)
 
     def __init__(self) -> None:
-        self._left = UNITS_PER_PIECE
+        self._left = COST_PER_YIELD
 
-    def spent(self, units: int) -> bool:
-        """Count units of work; True where the piece is done: yield, and the next one begins."""
-        self._left -= units
+    def add(self, cost: int) -> bool:
+        """Count what was done; True where the slice may end: yield, and count from nothing again."""
+        self._left -= cost
         if self._left > 0:
             return False
-        self._left = UNITS_PER_PIECE
+        self._left = COST_PER_YIELD
         return True
 
 
@@ -130,7 +130,7 @@ class Slices:
         await self._granted(flow)
         self.time.turns.over(flow, 0)  # the request's own steps are charged
 
-    async def pieces(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
+    async def in_turns(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
         """Yield the items in their order, `per_turn` at a time, each time in a turn of its own."""
         for start in range(0, len(items), per_turn):
             if start:
@@ -147,10 +147,10 @@ class Slices:
         return asyncio.get_running_loop().create_task(self._finish(work, self.time.payer))
 
     def _do_slice(self, work: Work[T], began_ns: int) -> None:
-        """Do pieces of the work for a quantum. Raises StopIteration where it ends."""
+        """Do the work for a quantum. Raises StopIteration where it ends."""
         time = self.time
         end_ns = began_ns + time.turns.quantum_ns
-        for _ in range(PIECES_PER_SLICE_MAX):
+        for _ in range(YIELDS_PER_SLICE_MAX):
             next(work)
             if time.now_ns() >= end_ns:
                 return

@@ -11,7 +11,7 @@ from typing import Final
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import entity_of_ip
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage, shown_of
 from kavka_broker.quotas.observed import WouldBeHeld
 from kavka_broker.quotas.sensor import HeldTime
@@ -19,7 +19,7 @@ from kavka_broker.quotas.sensor import HeldTime
 ADDRESSES_MAX: Final = 10_000
 OTHERS: Final = "__other__"
 """Stands for the addresses that are not known apart."""
-UNITS_PER_RATE: Final = 4  # of a slice
+RATE_COST: Final = 4  # of a slice
 
 
 class AddressRates:
@@ -130,12 +130,12 @@ def used_of(
     limits: Mapping[IpEntity, float], rates: AddressRates, now_ms: int
 ) -> Work[Mapping[IpEntity, tuple[float, int]]]:
     """Measure the address that comes fastest under each limit, and count the addresses."""
-    used, pace = dict[IpEntity, tuple[float, int]](), Pace()
+    used, cost = dict[IpEntity, tuple[float, int]](), Cost()
     for address, rate in rates.latest(ADDRESSES_MAX + 1):
         entity = entity_of_ip(limits, address)
         if entity is not None:
             usage, addresses = used.get(entity, (0.0, 0))
             used[entity] = max(usage, rate.measure(now_ms)), addresses + 1
-        if pace.spent(UNITS_PER_RATE):
+        if cost.add(RATE_COST):
             yield
     return used

@@ -11,13 +11,13 @@ from typing import Final, TypeVar
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, TopicEntity
 from kavka_broker.core.quota.resolve import is_shadowed
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.sensor import HeldTime, Sensor
 
 E = TypeVar("E", Entity, IpEntity)
 ENTITIES_MAX: Final = 500  # that are shown, of each type of quota
-UNITS_PER_SENSOR: Final = 4  # of a slice
-UNITS_PER_ENTITY: Final = 10
+SENSOR_COST: Final = 4  # of a slice
+ENTITY_COST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,21 @@ def entity_usages(
     `find_again` sees to it that a sensor knows its limit of now.
     """
     shown = yield from shown_of(limits, held, now_ms)
-    used, pace = dict[Entity, tuple[float, int]](), Pace()
+    used, cost = dict[Entity, tuple[float, int]](), Cost()
     for sensor in list(sensors):
         find_again(sensor)
         entity = None if sensor.effective is None else sensor.effective.entity
         if entity is not None and entity in shown and sensor.rate is not None:
             usage, shares = used.get(entity, (0.0, 0))
             used[entity] = max(usage, sensor.rate.measure(now_ms)), shares + 1
-        if pace.spent(UNITS_PER_SENSOR):
+        if cost.add(SENSOR_COST):
             yield
     found = []
     for entity, limit in shown.items():
         time, hidden = held.get(entity) or HeldTime(), is_shadowed(limits, entity)
         usage, shares = used.get(entity, (0.0, 0))
         found.append(EntityUsage(entity, limit, usage, shares, time.any_ms(now_ms), time.connections, hidden))
-        if pace.spent(UNITS_PER_ENTITY):
+        if cost.add(ENTITY_COST):
             yield
     return found
 
@@ -68,10 +68,10 @@ def shown_of(limits: Mapping[E, float], held: Mapping[E, HeldTime], now_ms: int)
     """Choose the entities that are shown."""
     if len(limits) <= ENTITIES_MAX:
         return limits
-    chosen, pace = dict[E, float](), Pace()
+    chosen, cost = dict[E, float](), Cost()
     for entity, time in list(held.items()):
         if time.any_ms(now_ms) and entity in limits:
             chosen[entity] = limits[entity]
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return dict(islice({**chosen, **limits}.items(), ENTITIES_MAX))

@@ -23,7 +23,7 @@ from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share, as_kept, is_of_one_share
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.entity_usage import EntityUsage, entity_usages
 from kavka_broker.quotas.room import Room, size_of
 from kavka_broker.quotas.rules import KafkaRule, Rule
@@ -36,7 +36,7 @@ RESOLVED_BYTES = 200  # of an entry beside its names
 ANONYMOUS = "ANONYMOUS"
 IDLE_MS_MAX = 3_600_000
 PART_BURST_MS = 250
-UNITS_PER_SENSOR = 4  # of a slice
+SENSOR_COST = 4  # of a slice
 
 DELAY_BUCKETS_MS = (10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000)
 
@@ -186,14 +186,14 @@ class Shares:
 
     def usages(self, now_ms: int) -> Work[list[Usage]]:
         """Return a line for each share that has a name, and one for all others once there are any."""
-        lines, other, pace = list[Usage](), self._expired, Pace()
+        lines, other, cost = list[Usage](), self._expired, Cost()
         for sensor in list(self._sensors.values()):
             self._find_again(sensor, now_ms)
             if sensor.is_named:
                 lines.append(usage_of(sensor, now_ms, self._window))
             else:
                 other = summed(other, sensor, now_ms)
-            if pace.spent(UNITS_PER_SENSOR):
+            if cost.add(SENSOR_COST):
                 yield
         return [*lines, other] if self.overflows_total else lines
 

@@ -17,11 +17,11 @@ from typing import Final
 from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import TopicEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
 from kavka_broker.quotas.sensor import HeldTime, Holding
 
-UNITS_PER_PARTITION: Final = 4  # of a slice
+PARTITION_COST: Final = 4  # of a slice
 OWED_MS_MAX: Final = 60_000
 """What others owe makes nobody wait for longer: some clients do not wait, and come back by new connections."""
 
@@ -63,14 +63,14 @@ class SharedLimit:
             drawn.allowance.advance(now_ms, self.limit)
         self.limit = limit
 
-    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[int]:
+    def charge(self, sizes: Mapping[int, int], now_ms: int, cost: Cost) -> Work[int]:
         """Record bytes by partition; returns the milliseconds to wait."""
         if not self.entity.each_partition:
             return self._charge(TOGETHER, sum(sizes.values()), now_ms)
         delay_ms = 0
         for partition, size_bytes in sizes.items():
             delay_ms = max(delay_ms, self._charge(partition, size_bytes, now_ms))
-            if pace.spent(UNITS_PER_PARTITION):
+            if cost.add(PARTITION_COST):
                 yield
         return delay_ms
 
@@ -101,12 +101,12 @@ class LimitedTopic:
         self.topic_id = topic_id
         self.by_entity = by_entity
 
-    def charge(self, sizes: Mapping[int, int], now_ms: int, pace: Pace) -> Work[list[tuple[int, SharedLimit]]]:
+    def charge(self, sizes: Mapping[int, int], now_ms: int, cost: Cost) -> Work[list[tuple[int, SharedLimit]]]:
         """Record bytes by partition. Returns each delay with the limit that causes it."""
         assert sizes, f"nothing of {self.name} has passed"
         delays = []
         for limit in self.by_entity.values():
-            if delay_ms := (yield from limit.charge(sizes, now_ms, pace)):
+            if delay_ms := (yield from limit.charge(sizes, now_ms, cost)):
                 delays.append((delay_ms, limit))  # noqa: PERF401 - comprehensions never yield
         return delays
 
@@ -143,15 +143,15 @@ class TopicQuota:
 
     def usages(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return the figures of `ENTITIES_MAX` limits, those that have held a connection before the others."""
-        held, others, pace = list[SharedLimit](), list[SharedLimit](), Pace()
+        held, others, cost = list[SharedLimit](), list[SharedLimit](), Cost()
         for key, topic in list(self.limited.items()):
             for limit in topic.by_entity.values() if isinstance(key, str) else ():
                 (held if limit.held.any_ms(now_ms) else others).append(limit)
-            if pace.spent(1):
+            if cost.add(1):
                 yield
         found = []
         for limit in [*held, *others][:ENTITIES_MAX]:
             found.append(limit.usage(now_ms))
-            if pace.spent(UNITS_PER_PARTITION * (found[-1].shares + 1)):
+            if cost.add(PARTITION_COST * (found[-1].shares + 1)):
                 yield
         return found

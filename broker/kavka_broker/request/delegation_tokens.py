@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 NEVER_MS: Final = -1
 """The time in an answer that has none."""
 REQUESTER_FROM: Final = 3
-LEARNED_AT_ONCE_MAX: Final = 500
+LEARNED_PER_TURN: Final = 500
 """Secrets of tokens that are worked out in one turn: a millisecond."""
 
 
@@ -48,6 +48,6 @@ async def find(secret: bytes, broker: "Broker") -> DelegationToken | None:
     """The token that has this secret, over or not; None where there is none, or this node knows no key."""
     secrets, tokens = broker.token_secrets, broker.metadata.tokens
     if secrets is not None and secrets.id_of(bytes(secret)) is None:
-        async for some in broker.slices.pieces(secrets.to_learn(tokens.by_id), LEARNED_AT_ONCE_MAX):
+        async for some in broker.slices.in_turns(secrets.to_learn(tokens.by_id), LEARNED_PER_TURN):
             secrets.learn(some)
     return known(secret, broker)

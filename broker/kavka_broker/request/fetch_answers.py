@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kavka_broker.core.metadata.image.leader_hint import endpoint_of, leader_of
-from kavka_broker.loop.slices import Pace, Work, at_once
+from kavka_broker.loop.slices import Cost, Work, at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import (
     FetchableTopicResponse,
@@ -55,10 +55,10 @@ def answer_in_slices(reading: Reading, poll: Poll, broker: Broker, client: Clien
         yield from count_read(reading.served, broker, client)
     topics: Topics = {}
     leaders: dict[int, None] = {}
-    pace = Pace()
+    cost = Cost()
     for start in range(0, len(reading.served), TOLD_TOGETHER):
         leaders |= tell(reading.served[start : start + TOLD_TOGETHER], topics, poll, broker, client)
-        if pace.spent(2 * TOLD_TOGETHER):
+        if cost.add(2 * TOLD_TOGETHER):
             yield
     return told(topics, leaders, poll, broker, client)
 

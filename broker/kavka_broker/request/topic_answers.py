@@ -11,11 +11,11 @@ from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata_response import MetadataResponsePartition, MetadataResponseTopic
 
-UNITS_PER_PARTITION: Final = 3  # of a slice
+PARTITION_COST: Final = 3  # of a slice
 #: Answers kept for each topic of the cluster: clients mostly use one listener, seldom more than two.
 KEPT_PER_TOPIC_MAX: Final = 2
 
@@ -39,9 +39,9 @@ class TopicAnswers:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def answer(self, metadata: Metadata, topic: Topic, listener: str, pace: Pace) -> Work[MetadataResponseTopic]:
+    def answer(self, metadata: Metadata, topic: Topic, listener: str, cost: Cost) -> Work[MetadataResponseTopic]:
         """A topic as Metadata shows it, shared between answers: it must not be changed."""
-        if pace.spent(1):
+        if cost.add(1):
             yield
         changes, generation = topic.changes, metadata.brokers.generation
         kept = self._kept.get((topic.topic_id, listener))
@@ -50,7 +50,7 @@ class TopicAnswers:
         answer = MetadataResponseTopic(name=topic.name, topic_id=topic.topic_id, is_internal=topic.name in INTERNAL)
         for index in sorted(topic.partitions):
             answer.partitions.append(_partition(metadata.brokers, index, topic.partitions[index], listener))
-            if pace.spent(UNITS_PER_PARTITION):
+            if cost.add(PARTITION_COST):
                 yield
         self._keep(Remembered(topic, changes, generation, answer), listener, KEPT_PER_TOPIC_MAX * len(metadata.topics))
         return answer

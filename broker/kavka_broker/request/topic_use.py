@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.serving.partition_data import size_of
@@ -11,13 +11,13 @@ from kavka_broker.request.broker import Broker, Client
 
 def count_read(served: Iterable[tuple[SessionPartition, PartitionData]], broker: Broker, client: Client) -> Work[None]:
     """Count the records of an answer to a consumer, by their bytes."""
-    use, pace = broker.use, Pace()
+    use, cost = broker.use, Cost()
     if use is None:
         return
     for asked, data in served:
         if size_bytes := size_of(data):
             use.read(client.user, client.address, client.client_id, _name(asked.topic, broker), size_bytes)
-        if pace.spent(1):
+        if cost.add(1):
             yield
 
 

@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Final
 
 from kavka_broker.core.partition.high_watermark import effective_min_isr
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.metric_tables.family import PARTITION, Family, Kind
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, Sample
 
-UNITS_PER_PARTITION: Final = 6  # of a slice
+PARTITION_COST: Final = 6  # of a slice
 RUNNING: Final = 3  # of Kafka's BrokerState
 STARTING: Final = 1
 
@@ -144,14 +144,14 @@ def dashboard_samples(
     for alias in ALIASES:
         if alias.dashboard in dashboards:
             wanted.setdefault(alias.source, {})[alias.name] = alias
-    named, pace = list[Sample](), Pace()
+    named, cost = list[Sample](), Cost()
     for source, labels, value in found:
         named += [(alias.name, labels, alias.value(value)) for alias in wanted.get(source, {}).values()]
-        if pace.spent(1):
+        if cost.add(1):
             yield
     for partition in islice(partitions, PARTITION_SERIES_MAX):
         named += partition_names(partition)
-        if pace.spent(UNITS_PER_PARTITION):
+        if cost.add(PARTITION_COST):
             yield
     return named
 

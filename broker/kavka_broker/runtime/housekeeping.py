@@ -12,7 +12,7 @@ from functools import partial
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import Pace, Slices, Work
+from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -27,7 +27,7 @@ FLUSH_MS = 1_000
 REMOVAL_MS = 2_000
 QUOTA_EXPIRY_MS = 300_000
 #: Units to see whether a log has changed since it was written down.
-SETTLE_UNITS = 5
+SETTLE_COST = 5
 #: Recovery point, log start and high watermark.
 Points = tuple[int, int, int]
 
@@ -129,11 +129,11 @@ class Housekeeping:
 
     def _note_written(self, written: dict[PartitionName, Points]) -> Work[None]:
         """Note that these logs were written down. A log whose end is committed stays so until it changes."""
-        pace = Pace()
+        cost = Cost()
         for changed_log in self._logs.changed:
             if changed_log.name in written:
                 self._logs.clear_changed(changed_log, partial(self._is_settled, written[changed_log.name]))
-            if pace.spent(SETTLE_UNITS):
+            if cost.add(SETTLE_COST):
                 yield
         changed = {changed_log.name for changed_log in self._logs.changed}
         self._checkpointed = {name: points for name, points in written.items() if name in changed}

@@ -82,7 +82,7 @@ async def pages_of(family: Family, found: Sequence[Sample], slices: Slices) -> A
     from prometheus_client import Metric
 
     stem = family.name.removesuffix("_total") if family.kind is Kind.COUNTER else family.name
-    async for some in slices.pieces(found, SAMPLES_PER_TURN):
+    async for some in slices.in_turns(found, SAMPLES_PER_TURN):
         metric = Metric(stem, family.help, family.kind)
         for name, values, value in some:
             metric.add_sample(name, dict(zip(labels_of(family, name), values, strict=True)), value)

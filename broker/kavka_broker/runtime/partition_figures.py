@@ -7,12 +7,12 @@ from typing import Final
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.core.partition.high_watermark import effective_min_isr
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.replica.leading.partition import Partition
 
 TOPIC_SERIES_MAX: Final = 500
 PARTITION_SERIES_MAX: Final = 1000
-UNITS_PER_PARTITION: Final = 5  # of a slice
+PARTITION_COST: Final = 5  # of a slice
 
 #: The counters of a partition's traffic, and the metric in which each is summed up by topic.
 COUNTED: Final = {
@@ -63,10 +63,10 @@ class ReplicaFigures:
 
 
 def partition_samples(partitions: Sequence[Partition]) -> Work[list[Sample]]:
-    figures, pace = ReplicaFigures(), Pace()
+    figures, cost = ReplicaFigures(), Cost()
     for partition in partitions:
         figures.add(partition)
-        if pace.spent(UNITS_PER_PARTITION):
+        if cost.add(PARTITION_COST):
             yield
     found = [*replica_samples(figures, len(partitions)), *topic_samples(figures.topics)]
     yield
@@ -102,13 +102,13 @@ def log_samples(partitions: Sequence[Partition]) -> Iterator[Sample]:
 
 def controller_samples(metadata: Metadata, *, is_active: bool) -> Work[list[Sample]]:
     count = offline = not_preferred = 0
-    pace, topics = Pace(), list(metadata.topics)
+    cost, topics = Cost(), list(metadata.topics)
     for topic in topics:
         for states in chunks(topic.partitions.values()):
             count += len(states)
             offline += sum(state.leader < 0 for state in states)
             not_preferred += sum(state.leader != state.replicas[0] for state in states)
-            if pace.spent(len(states) + 1):
+            if cost.add(len(states) + 1):
                 yield
     fenced = sum(broker.fenced for broker in metadata.brokers)
     prefix = "kafka_controller_kafkacontroller_"

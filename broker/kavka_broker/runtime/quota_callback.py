@@ -8,7 +8,7 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.loop.slices import Pace, Slices, Work
+from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -24,7 +24,7 @@ KEY: Final = "client.quota.callback.class"
 GROUP: Final = "kavka.quota_callback"
 SETTLING_MS: Final = 1_000
 """Changes within this time are told together."""
-UNITS_PER_PARTITION: Final = 1  # of a slice
+PARTITION_COST: Final = 1  # of a slice
 TOLD: Final = frozenset(
     {
         BrokerRegistrationChangeRecord,
@@ -89,9 +89,9 @@ class ClusterNews:
 
     def _told(self) -> Work[None]:
         brokers = tuple(broker.broker_id for broker in self._metadata.brokers if not broker.fenced)
-        leaders, pace = dict[str, tuple[int, ...]](), Pace()
+        leaders, cost = dict[str, tuple[int, ...]](), Cost()
         for topic in list(self._metadata.topics):
             leaders[topic.name] = tuple(topic.partitions[index].leader for index in sorted(topic.partitions))
-            if pace.spent(UNITS_PER_PARTITION * len(topic.partitions) + 1):
+            if cost.add(PARTITION_COST * len(topic.partitions) + 1):
                 yield
         self._calls.cluster_changed(Cluster(self._node_id, brokers, leaders))

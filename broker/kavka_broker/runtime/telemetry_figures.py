@@ -1,6 +1,6 @@
 """The figures of what clients push, of which there may be thousands: in slices."""
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.runtime.partition_figures import Sample
 from kavka_broker.telemetry.client_metrics import ClientMetrics
 
@@ -21,10 +21,10 @@ def telemetry_samples(metrics: ClientMetrics) -> Work[list[Sample]]:
     if metrics.forward is not None:
         found.append(("kavka_telemetry_forwarded_total", ("sent",), sent))
         found.append(("kavka_telemetry_forwarded_total", ("dropped",), dropped))
-    pace = Pace()
+    cost = Cost()
     for (client, metric, is_level), value in list(metrics.series):
         name = "kavka_client_telemetry_level" if is_level else "kavka_client_telemetry_flow_total"
         found.append((name, (client.client_id, client.software, metric), value))
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return found

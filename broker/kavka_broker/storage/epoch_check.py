@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
-from kavka_broker.loop.slices import Pace, Work, at_once
+from kavka_broker.loop.slices import Cost, Work, at_once
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.storage.segment import Segment
 
-HEADER_UNITS: Final = 3
+HEADER_COST: Final = 3
 
 
 def epochs_in(segments: Iterable[Segment], log_start_offset: int) -> LeaderEpochs:
@@ -46,10 +46,10 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
 
 def _walk(segments: Iterable[Segment]) -> Work[tuple[LeaderEpochs, BatchHeader | None]]:
     """Return the epochs of all batches except the last, and the last: no later batch confirms its epoch."""
-    epochs, held, pace = LeaderEpochs(), None, Pace()
+    epochs, held, cost = LeaderEpochs(), None, Cost()
     for segment in segments:
         for _, header in segment.sound_batches():
-            if pace.spent(HEADER_UNITS):
+            if cost.add(HEADER_COST):
                 yield
             if header.leader_epoch < epochs.latest:
                 continue

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import UNITS_PER_PIECE, Pace, Work
+from kavka_broker.loop.slices import COST_PER_YIELD, Cost, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_out_of_files, is_passing
@@ -31,7 +31,7 @@ HighWatermark = Callable[[Log], int]
 #: They wait for the disk, not for a processor; syncs that wait together share a commit of the filesystem's journal.
 SECURING_THREADS_MAX: Final = 16
 #: What it takes to look at a log of which nothing is to be deleted.
-RETAIN_UNITS: Final = 10
+RETAIN_COST: Final = 10
 
 
 class OpenLogs:
@@ -204,10 +204,10 @@ class OpenLogs:
         high_watermark_of: HighWatermark | None = None,
         *,
         expiration_ms: int = 86_400_000,
-        pace: Pace | None = None,
+        cost: Cost | None = None,
     ) -> Work[int]:
         """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
-        count, pace = 0, pace or Pace()
+        count, cost = 0, cost or Cost()
         for partition_log in self:
             if partition_log.is_failed or partition_log.is_closed:
                 continue
@@ -221,7 +221,7 @@ class OpenLogs:
             except BrokerError as problem:
                 log.error("retention.failed", log=str(partition_log.name), reason=str(problem))
             partition_log.release_idle()
-            if pace.spent(UNITS_PER_PIECE if count > before else RETAIN_UNITS):
+            if cost.add(COST_PER_YIELD if count > before else RETAIN_COST):
                 yield
         return count
 

@@ -1,6 +1,6 @@
 """Searching a log by time: for the first record that is not older, and for the youngest.
 
-The time index leads near, headers say which batch it is, and its records are looked at one piece after the other until
+The time index leads near, headers say which batch it is, and its records are looked at some at a time until
 the first that fits. That may be millions of records, so the work goes in slices (`slices`). Between two of them the
 log may be cut, and retention or the cleaner may take a segment: then what was looked at does not count.
 """
@@ -8,7 +8,7 @@ log may be cut, and retention or the cleaner may take a segment: then what was l
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.scan import Seen, scan
@@ -16,10 +16,10 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.time_check import confirms
 
-#: In units of `Pace`: looking at a header, unpacking a piece, finding the place to begin.
-HEADER_UNITS: Final = 4
-PIECE_UNITS: Final = 150
-SEARCH_UNITS: Final = 50
+#: Of a slice: looking at a header, unpacking some records, finding the place to begin.
+HEADER_COST: Final = 4
+UNPACKING_COST: Final = 150
+SEARCH_COST: Final = 50
 
 
 class Found(NamedTuple):
@@ -34,33 +34,33 @@ class _Gone(Exception):
     """A segment that was being searched is not part of the log any more."""
 
 
-def find_by_timestamp(log: Log, timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+def find_by_timestamp(log: Log, timestamp_ms: int, cost: Cost) -> Work[Found | None]:
     """The first record whose timestamp is not below `timestamp_ms`. Raises BrokerError: CORRUPT_MESSAGE, a disk's
     error, NOT_LEADER_OR_FOLLOWER where the log was cut or closed meanwhile.
     """
     while True:
         try:
-            return (yield from _first(log, timestamp_ms, pace))
+            return (yield from _first(log, timestamp_ms, cost))
         except _Gone:
             continue
 
 
-def max_timestamp(log: Log, pace: Pace) -> Work[Found | None]:
+def max_timestamp(log: Log, cost: Cost) -> Work[Found | None]:
     """The record with the largest timestamp, the first of them. Raises as `find_by_timestamp`."""
     while True:
         youngest = max(log.segments, key=lambda segment: segment.largest.timestamp_ms)
         if youngest.largest.timestamp_ms < 0:
             return None
         try:
-            return (yield from _Search(log, youngest, youngest.largest.timestamp_ms, pace).run())
+            return (yield from _Search(log, youngest, youngest.largest.timestamp_ms, cost).run())
         except _Gone:
             continue
 
 
-def _first(log: Log, timestamp_ms: int, pace: Pace) -> Work[Found | None]:
+def _first(log: Log, timestamp_ms: int, cost: Cost) -> Work[Found | None]:
     for segment in list(log.segments):
         if segment.largest.timestamp_ms >= timestamp_ms:
-            found = yield from _Search(log, segment, timestamp_ms, pace).run()
+            found = yield from _Search(log, segment, timestamp_ms, cost).run()
             if found is not None:
                 return found
     return None
@@ -69,12 +69,12 @@ def _first(log: Log, timestamp_ms: int, pace: Pace) -> Work[Found | None]:
 class _Search:
     """In one segment."""
 
-    def __init__(self, log: Log, segment: Segment, timestamp_ms: int, pace: Pace) -> None:
+    def __init__(self, log: Log, segment: Segment, timestamp_ms: int, cost: Cost) -> None:
         self._log = log
         self._segment = segment
         assert segment.largest.timestamp_ms >= timestamp_ms, "there is nothing to be found"
         self._timestamp_ms = timestamp_ms
-        self._pace = pace
+        self._cost = cost
         self._truncations = log.truncations
 
     def run(self) -> Work[Found | None]:
@@ -91,27 +91,27 @@ class _Search:
         if self._segment not in self._log.segments:
             raise _Gone
         start_offset, timestamp_ms = self._log.log_start_offset, self._timestamp_ms
-        yield from self._spend(SEARCH_UNITS)
+        yield from self._spend(SEARCH_COST)
         for position, header in _batches_from(self._segment, start_offset, timestamp_ms):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= start_offset:
                 seen = yield from self._records(scan(header, self._segment.batch_at(position, header)), start_offset)
                 assert seen is None or seen[0] >= start_offset
                 if seen is not None:
                     return Found(seen[0], seen[1], header.leader_epoch)
-            yield from self._spend(HEADER_UNITS)
+            yield from self._spend(HEADER_COST)
         return None
 
     def _records(self, pieces: Iterator[list[Seen]], start_offset: int) -> Work[Seen | None]:
         timestamp_ms = self._timestamp_ms
         for some in pieces:
-            yield from self._spend(PIECE_UNITS + len(some))
+            yield from self._spend(UNPACKING_COST + len(some))
             for seen in some:
                 if seen[1] >= timestamp_ms and seen[0] >= start_offset:
                     return seen
         return None
 
-    def _spend(self, units: int) -> Work[None]:
-        if not self._pace.spent(units):
+    def _spend(self, cost: int) -> Work[None]:
+        if not self._cost.add(cost):
             return
         yield
         if self._log.is_closed or self._log.truncations != self._truncations:

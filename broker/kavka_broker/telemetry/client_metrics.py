@@ -20,7 +20,7 @@ from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
 from kavka_broker.core.telemetry.series import AllSeries, Source, gathered, source
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX, Attributes, Demand, Subscription, subscription
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import LoopTime, Pace, Work, paced
+from kavka_broker.loop.slices import Cost, LoopTime, Work, sliced
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
@@ -102,7 +102,7 @@ class ClientMetrics:
     def ask(self, instance_id: bytes, attributes: Attributes) -> Work[Instance]:
         """Return the instance that asks what to push. Raises BrokerError."""
         with self._counting(self.asks):
-            instance = yield from paced(self.instances.asked(instance_id, attributes, self._now_ms), Pace())
+            instance = yield from sliced(self.instances.asked(instance_id, attributes, self._now_ms), Cost())
         self.asks[ErrorCode.NONE.name] += 1
         self._tell_displaced()
         return instance
@@ -116,7 +116,7 @@ class ClientMetrics:
         """
         with self._counting(self.results):
             judged = self.instances.pushed(instance_id, attributes, push, self.bytes_max, self._now_ms)
-            instance = yield from paced(judged, Pace())
+            instance = yield from sliced(judged, Cost())
         if data and instance.demand.metrics:
             return self._take(instance, attributes, push.compression, data, time)
         self.results[ErrorCode.NONE.name] += 1

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.quota.entity import Entity, IpEntity, QuotaKey, TopicEntity
 from kavka_broker.core.quota.rate import SampleWindow
-from kavka_broker.loop.slices import Pace, at_once
+from kavka_broker.loop.slices import Cost, at_once
 from kavka_broker.loop.turns import Flow, Turns, Waiter
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.limits import Limits
@@ -151,7 +151,7 @@ class BrokerOfTopic(Broker):
         now_ms = int(self.world.now_ms)
         self.taken.passed[quota_type].append((self.world.now_ms, size))
         topics = self.quotas.produced if quota_type == PRODUCE else self.quotas.fetched
-        for delay_ms, limit in at_once(topics.limited[TOPIC].charge({size % 2: size}, now_ms, Pace())):
+        for delay_ms, limit in at_once(topics.limited[TOPIC].charge({size % 2: size}, now_ms, Cost())):
             exchange.client.throttle(delay_ms, limit.holding())
             self.taken.told.setdefault(exchange.number, []).append((self.world.now_ms, self.world.now_ms + delay_ms))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from kavka_broker.core.quota.entity import TopicEntity
-from kavka_broker.loop.slices import Pace, at_once
+from kavka_broker.loop.slices import Cost, at_once
 from kavka_broker.quotas.topic_quota import TopicQuota
 from tests.property.quota.connections import (
     CONNECTIONS,
@@ -54,7 +54,7 @@ def test_greedy_clients_reach_the_limit_and_have_equal_parts(clients: int, size:
     while due[0][0] < SECONDS * 1000:
         now_ms, number = heappop(due)
         sent[number] += size
-        delays = at_once(quota.limited[TOPIC].charge({0: size}, now_ms, Pace()))
+        delays = at_once(quota.limited[TOPIC].charge({0: size}, now_ms, Cost()))
         delay_ms = max((delay for delay, _ in delays), default=1)
         heappush(due, (now_ms + delay_ms, number))
     passed = sum(sent) - WINDOW.value_max(LIMIT) - clients * size  # the first burst, and what is not paid off

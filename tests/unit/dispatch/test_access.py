@@ -16,7 +16,7 @@ from kavka_broker.core.authorization.terms import Operation
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
-from kavka_broker.dispatch.access.gates import AT_ONCE_MAX
+from kavka_broker.dispatch.access.gates import ITEMS_PER_TURN
 from kavka_broker.dispatch.access.table import GATES, guard
 from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode
@@ -114,11 +114,11 @@ def test_each_topic_of_a_produce_stands_alone(tmp_path: Path) -> None:
         client = await inside.connect(source=ELSEWHERE)
         await allow(inside, rule(WRITE))
         assert written(await client.call(produce("t", "hidden"), ProduceResponse, 9)) == {"t": 0, "hidden": 29}
-        names = ["t", *(f"no-{number}" for number in range(AT_ONCE_MAX))]
+        names = ["t", *(f"no-{number}" for number in range(ITEMS_PER_TURN))]
         codes = written(await client.call(produce(*names), ProduceResponse, 9))
-        assert (codes.pop("t"), set(codes.values()), len(codes)) == (0, {29}, AT_ONCE_MAX)
+        assert (codes.pop("t"), set(codes.values()), len(codes)) == (0, {29}, ITEMS_PER_TURN)
         codes = written(await client.call(produce(*names[1:], "hidden"), ProduceResponse, 9))
-        assert (set(codes.values()), len(codes)) == ({29}, AT_ONCE_MAX + 1)
+        assert (set(codes.values()), len(codes)) == ({29}, ITEMS_PER_TURN + 1)
         assert written(await client.call(produce("t"), ProduceResponse, 9)) == {"t": 0}
         client.send(produce("hidden", acks=0), 9)
         assert await client.is_closed()
@@ -152,7 +152,7 @@ def test_very_many_names_are_judged_in_turns(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect(source=ELSEWHERE)
         await allow(inside, rule(CREATE, "new"))
-        names = ["new", *(f"no-{number}" for number in range(AT_ONCE_MAX))]
+        names = ["new", *(f"no-{number}" for number in range(ITEMS_PER_TURN))]
         request = CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in names], 5000)
         answer = await client.call(request, CreateTopicsResponse, 5)
         codes = {topic.name: topic.error_code for topic in answer.topics}

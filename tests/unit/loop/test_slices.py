@@ -7,68 +7,68 @@ import pytest
 
 from kavka_broker.core.fairness import QUANTUM_NS
 from kavka_broker.loop.slices import (
-    PIECES_PER_SLICE_MAX,
-    UNITS_PER_PIECE,
-    UNITS_PER_SLICE,
+    COST_PER_SLICE,
+    COST_PER_YIELD,
+    YIELDS_PER_SLICE_MAX,
+    Cost,
     LoopTime,
-    Pace,
     Slices,
     Work,
 )
 
 
 def count(name: str, units: int, done: list[str]) -> Work[str]:
-    pace = Pace()
+    cost = Cost()
     for _ in range(units):
-        if pace.spent(1):
+        if cost.add(1):
             done.append(name)
             yield
     return name
 
 
 def test_what_fits_into_a_slice_is_done_at_once() -> None:
-    assert Slices().run(count("a", UNITS_PER_SLICE - 1, [])) == "a"
+    assert Slices().run(count("a", COST_PER_SLICE - 1, [])) == "a"
 
 
 def test_long_work_takes_turns() -> None:
     async def scenario() -> None:
         done, slices = list[str](), Slices()
-        works = [slices.run(count(name, 3 * UNITS_PER_SLICE, done)) for name in "abc"]
-        slice_each = [name for name in "abc" for _ in range(PIECES_PER_SLICE_MAX)]
+        works = [slices.run(count(name, 3 * COST_PER_SLICE, done)) for name in "abc"]
+        slice_each = [name for name in "abc" for _ in range(YIELDS_PER_SLICE_MAX)]
         assert done == slice_each, "a slice each when it was begun"
         turns = 0
         while not all(isinstance(work, asyncio.Task) and work.done() for work in works):
             before = len(done)
             await asyncio.sleep(0)
             turns += 1
-            assert len(done) - before <= PIECES_PER_SLICE_MAX, "two slices in one turn"
+            assert len(done) - before <= YIELDS_PER_SLICE_MAX, "two slices in one turn"
         assert done == slice_each * 3
         assert turns >= 6
 
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("pieces", [1, 3])
-def test_a_slice_is_as_much_as_fits_into_a_quantum(pieces: int) -> None:
+@pytest.mark.parametrize("yields", [1, 3])
+def test_a_slice_is_as_much_as_fits_into_a_quantum(yields: int) -> None:
     """What a unit takes differs by work and machine; a slice of slow ones was four quanta long."""
 
     async def scenario() -> None:
         done, slices = list[str](), Slices()
-        slices.time = LoopTime(counting(step=-(-QUANTUM_NS // pieces)).__next__)
-        work = slices.run(count("a", 10 * pieces * UNITS_PER_PIECE, done))
-        assert len(done) == pieces
+        slices.time = LoopTime(counting(step=-(-QUANTUM_NS // yields)).__next__)
+        work = slices.run(count("a", 10 * yields * COST_PER_YIELD, done))
+        assert len(done) == yields
         assert isinstance(work, asyncio.Task)
         while not work.done():
             before = len(done)
             await asyncio.sleep(0)
-            assert len(done) - before <= pieces
+            assert len(done) - before <= yields
 
     asyncio.run(scenario())
 
 
 def test_work_that_fails_tells_whoever_waits() -> None:
     def failing() -> Work[None]:
-        for _ in range(PIECES_PER_SLICE_MAX):
+        for _ in range(YIELDS_PER_SLICE_MAX):
             yield
         raise ValueError("told")
 
@@ -86,13 +86,13 @@ def test_work_that_fails_tells_whoever_waits() -> None:
 def test_work_that_nobody_waits_for_any_more_ends() -> None:
     async def scenario() -> None:
         done, slices = list[str](), Slices()
-        given_up = slices.run(count("a", 100 * UNITS_PER_SLICE, done))
-        other = slices.run(count("b", 2 * UNITS_PER_SLICE, done))
+        given_up = slices.run(count("a", 100 * COST_PER_SLICE, done))
+        other = slices.run(count("b", 2 * COST_PER_SLICE, done))
         assert isinstance(given_up, asyncio.Task)
         assert isinstance(other, asyncio.Task)
         await asyncio.sleep(0)
         given_up.cancel()
         assert await other == "b"
-        assert done.count("a") < 5 * PIECES_PER_SLICE_MAX
+        assert done.count("a") < 5 * YIELDS_PER_SLICE_MAX
 
     asyncio.run(scenario())

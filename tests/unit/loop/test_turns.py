@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from kavka_broker.core.fairness import GONE_FLOWS_MAX, QUANTUM_NS
-from kavka_broker.loop.slices import UNITS_PER_SLICE, LoopTime, Pace, Slices, Work
+from kavka_broker.loop.slices import COST_PER_SLICE, Cost, LoopTime, Slices, Work
 from kavka_broker.loop.turns import CLIENTS_NAMED_MAX, NAMES_BYTES_MAX, OTHER, Flow, Turns, size_of
 
 TURNS = 200
@@ -93,9 +93,9 @@ def test_who_asks_for_little_is_served_in_the_next_turn_beside_greedy_ones() -> 
 
 
 def count_to(units: int, done: list[int]) -> Work[None]:
-    pace = Pace()
+    cost = Cost()
     for number in range(units):
-        if pace.spent(1):
+        if cost.add(1):
             done.append(number)
             yield
 
@@ -115,7 +115,7 @@ def test_slices_of_clients_take_turns_and_who_has_many_works_gets_no_more() -> N
         works = []
         for client_id, number in (("many", 10), ("one", 1)):
             slices.time.payer = Request(turns.join("alice", client_id))
-            works += [slices.run(count_to(100 * UNITS_PER_SLICE, done[client_id])) for _ in range(number)]
+            works += [slices.run(count_to(100 * COST_PER_SLICE, done[client_id])) for _ in range(number)]
         slices.time.payer = None
         await pass_turns(TURNS)
         assert len(done["one"]) >= 0.4 * len(done["many"])
@@ -133,8 +133,8 @@ def test_work_that_is_given_up_in_its_turn_lets_the_others_go_on() -> None:
         slices = Slices()
         slices.time = LoopTime(turns.now_ns, turns)
         for given_up_after in range(4):
-            first = slices.run(count_to(50 * UNITS_PER_SLICE, []))
-            second = slices.run(count_to(5 * UNITS_PER_SLICE, []))
+            first = slices.run(count_to(50 * COST_PER_SLICE, []))
+            second = slices.run(count_to(5 * COST_PER_SLICE, []))
             assert isinstance(first, asyncio.Task)
             assert isinstance(second, asyncio.Task)
             await pass_turns(given_up_after)

@@ -6,7 +6,7 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.quota.entity import QuotaKey, TopicEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.topic_limits import limits_of
-from kavka_broker.loop.slices import UNITS_PER_PIECE, Pace, at_once
+from kavka_broker.loop.slices import COST_PER_YIELD, Cost, at_once
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
@@ -37,7 +37,7 @@ def delay_ms(of: TopicQuota, sizes: dict[int, int], now_ms: int = 0) -> int:
 
 
 def charged(topic: LimitedTopic, sizes: dict[int, int], now_ms: int = 0) -> list[tuple[int, Holding]]:
-    return [(delay, limit.holding()) for delay, limit in at_once(topic.charge(sizes, now_ms, Pace()))]
+    return [(delay, limit.holding()) for delay, limit in at_once(topic.charge(sizes, now_ms, Cost()))]
 
 
 def usages(of: TopicQuota, now_ms: int = 0) -> list[EntityUsage]:
@@ -203,8 +203,8 @@ def test_what_has_come_in_at_a_former_limit_is_not_owed_at_the_next() -> None:
 
 def test_no_turn_grows_with_the_number_of_limited_topics() -> None:
     of = TopicQuota(WINDOW)
-    for number in range(10 * UNITS_PER_PIECE):
+    for number in range(10 * COST_PER_YIELD):
         of.limit(f"t{number}", number.to_bytes(16), {TopicEntity(f"t{number}"): LIMIT})
-    assert of.limits_total == 10 * UNITS_PER_PIECE
+    assert of.limits_total == 10 * COST_PER_YIELD
     steps = of.usages(0)
     assert sum(1 for _ in steps) >= 2 * 10

@@ -18,7 +18,7 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kavka_broker.replica.following.fetcher import TAKEN_A_TURN_MAX
+from kavka_broker.replica.following.fetcher import TAKEN_PER_TURN_MAX
 from kavka_broker.replica.following.taking import Next, take
 from kavka_broker.replica.leading.partition import Partition
 from tests.support.alone import Alone
@@ -291,7 +291,7 @@ def test_others_have_their_turn_after_each_log_that_is_cut() -> None:
 
 def test_others_have_their_turn_within_an_answer_about_very_many() -> None:
     async def scenario(bench: Bench) -> None:
-        count = 3 * TAKEN_A_TURN_MAX
+        count = 3 * TAKEN_PER_TURN_MAX
         partitions, reply = await opened(bench, *range(count))
         seen = set[int]()
 
@@ -304,7 +304,7 @@ def test_others_have_their_turn_within_an_answer_about_very_many() -> None:
         reply.set_result(answer(*(PartitionData(index, 0, 0, records=records(0)) for index in range(count))))
         await bench.leaders[1].next()
         watching.cancel()
-        assert seen >= {TAKEN_A_TURN_MAX, 2 * TAKEN_A_TURN_MAX}
+        assert seen >= {TAKEN_PER_TURN_MAX, 2 * TAKEN_PER_TURN_MAX}
 
     play(scenario)
 

@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import Topic
-from kavka_broker.loop.slices import Pace, at_once
+from kavka_broker.loop.slices import Cost, at_once
 from kavka_broker.protocol.messages.metadata.fence_broker_record import FenceBrokerRecord
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
@@ -20,7 +20,7 @@ def topic_of(metadata: Metadata, name: str = "t") -> Topic:
 
 
 def begun(answers: TopicAnswers, metadata: Metadata, listener: str) -> Generator[None, None, MetadataResponseTopic]:
-    return answers.answer(metadata, topic_of(metadata), listener, Pace())
+    return answers.answer(metadata, topic_of(metadata), listener, Cost())
 
 
 def answered(answers: TopicAnswers, metadata: Metadata, listener: str = "PLAINTEXT") -> MetadataResponseTopic:

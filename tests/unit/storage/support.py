@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.loop.slices import Pace, at_once
+from kavka_broker.loop.slices import Cost, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
@@ -54,11 +54,11 @@ def fill(log: Log, count: int, size: int = 100, **how: Any) -> None:
 
 def found_at(log: Log, timestamp_ms: int) -> Found | None:
     """What a search by time finds."""
-    return at_once(find_by_timestamp(log, timestamp_ms, Pace()))
+    return at_once(find_by_timestamp(log, timestamp_ms, Cost()))
 
 
 def youngest(log: Log) -> Found | None:
-    return at_once(max_timestamp(log, Pace()))
+    return at_once(max_timestamp(log, Cost()))
 
 
 def refusal(log: Log, batch: bytes | bytearray, **how: Any) -> ErrorCode:

@@ -3,10 +3,10 @@
 import pytest
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
-from kavka_broker.loop.slices import UNITS_PER_PIECE, at_once
+from kavka_broker.loop.slices import COST_PER_YIELD, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.storage.epoch_check import HEADER_UNITS
+from kavka_broker.storage.epoch_check import HEADER_COST
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.retention import delete_expired
 from tests.support.sim_disk import DiskError
@@ -129,7 +129,7 @@ def many_batches(count: int) -> Log:
 
 
 def test_they_are_held_against_very_many_batches_in_pieces() -> None:
-    log = many_batches(5 * UNITS_PER_PIECE // 2 // HEADER_UNITS)
+    log = many_batches(5 * COST_PER_YIELD // 2 // HEADER_COST)
     pieces = sum(1 for _ in log.reader.doubt_epochs())
     assert pieces == 2
     assert list(log.epochs.entries) == [EpochStart(3, 0)]
@@ -137,7 +137,7 @@ def test_they_are_held_against_very_many_batches_in_pieces() -> None:
 
 @pytest.mark.parametrize("change", ["cut", "closed", "grown", "trimmed"])
 def test_what_the_batches_said_does_not_count_for_a_log_that_has_changed_meanwhile(change: str) -> None:
-    log = many_batches(2 * UNITS_PER_PIECE // HEADER_UNITS)
+    log = many_batches(2 * COST_PER_YIELD // HEADER_COST)
     doubting = log.reader.doubt_epochs()
     next(doubting)
     match change:

@@ -6,7 +6,7 @@ from struct import pack_into
 
 import pytest
 
-from kavka_broker.loop.slices import UNITS_PER_PIECE, UNITS_PER_SLICE, Pace, at_once
+from kavka_broker.loop.slices import COST_PER_SLICE, COST_PER_YIELD, Cost, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, set_crc
 from kavka_broker.protocol.records.compression import Buffer, Compression, compress
@@ -26,7 +26,7 @@ MANY = 100_000
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many records each piece had that was looked at."""
+    """How many records were looked at before each yield."""
     counts = list[int]()
 
     def counted(header: BatchHeader, batch: Buffer) -> Iterator[list[Seen]]:
@@ -65,39 +65,41 @@ def test_it_stops_at_the_first_record_that_fits(seen: list[int]) -> None:
 
 def test_a_header_that_lies_costs_slices_and_little_memory(seen: list[int]) -> None:
     log = with_bomb(max_timestamp_ms=NOW_MS + 1_000)
-    work = find_by_timestamp(log, NOW_MS + 1, Pace())
-    per_piece = list[int]()
+    work = find_by_timestamp(log, NOW_MS + 1, Cost())
+    per_yield = list[int]()
     tracemalloc.start()
     try:
         done = False
         while not done:
             before = sum(seen)
             done = next(work, work) is work
-            per_piece.append(sum(seen) - before)
+            per_yield.append(sum(seen) - before)
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert sum(per_piece) == MANY
-    assert max(per_piece) <= UNITS_PER_SLICE
+    assert sum(per_yield) == MANY
+    assert max(per_yield) <= COST_PER_SLICE
     assert peak_bytes < 2 << 20
 
 
 def test_searches_that_find_at_once_count_as_well() -> None:
-    log, pace = with_bomb(), Pace()
-    pieces = sum(1 for _ in range(UNITS_PER_SLICE // time_search.PIECE_UNITS) for _ in find_by_timestamp(log, 0, pace))
-    assert pieces >= 2
+    log, cost = with_bomb(), Cost()
+    yields = sum(
+        1 for _ in range(COST_PER_SLICE // time_search.UNPACKING_COST) for _ in find_by_timestamp(log, 0, cost)
+    )
+    assert yields >= 2
 
 
-def test_many_batches_take_pieces() -> None:
+def test_many_batches_are_searched_in_slices() -> None:
     log = open_log(config=config(internal_segment_bytes=1_000_000, index_interval_bytes=1_000_000))
-    fill(log, 3 * UNITS_PER_PIECE // time_search.HEADER_UNITS, size=1)
-    pieces = sum(1 for _ in find_by_timestamp(log, log.segments[0].largest.timestamp_ms, Pace()))
-    assert pieces in (2, 3)
+    fill(log, 3 * COST_PER_YIELD // time_search.HEADER_COST, size=1)
+    yields = sum(1 for _ in find_by_timestamp(log, log.segments[0].largest.timestamp_ms, Cost()))
+    assert yields in (2, 3)
 
 
 def test_one_that_stops_leading_meanwhile_sends_the_client_elsewhere() -> None:
     log = with_bomb(max_timestamp_ms=NOW_MS + 1_000)
-    work = find_by_timestamp(log, NOW_MS + 1, Pace())
+    work = find_by_timestamp(log, NOW_MS + 1, Cost())
     next(work)
     log.truncate_to(0)
     with pytest.raises(BrokerError) as caught:
@@ -110,7 +112,7 @@ def test_a_segment_that_retention_takes_meanwhile_does_not_count() -> None:
     log.append_as_leader(memoryview(made_up(MANY, NOW_MS + 500)), 0, NOW_MS, Origin.COORDINATOR)
     log.roll(NOW_MS)
     append(log, b"young", timestamp_ms=NOW_MS + 10_000)
-    work = find_by_timestamp(log, NOW_MS + 1, Pace())
+    work = find_by_timestamp(log, NOW_MS + 1, Cost())
     next(work)
     assert delete_expired(log, NOW_MS + 5_000, log.log_end_offset)
     assert at_once(work) == (MANY, NOW_MS + 10_000, 0)

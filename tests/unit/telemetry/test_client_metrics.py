@@ -12,7 +12,7 @@ from kavka_broker.core.patterns import MATCH_MICROSECONDS
 from kavka_broker.core.telemetry.instances import Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX
-from kavka_broker.loop.slices import UNITS_PER_PIECE, LoopTime, at_once
+from kavka_broker.loop.slices import COST_PER_YIELD, LoopTime, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import Compression, compress
@@ -218,18 +218,18 @@ def test_the_time_of_the_thread_is_the_clients_also_where_nothing_can_be_read(da
 
 
 MANY = {f"s{number}": WANTED | {"match": "client_id=a+b"} for number in range(50)}
-"""So many subscriptions that one client is matched against them in several pieces."""
+"""So many subscriptions that one client is matched against them in several slices."""
 
 
 def test_a_client_is_matched_against_some_subscriptions_at_a_time() -> None:
-    """What one piece does is bounded, whatever the number of subscriptions."""
+    """What one slice does is bounded, whatever the number of subscriptions."""
     taken = made(None, **MANY)
-    work, pieces = taken.ask(ME, CLIENT | {"client_id": "a" * 200}), 0
+    work, yields = taken.ask(ME, CLIENT | {"client_id": "a" * 200}), 0
     with pytest.raises(StopIteration) as end:
         while True:
             next(work)
-            pieces += 1
-    assert pieces == len(MANY) * MATCH_MICROSECONDS // (UNITS_PER_PIECE + MATCH_MICROSECONDS)
+            yields += 1
+    assert yields == len(MANY) * MATCH_MICROSECONDS // (COST_PER_YIELD + MATCH_MICROSECONDS)
     assert end.value.value.demand.metrics == ()
 
 

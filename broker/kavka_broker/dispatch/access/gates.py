@@ -22,7 +22,7 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import with_items
 from kavka_broker.request.registry import Answer, Api
 
-AT_ONCE_MAX: Final = 500
+ITEMS_PER_TURN: Final = 500
 """Names that are looked at in one turn: three milliseconds."""
 CODES: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -151,7 +151,7 @@ class Elements:
         items: Sequence[Any] = getattr(request, self.asked) or ()
         if self.is_open is not None and self.is_open(access):
             return api.handle(request, broker, client)
-        if len(items) > AT_ONCE_MAX:
+        if len(items) > ITEMS_PER_TURN:
             return self._in_turns(items, request, api, broker, client, access)
         return self._handed_on(self._refusals(items, broker, client, access), items, request, api, broker, client)
 
@@ -160,7 +160,7 @@ class Elements:
     ) -> Answer:
         refusals: list[BrokerError | None] = []
         try:
-            async for some in broker.slices.pieces(items, AT_ONCE_MAX):
+            async for some in broker.slices.in_turns(items, ITEMS_PER_TURN):
                 refusals += self._refusals(some, broker, client, access)
             outcome = self._handed_on(refusals, items, request, api, broker, client)
         except BaseException:

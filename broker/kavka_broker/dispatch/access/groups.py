@@ -5,7 +5,7 @@ from typing import Any
 
 from kavka_broker.api.a09_offset_fetch import refusal as refused_offsets
 from kavka_broker.core.authorization.terms import Operation, ResourceType
-from kavka_broker.dispatch.access.gates import AT_ONCE_MAX, GROUP, TOPIC, Access, Elements, OnGroup, Outcome, then
+from kavka_broker.dispatch.access.gates import GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, OnGroup, Outcome, then
 from kavka_broker.dispatch.access.topics import name_of, named
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import offset_commit_response as commits
@@ -63,7 +63,7 @@ async def list_groups(request: Any, api: Api, broker: Broker, client: Client, ac
     if access.may_cluster(Operation.DESCRIBE):
         return answer  # type: ignore[no-any-return]
     shown = []
-    async for some in broker.slices.pieces(answer.groups, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(answer.groups, ITEMS_PER_TURN):
         shown += [group for group in some if access.may(Operation.DESCRIBE, GROUP, group.group_id)]
     answer.groups = shown
     return answer  # type: ignore[no-any-return]
@@ -164,7 +164,7 @@ async def _handled(request: Any, api: Api, broker: Broker, client: Client) -> An
 
 async def _visible(topics: Sequence[Any], broker: Broker, access: Access, *, is_all: bool) -> list[Any]:
     shown = []
-    async for some in broker.slices.pieces(topics, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(topics, ITEMS_PER_TURN):
         for topic in some:
             topic_id = getattr(topic, "topic_id", None)
             known = broker.metadata.topics.by_id(topic_id) if topic_id and not topic.name else None

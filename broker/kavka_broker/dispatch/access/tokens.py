@@ -5,7 +5,7 @@ from typing import Any
 from kavka_broker.api.a38_create_delegation_token import owner_of, refusal, refused
 from kavka_broker.core.authorization.terms import Operation, ResourceType
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken
-from kavka_broker.dispatch.access.gates import AT_ONCE_MAX, Access, Outcome
+from kavka_broker.dispatch.access.gates import ITEMS_PER_TURN, Access, Outcome
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import Answer, Api
 
@@ -24,7 +24,7 @@ async def describe(request: Any, api: Api, broker: Broker, client: Client, acces
     """Leave the tokens in the answer that the client may see."""
     answer: Any = await api.handle(request, broker, client)  # type: ignore[misc]
     seen: list[Any] = []
-    async for some in broker.slices.pieces(answer.tokens, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(answer.tokens, ITEMS_PER_TURN):
         seen += [token for token in some if _may_see(broker.metadata.tokens.of(token.token_id), access)]
     answer.tokens = seen
     return answer  # type: ignore[no-any-return]

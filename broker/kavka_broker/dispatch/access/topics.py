@@ -11,7 +11,7 @@ from typing import Any, Final
 from kavka_broker.api.a03_metadata import can_create
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation
 from kavka_broker.dispatch.access.clusters import show_operations
-from kavka_broker.dispatch.access.gates import AT_ONCE_MAX, CLUSTER, TOPIC, Access, Elements, Outcome, then
+from kavka_broker.dispatch.access.gates import CLUSTER, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome, then
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import create_partitions_response as growth
@@ -29,7 +29,7 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.each import with_items
 from kavka_broker.request.registry import Answer, Api
 
-OPERATIONS_AT_ONCE_MAX: Final = 50
+OPERATIONS_PER_TURN: Final = 50
 """Topics whose operations are worked out in one turn: eight questions each."""
 CONFIGS_FROM_VERSION: Final = 5
 UNTOLD: Final = -1
@@ -123,7 +123,7 @@ async def _all_topics(request: Any, api: Api, broker: Broker, client: Client, ac
     assert outcome is not None
     answer: Any = outcome if isinstance(outcome, Message) else await outcome
     shown = []
-    async for some in broker.slices.pieces(answer.topics, OPERATIONS_AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(answer.topics, OPERATIONS_PER_TURN):
         visible = [topic for topic in some if access.may(Operation.DESCRIBE, TOPIC, topic.name)]
         if request.include_topic_authorized_operations:
             _show_operations(visible, access)
@@ -181,7 +181,7 @@ async def describe_partitions(request: Any, api: Api, broker: Broker, client: Cl
     names = [topic.name for topic in request.topics] or list(broker.metadata.topics.names())
     shown: list[str] = []
     hidden: list[DescribeTopicPartitionsResponseTopic] = []
-    async for some in broker.slices.pieces(names, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(names, ITEMS_PER_TURN):
         for name in some:
             if (refusal := lacks(Operation.DESCRIBE, name, access)) is None:
                 shown.append(name)

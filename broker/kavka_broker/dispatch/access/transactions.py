@@ -5,7 +5,7 @@ from typing import Any
 from kavka_broker.api.a24_add_partitions_to_txn import BROKERS_VERSION, results
 from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
-from kavka_broker.dispatch.access.gates import AT_ONCE_MAX, CLUSTER, GROUP, TOPIC, Access, Elements, Outcome
+from kavka_broker.dispatch.access.gates import CLUSTER, GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import txn_offset_commit_response as commits
 from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -110,7 +110,7 @@ async def describe(request: Any, api: Api, broker: Broker, client: Client, acces
     answer: Any = _DESCRIBE(request, api, broker, client, access)
     if not hasattr(answer, "transaction_states"):
         answer = await answer
-    async for some in broker.slices.pieces(answer.transaction_states, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(answer.transaction_states, ITEMS_PER_TURN):
         for described in some:
             described.topics = [
                 topic for topic in described.topics if access.may(Operation.DESCRIBE, TOPIC, topic.topic)
@@ -123,7 +123,7 @@ async def list_all(request: Any, api: Api, broker: Broker, client: Client, acces
     outcome = api.handle(request, broker, client)
     answer: Any = outcome if isinstance(outcome, api.response) else await outcome  # type: ignore[misc]
     shown = []
-    async for some in broker.slices.pieces(answer.transaction_states, AT_ONCE_MAX):
+    async for some in broker.slices.in_turns(answer.transaction_states, ITEMS_PER_TURN):
         shown += [state for state in some if access.may(Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)]
     answer.transaction_states = shown
     return answer  # type: ignore[no-any-return]

@@ -44,7 +44,7 @@ BACKOFF_MS: Final = 20.0
 IN_FLIGHT_MAX: Final = 2
 THROTTLE_PAUSE_MS: Final = 500.0
 #: Partitions of an answer that are taken in one turn of the loop.
-TAKEN_A_TURN_MAX: Final = 64
+TAKEN_PER_TURN_MAX: Final = 64
 EARLIEST: Final = -2
 LATEST: Final = -1
 
@@ -292,7 +292,7 @@ class Fetcher:
         self._failures = taken = 0
         for followed, data in parts:
             taken += self._take_and_count(followed, data)
-            if taken >= TAKEN_A_TURN_MAX:
+            if taken >= TAKEN_PER_TURN_MAX:
                 return False
         return True
 
@@ -333,7 +333,7 @@ class Fetcher:
             return 1
         log, cut_before = followed.partition.log, followed.partition.log.truncations
         self._take(followed, data, self._clock.now_ms())
-        return 1 if log.truncations == cut_before else TAKEN_A_TURN_MAX
+        return 1 if log.truncations == cut_before else TAKEN_PER_TURN_MAX
 
     def _take(self, followed: Followed, data: PartitionData, now_ms: int) -> None:
         partition = followed.partition

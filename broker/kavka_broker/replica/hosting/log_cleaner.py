@@ -20,8 +20,7 @@ from kavka_broker.core.cleaning.pace import Pace
 from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import UNITS_PER_PIECE
-from kavka_broker.loop.slices import Pace as Turns
+from kavka_broker.loop.slices import COST_PER_YIELD, Cost
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.seams import Clock
 from kavka_broker.storage.cleaning.replacing import put_in_place
@@ -175,13 +174,13 @@ class LogCleaner:
         now_ms, found = self._clock.now_ms(), list[Cleanable]()
         kept = self.uncleanable
         self._uncleanable = {unclean.name: unclean for unclean in kept}
-        turns = Turns()
+        cost = Cost()
         for partition_log in self._logs:
             is_compacted = partition_log.config.compacts
             cleanable = await self._cleanable(partition_log, now_ms) if is_compacted else None
             if cleanable is not None:
                 found.append(cleanable)
-            if turns.spent(UNITS_PER_PIECE // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
+            if cost.add(COST_PER_YIELD // (COMPACTED_PER_TURN if is_compacted else OTHERS_PER_TURN)):
                 await asyncio.sleep(0)
         self.figures.looked_ms = now_ms
         self.figures.dirty_ratio_max = max((cleanable.dirty.ratio for cleanable in found), default=0.0)

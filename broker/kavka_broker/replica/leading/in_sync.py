@@ -26,7 +26,7 @@ Proposals = list[tuple[Partition, IsrChange]]
 #: Proposals in one request.
 TOGETHER_MAX: Final = 1_000
 #: Partitions looked at in one turn of the loop.
-CHECKED_A_TURN_MAX: Final = 1_000
+CHECKED_PER_TURN_MAX: Final = 1_000
 RETRY_MS = 100.0
 RETRY_MS_MAX = 2_000.0
 
@@ -119,7 +119,7 @@ class InSyncKeeper:
             await asyncio.sleep(self.lag_ms_max / 2000)
             for count, partition in enumerate(list(partitions()), 1):
                 partition.check_in_sync()
-                if not count % CHECKED_A_TURN_MAX:
+                if not count % CHECKED_PER_TURN_MAX:
                     await asyncio.sleep(0)
 
     async def stop(self) -> None:

@@ -24,7 +24,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
@@ -297,10 +297,10 @@ def named_by(request: FetchRequest) -> Named:
 def prepare(request: FetchRequest) -> Work[Named]:
     """As `named_by`, in slices."""
     named = Named()
-    pace = Pace()
+    cost = Cost()
     for topic, position in positions(request):
         named.add(topic, position)
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return named
 

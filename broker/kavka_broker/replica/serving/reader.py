@@ -5,7 +5,7 @@ from typing import Final
 
 from kavka_broker.core.config.topic_table import LONG_MAX
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import AbortedTransaction, PartitionData
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -19,7 +19,7 @@ from kavka_broker.replica.serving.read_replica import preferred_replica
 from kavka_broker.storage.log import Chunk
 
 READ_TOGETHER: Final = 25
-UNITS_PER_PARTITION: Final = 12  # of a slice
+PARTITION_COST: Final = 12  # of a slice
 UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 #: Errors of partitions that Apache Kafka does not begin to read.
 UNREAD: Final = (*UNKNOWN, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -35,7 +35,7 @@ class Reader:
 
     def read_in_slices(self, poll: Poll, *, watches: bool) -> Work[Reading]:
         """Read all partitions of the poll in slices. With `watches` the poll's waiter watches each partition."""
-        reading, pace, partitions = poll.begun(), Pace(), list(poll.partitions)
+        reading, cost, partitions = poll.begun(), Cost(), list(poll.partitions)
         for start in range(0, len(partitions), READ_TOGETHER):
             size_bytes, served = reading.size_bytes, len(reading.served)
             self.read(partitions[start : start + READ_TOGETHER], poll, reading)
@@ -44,7 +44,7 @@ class Reader:
                     poll.waiter.watch(partition.watched(stable_only=poll.is_committed_only))
                 poll.waiter.progressed(reading.size_bytes - size_bytes)
             reading.watched.clear()
-            if pace.spent(UNITS_PER_PARTITION * (len(reading.served) - served)):
+            if cost.add(PARTITION_COST * (len(reading.served) - served)):
                 yield
         return reading
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kavka_broker.core.partition.producer_state import ProducerStates
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
@@ -23,7 +23,7 @@ Place = tuple[str, int]  # topic, partition
 
 ADDS_FROM: Final = 12  # Produce from here on: the leader adds partitions to the transaction (transaction version 2)
 ABORTABLE_FROM: Final = 11  # Produce from here on knows TRANSACTION_ABORTABLE
-UNITS_PER_BATCH: Final = 40  # units of a slice; the first record of a log takes twice as long
+BATCH_COST: Final = 40  # of a slice; the first record of a log takes twice as long
 TRY_AGAIN: Final = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -46,14 +46,14 @@ class Admission:
     def look(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> Work[bool]:
         """Whether the transaction is not open yet in some of these partitions."""
         self._asked = {}
-        pace = Pace()
+        cost = Cost()
         for name, topic in named:
-            if pace.spent(1):
+            if cost.add(1):
                 yield
             if name is None:
                 continue
             for data in topic.partition_data:
-                if pace.spent(UNITS_PER_BATCH):
+                if cost.add(BATCH_COST):
                     yield
                 self._note(name, data)
         return bool(self._asked)

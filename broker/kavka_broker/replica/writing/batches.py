@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kavka_broker.loop.slices import Pace, Work
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.records.batch import CODEC_MASK, TRANSACTIONAL_BIT
@@ -27,17 +27,17 @@ def has_repeats(topics: list[TopicProduceData]) -> bool:
 def without_repeats(request: ProduceRequest) -> Work[None]:
     """Keep each topic and partition once, in the order of their first naming, with the batch named last."""
     wanted: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
-    pace = Pace()
+    cost = Cost()
     for topic in request.topic_data:
         partitions = wanted.setdefault((topic.name, topic.topic_id), {})
         for data in topic.partition_data:
             partitions[data.index] = data
-            if pace.spent(1):
+            if cost.add(1):
                 yield
     topics = []
     for named, partitions in wanted.items():
         topics.append(TopicProduceData(*named, list(partitions.values())))
-        if pace.spent(1):
+        if cost.add(1):
             yield
     request.topic_data = topics
 

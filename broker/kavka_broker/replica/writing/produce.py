@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Final, NamedTuple, Protocol
 
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.loop.slices import UNITS_PER_SLICE, Pace, Work, at_once
+from kavka_broker.loop.slices import COST_PER_SLICE, Cost, Work, at_once
 from kavka_broker.loop.steps import paid
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.produce_response import (
 )
 from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.replica.writing.acknowledgement import Acknowledgement, Share, answer_if_due
-from kavka_broker.replica.writing.admission import UNITS_PER_BATCH, Admission
+from kavka_broker.replica.writing.admission import BATCH_COST, Admission
 from kavka_broker.replica.writing.batches import check, has_repeats, without_repeats
 from kavka_broker.replica.writing.preparation import NoRoom, check_room
 from kavka_broker.replica.writing.writes import Writes
@@ -38,7 +38,7 @@ from kavka_broker.storage.record_check import RecordsRefused
 TOPIC_ID_VERSION: Final = 13
 LATER_AT_ONCE_MAX: Final = 50
 MANY_BYTES_MIN: Final = 2 * 1024
-BYTES_PER_UNIT: Final = 1_000  # of a slice
+BYTES_PER_COST: Final = 1_000  # of a slice
 
 Parts = list[list[PartitionProduceResponse]]  # the answers of each batch, in the order of the request
 Answer = ProduceResponse | None
@@ -195,7 +195,7 @@ class Produce:
         if size_bytes < MANY_BYTES_MIN:
             return False
         count = sum([len(topic.partition_data) for topic in self._request.topic_data])
-        return count > 1 and count * UNITS_PER_BATCH + size_bytes // BYTES_PER_UNIT > UNITS_PER_SLICE
+        return count > 1 and count * BATCH_COST + size_bytes // BYTES_PER_COST > COST_PER_SLICE
 
     def _is_first(self) -> bool:
         """Whether a batch would be the first of a log whose topic's id is not synced yet."""
@@ -241,11 +241,11 @@ class Produce:
 
     def _append_in_slices(self) -> Work[Parts]:
         """Append batch by batch, with an answer for each."""
-        pace, parts = Pace(), []
+        cost, parts = Cost(), []
         for topic in self._request.topic_data:
             for data in topic.partition_data:
                 parts.append(self._append_all(TopicProduceData(topic.name, topic.topic_id, [data])))
-                if pace.spent(UNITS_PER_BATCH + len(data.records or b"") // BYTES_PER_UNIT):
+                if cost.add(BATCH_COST + len(data.records or b"") // BYTES_PER_COST):
                     yield
         return parts
 
@@ -339,13 +339,13 @@ class Produce:
 
 def joined(request: ProduceRequest, parts: Parts) -> Work[list[TopicProduceResponse]]:
     """Return the answers grouped by topic, in the order of the request."""
-    answers, pace = chain.from_iterable(parts), Pace()
+    answers, cost = chain.from_iterable(parts), Cost()
     topics = []
     for topic in request.topic_data:
         topics.append(
             TopicProduceResponse(topic.name, topic.topic_id, list(islice(answers, len(topic.partition_data))))
         )
-        if pace.spent(1):
+        if cost.add(1):
             yield
     return topics
 
