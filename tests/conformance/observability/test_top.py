@@ -3,6 +3,7 @@ a metrics page tells, which of Apache Kafka is "not told".
 """
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,6 +142,21 @@ def test_the_screen_shows_a_real_broker(both: Both, pages: str) -> None:
     lines = asyncio.run(play())
     assert any(line.startswith(" client-id=etl") and "39.1 KiB/s" in line for line in lines), lines
     assert not any("not told" in line for line in lines if "produce" in line), lines
+
+
+def test_the_tables_are_printed_once_as_json(both: Both, pages: str) -> None:
+    words = ("top", "--once", "--every", "0.5", "-o", "json")
+    code, ours = run(*words, "--bootstrap", both.kavka.bootstrap, "--metrics", pages)
+    assert code == 0, ours
+    found = json.loads(ours)
+    (etl,) = (row for row in found["clients"] if row["clientId"] == "etl" and row["does"] == "produce")
+    assert etl["limit"] == 40_000
+    (orders,) = (row for row in found["topics"] if row["topic"] == "orders")
+    assert orders["in"] is not None
+    assert orders["records"] >= 100
+    code, theirs = run(*words, "--view", "topics", "--bootstrap", both.kafka.bootstrap)
+    (orders,) = (row for row in json.loads(theirs)["topics"] if row["topic"] == "orders")
+    assert (code, orders["in"]) == (0, None), "Kafka's API does not tell it"
 
 
 def test_the_quotas_of_kavka_and_kafka_are_explained_alike(both: Both, pages: str) -> None:
