@@ -21,7 +21,7 @@ from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import Work, at_once
+from kavka_broker.loop.slices import Slices, Work, at_once
 from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -64,6 +64,7 @@ class GroupCoordinator:
         self._timers = timers
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
+        self._slices = Slices()
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
         self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
@@ -136,7 +137,15 @@ class GroupCoordinator:
                 yield
 
     def _elect(self, partition: Partition) -> None:
-        shard = Shard(partition, self.removals, self.settings, self._clock, self._timers, self._commit_timeout_ms)
+        shard = Shard(
+            partition,
+            self.removals,
+            self.settings,
+            self._clock,
+            self._timers,
+            self._commit_timeout_ms,
+            self._slices,
+        )
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._open_when_secured(shard, partition)

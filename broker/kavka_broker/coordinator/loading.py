@@ -30,6 +30,7 @@ from kavka_broker.protocol.records.record import Record, read_records
 SLICE_BYTES_MAX = 64 * 1024
 DECODED_PER_SLICE_MAX = 500
 FINISHED_PER_SLICE_MAX = 5_000
+KEPT_PER_SLICE_MAX = 5_000
 """Slices of this size take a few milliseconds."""
 
 
@@ -41,9 +42,10 @@ class Latest:
         self.records = 0
         self.open: dict[int, list[Record]] = {}  # records of open transactions, by producer id
 
-    def batch(self, header: BatchHeader, batch: memoryview) -> None:
+    def batch(self, header: BatchHeader, batch: memoryview) -> Iterator[None]:
+        """Take a batch. A marker decides about all records of its transaction, a slice a step."""
         if header.is_control:
-            self._end(header, batch)
+            yield from self._end(header, batch)
             return
         records = read_records(batch)
         self.records += len(records)
@@ -52,20 +54,26 @@ class Latest:
         else:
             self._keep(records)
 
-    def _end(self, header: BatchHeader, batch: memoryview) -> None:
+    def _end(self, header: BatchHeader, batch: memoryview) -> Iterator[None]:
         marker = read_marker(batch)
-        if marker is not None:
-            records = self.open.pop(header.producer_id, [])
-            if marker.kind is ControlType.COMMIT:
-                self._keep(records)
+        if marker is None:
+            return
+        records = self.open.pop(header.producer_id, [])
+        if marker.kind is not ControlType.COMMIT:
+            return
+        for start in range(0, len(records), KEPT_PER_SLICE_MAX):
+            if start:
+                yield
+            self._keep(records[start : start + KEPT_PER_SLICE_MAX])
 
-    def staged(self) -> Iterator[tuple[int, Record]]:
-        """Records of open transactions that count if these are committed, each with its producer id."""
+    def staged(self) -> Iterator[tuple[int, Record] | None]:
+        """Records of open transactions, each with its producer id; None for one that does not count any more, if its
+        transaction is committed.
+        """
         for producer_id, records in self.open.items():
             for record in records:
                 known = self.by_key.get(record.key or b"")
-                if known is None or known.offset < record.offset:
-                    yield producer_id, record
+                yield (producer_id, record) if known is None or known.offset < record.offset else None
 
     def _keep(self, records: list[Record]) -> None:
         for record in records:
@@ -99,7 +107,8 @@ async def load(partition: LoadablePartition, image: GroupImage, removals: int = 
         if number % DECODED_PER_SLICE_MAX == 0:
             await asyncio.sleep(0)
     for number, staged in enumerate(latest.staged(), 1):
-        stage(image, *staged, removals)
+        if staged is not None:
+            stage(image, *staged, removals)
         if number % DECODED_PER_SLICE_MAX == 0:
             await asyncio.sleep(0)
     for number, _ in enumerate(image.finish_loading(), 1):
@@ -117,7 +126,8 @@ async def read(partition: LoadablePartition) -> Latest:
         before = offset
         for part in chunk.parts:
             for header, batch in split_batches(part):
-                latest.batch(header, batch)
+                for _ in latest.batch(header, batch):
+                    await asyncio.sleep(0)
                 offset = header.next_offset
         if offset == before:  # the remaining offsets have been compacted away
             break

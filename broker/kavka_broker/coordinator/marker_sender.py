@@ -33,6 +33,8 @@ log = get("coordinator")
 
 AGAIN_MS: Final = 100
 """Between two looks for leaders that could not be reached, or were not leaders."""
+BETWEEN_SLICES_MS: Final = 1
+"""Between two looks for leaders of a large transaction's partitions: the next tick of the timers."""
 PLACES_PER_REQUEST_MAX: Final = 500
 PLACES_PER_TURN_MAX: Final = 500
 """Partitions whose leaders are looked up in one turn of the loop."""
@@ -77,6 +79,7 @@ class MarkerSender:
         self._queues: dict[int, deque[Owed]] = {}  # by broker; each has a task while it is not empty
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._lost: list[Owed] = []  # whose leaders are looked for again
+        self._unrouted: deque[Owed] = deque()  # what of large transactions has not had its turn
         self._again: Timer | None = None
         self._is_closed = False
 
@@ -88,7 +91,10 @@ class MarkerSender:
     def send(self, shard: TransactionShard, transaction: Transaction) -> None:
         """Begin to send the markers of a transaction that is decided."""
         assert transaction.standing.state.is_prepared, transaction.standing
-        self._route(Owed(shard, transaction, transaction.standing, tuple(transaction.unmarked)))
+        owed = Owed(shard, transaction, transaction.standing, tuple(transaction.unmarked))
+        self._route(owed._replace(places=owed.places[:PLACES_PER_TURN_MAX]))
+        if len(owed.places) > PLACES_PER_TURN_MAX:
+            self._route_later(owed._replace(places=owed.places[PLACES_PER_TURN_MAX:]))
 
     def close(self) -> None:
         """Send nothing more, as this broker stops."""
@@ -97,7 +103,24 @@ class MarkerSender:
             task.cancel()
         self._queues.clear()
         self._lost.clear()
+        self._unrouted.clear()
         self._connections.close()
+
+    def _route_later(self, owed: Owed) -> None:
+        """Route these markers in later turns of the loop, with those of other large transactions."""
+        self._unrouted.append(owed)
+        if len(self._unrouted) == 1:
+            self._timers.after(BETWEEN_SLICES_MS, self._route_more)
+
+    def _route_more(self) -> None:
+        if not self._unrouted:
+            return
+        owed = self._unrouted.popleft()
+        self._route(owed._replace(places=owed.places[:PLACES_PER_TURN_MAX]))
+        if len(owed.places) > PLACES_PER_TURN_MAX and not owed.is_outdated:
+            self._unrouted.append(owed._replace(places=owed.places[PLACES_PER_TURN_MAX:]))
+        if self._unrouted:
+            self._timers.after(BETWEEN_SLICES_MS, self._route_more)
 
     def _route(self, owed: Owed) -> None:
         """Put the markers into the queues of the partitions' leaders."""

@@ -34,6 +34,7 @@ from kavka_broker.core.group.records import KeyedRecord, group_record, offset_to
 from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -71,6 +72,7 @@ class Shard:
         clock: Clock,
         timers: Timers,
         commit_timeout_ms: int,
+        slices: Slices,
     ) -> None:
         self.partition = partition
         self.image = GroupImage()
@@ -94,7 +96,7 @@ class Shard:
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
-        self.staging = Staging(self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms)
+        self.staging = Staging(self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms, slices)
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in

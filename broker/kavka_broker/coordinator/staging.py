@@ -1,7 +1,8 @@
 """Offsets that transactions commit to the groups of a shard: staged, and taken over when the marker comes."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from kavka_broker.coordinator.upkeep import Upkeep
 from kavka_broker.core.group.image import GroupImage
@@ -9,6 +10,8 @@ from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transact
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.loop.slices import Cost, Slices, Work, at_once
+from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -17,6 +20,10 @@ Waiting = asyncio.Future[ErrorCode]
 Committed = asyncio.Future[None] | None
 #: Appends records of a group in a producer's transaction; returns a future of the commit, if there is any to wait for.
 Append = Callable[[str, Sequence[KeyedRecord], tuple[int, int]], Waiting | None]
+
+SETTLED_AT_ONCE_MAX: Final = 10
+"""Offsets that are settled as the marker is committed. One fetch of a follower may commit hundreds of markers."""
+COST_PER_OFFSET: Final = 3
 
 
 class Staging:
@@ -30,6 +37,7 @@ class Staging:
         append: Append,
         check_room: Callable[[str], None],
         now_ms: Callable[[], int],
+        slices: Slices,
     ) -> None:
         self._image = image
         self._upkeep = upkeep
@@ -37,6 +45,7 @@ class Staging:
         self._append = append
         self._check_room = check_room
         self._now_ms = now_ms
+        self._slices = slices
 
     def check(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> None:
         """Check that this client may commit in a transaction now. Raises BrokerError."""
@@ -73,30 +82,55 @@ class Staging:
 
     def end_transaction(self, producer_id: int, committed: Committed, *, commits: bool) -> Committed:
         """Take the producer's staged offsets over, or drop them, once its marker is committed; returns when that is
-        done, None if it is.
+        done, None if it is. What the producer stages from now on is of its next transaction.
         """
-        if committed is None:
-            self._settle(producer_id, commits=commits)
+        count = self._image.staged.count(producer_id)
+        ended = self._image.staged.end(producer_id)
+        if committed is None and count <= SETTLED_AT_ONCE_MAX:
+            at_once(self._settling(ended, commits=commits))
             return None
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def take_over(committed: asyncio.Future[None]) -> None:
             error = committed.exception()
-            if error is None:
-                self._settle(producer_id, commits=commits)
-            if settled.done():
-                return
-            if error is None:
-                settled.set_result(None)
+            if error is not None:
+                finish(settled, error)
+            elif count <= SETTLED_AT_ONCE_MAX:
+                at_once(self._settling(ended, commits=commits))
+                finish(settled)
             else:
-                settled.set_exception(error)
+                self._settle_later(ended, settled, commits=commits)
 
-        committed.add_done_callback(take_over)
+        if committed is None:
+            self._settle_later(ended, settled, commits=commits)
+        else:
+            committed.add_done_callback(take_over)
         return settled
 
-    def _settle(self, producer_id: int, *, commits: bool) -> None:
-        for staged in self._image.staged.end(producer_id):
+    def _settle_later(self, ended: Iterator[StagedOffset], settled: asyncio.Future[None], *, commits: bool) -> None:
+        async def settle() -> None:
+            await self._slices.turn()
+            await self._slices.whole(self._settling(ended, commits=commits))
+            finish(settled)
+
+        watch(asyncio.get_running_loop().create_task(settle(), name="settle offsets of a transaction"))
+
+    def _settling(self, ended: Iterator[StagedOffset], *, commits: bool) -> Work[None]:
+        cost = Cost()
+        for staged in ended:
             if commits:
                 self._upkeep.settle(staged)
             elif (group := self._image.groups.get(staged.key.group)) is not None:
                 self._image.forget_trace(group)
+            if cost.add(COST_PER_OFFSET):
+                yield
+
+
+def finish(settled: asyncio.Future[None], error: BaseException | None = None) -> None:
+    """End the future, unless whoever waited for it has given up."""
+    if settled.done():
+        return
+    if error is None:
+        settled.set_result(None)
+    else:
+        settled.set_exception(error)

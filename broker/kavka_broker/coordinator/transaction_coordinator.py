@@ -45,6 +45,8 @@ BETWEEN_SLICES_MS: Final = 1
 LOAD_AGAIN_MS: Final = 1000
 """Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 OVERDUE_PER_SLICE_MAX: Final = 100
+PARTITIONS_AS_ID: Final = 100
+"""Partitions of an overdue transaction that take as long as another one."""
 LOOKED_AT_PER_SLICE_MAX: Final = 5_000
 
 
@@ -286,7 +288,7 @@ class TransactionCoordinator:
         for number, transaction in enumerate(list(shard.transactions.values()), 1):
             count.add(transaction)
             if is_overdue(transaction, self._clock.now_ms()):
-                overdue += 1
+                overdue += 1 + len(transaction.standing.partitions) // PARTITIONS_AS_ID
                 work = self._abort(shard, transaction)
                 watch(asyncio.get_running_loop().create_task(work, name="abort an overdue transaction"))
             if number % LOOKED_AT_PER_SLICE_MAX == 0 or overdue >= OVERDUE_PER_SLICE_MAX:

@@ -15,17 +15,23 @@ from kavka_broker.protocol.records.record import Record
 
 DECODED_PER_SLICE_MAX: Final = 500
 """Slices of this size take a few milliseconds."""
+PARTITIONS_AS_ID: Final = 20
+"""Partitions of a transaction that take as long as an id."""
 
 
 async def load(partition: LoadablePartition) -> dict[str, Transaction]:
     """The ids that the log has. Raises BrokerError and ProtocolViolation."""
     latest = await read(partition)
     transactions: dict[str, Transaction] = {}
-    for number, record in enumerate(latest.by_key.values(), 1):
+    decoded = 0
+    for record in latest.by_key.values():
         transaction = decode(record)
+        decoded += 1
         if transaction is not None:
             transactions[transaction.transactional_id] = transaction
-        if number % DECODED_PER_SLICE_MAX == 0:
+            decoded += len(transaction.standing.partitions) // PARTITIONS_AS_ID
+        if decoded >= DECODED_PER_SLICE_MAX:
+            decoded = 0
             await asyncio.sleep(0)
     return transactions
 

@@ -12,6 +12,7 @@ from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import GroupState
 from kavka_broker.core.metadata.image.topics import Topics
+from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -111,7 +112,13 @@ class World:
         for name in "tu":
             self.make_topic(name)
         self.shard = Shard(
-            self.partition, self.removals, GroupSettings(**settings), self.clock, self.timers, commit_timeout_ms=5_000
+            self.partition,
+            self.removals,
+            GroupSettings(**settings),
+            self.clock,
+            self.timers,
+            commit_timeout_ms=5_000,
+            slices=Slices(),
         )
         self.shard.open()
 

@@ -26,27 +26,46 @@ class StagedOffset(NamedTuple):
     since: int
 
 
+class StagedTransaction:
+    """What one transaction has staged, in the order of the log."""
+
+    __slots__ = ("offsets", "producer_id")
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.offsets: dict[Place, StagedOffset] = {}
+
+
 class Staged:
-    """The staged offsets of the groups of one partition of `__consumer_offsets`, by producer id."""
+    """The staged offsets of the groups of one partition of `__consumer_offsets`.
+
+    A transaction that has got its marker is no longer its producer's, who may have begun the next one, and is kept until
+    all of its offsets are taken out.
+    """
 
     def __init__(self) -> None:
-        self._by_producer: dict[int, dict[Place, StagedOffset]] = {}
-        self._producers: dict[Place, dict[int, None]] = {}  # the producers that have staged an offset, by partition
+        self._open: dict[int, StagedTransaction] = {}  # by producer id
+        self._ended: dict[StagedTransaction, None] = {}
+        self._holders: dict[Place, dict[StagedTransaction, None]] = {}  # those that have staged an offset, by partition
         self._places: dict[str, dict[Place, None]] = {}  # the partitions with staged offsets, by group
 
     def __len__(self) -> int:
-        return len(self._by_producer)
+        return len(self._open) + len(self._ended)
 
     def stage(self, producer_id: int, offset: StagedOffset) -> None:
         """Keep an offset until its transaction ends; a later one of the same transaction takes its place."""
         place = place_of(offset.key)
-        self._by_producer.setdefault(producer_id, {})[place] = offset
-        self._producers.setdefault(place, {})[producer_id] = None
+        transaction = self._open.get(producer_id)
+        if transaction is None:
+            transaction = self._open[producer_id] = StagedTransaction(producer_id)
+        transaction.offsets.pop(place, None)
+        transaction.offsets[place] = offset
+        self._holders.setdefault(place, {})[transaction] = None
         self._places.setdefault(place[0], {})[place] = None
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction may change this offset."""
-        return (group_id, topic, partition) in self._producers
+        """Whether a transaction may change this offset."""
+        return (group_id, topic, partition) in self._holders
 
     def has_group(self, group_id: str) -> bool:
         return group_id in self._places
@@ -55,30 +74,43 @@ class Staged:
         """Topics and partitions of which a group has staged offsets."""
         return [(topic, partition) for _, topic, partition in self._places.get(group_id, ())]
 
-    def end(self, producer_id: int) -> list[StagedOffset]:
-        """Take out what the producer's transaction has staged, in the order of the log."""
-        ended = self._by_producer.pop(producer_id, {})
-        for place in ended:
-            self._forget(place, producer_id)
-        return sorted(ended.values(), key=lambda offset: offset.log_offset)
+    def count(self, producer_id: int) -> int:
+        """How many offsets the producer's open transaction has staged."""
+        transaction = self._open.get(producer_id)
+        return 0 if transaction is None else len(transaction.offsets)
+
+    def end(self, producer_id: int) -> Iterator[StagedOffset]:
+        """End the producer's transaction; returns an iterator that takes its offsets out, in the order of the log."""
+        transaction = self._open.pop(producer_id, None)
+        if transaction is None:
+            return iter(())
+        self._ended[transaction] = None
+        return self._take(transaction)
+
+    def _take(self, transaction: StagedTransaction) -> Iterator[StagedOffset]:
+        for place in list(transaction.offsets):
+            offset = transaction.offsets.pop(place, None)
+            if offset is not None:  # else superseded meanwhile
+                self._forget(place, transaction)
+                yield offset
+        self._ended.pop(transaction, None)
 
     def supersede(self, key: OffsetCommitKey, log_offset: int) -> None:
         """Drop staged offsets of a partition that stand in the log before what counts now."""
         place = place_of(key)
-        for producer_id in list(self._producers.get(place, ())):
-            staged = self._by_producer[producer_id]
-            if staged[place].log_offset < log_offset:
-                del staged[place]
-                if not staged:
-                    del self._by_producer[producer_id]
-                self._forget(place, producer_id)
+        for transaction in list(self._holders.get(place, ())):
+            if transaction.offsets[place].log_offset < log_offset:
+                del transaction.offsets[place]
+                if not transaction.offsets and transaction not in self._ended:
+                    del self._open[transaction.producer_id]
+                self._forget(place, transaction)
 
-    def _forget(self, place: Place, producer_id: int) -> None:
-        producers = self._producers[place]
-        del producers[producer_id]
-        if producers:
+    def _forget(self, place: Place, transaction: StagedTransaction) -> None:
+        holders = self._holders[place]
+        del holders[transaction]
+        if holders:
             return
-        del self._producers[place]
+        del self._holders[place]
         places = self._places[place[0]]
         del places[place]
         if not places:
@@ -86,9 +118,9 @@ class Staged:
 
     def __iter__(self) -> Iterator[tuple[int, StagedOffset]]:
         """Producer ids and what they have staged."""
-        for producer_id, staged in self._by_producer.items():
-            for offset in staged.values():
-                yield producer_id, offset
+        for transaction in (*self._ended, *self._open.values()):
+            for offset in transaction.offsets.values():
+                yield transaction.producer_id, offset
 
 
 def place_of(key: OffsetCommitKey) -> Place:

@@ -1,7 +1,5 @@
 """Records of `__transaction_state`: the last of each transactional id says where it stands."""
 
-from itertools import groupby
-
 from kavka_broker.core.transaction.state import Place, Standing, TransactionState
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import ProtocolViolation
@@ -46,10 +44,10 @@ def value_of(standing: Standing, version: int) -> tuple[TransactionLogValue, int
 
 
 def _by_topic(partitions: frozenset[Place]) -> list[PartitionsSchema]:
-    return [
-        PartitionsSchema(topic, [index for _, index in places])
-        for topic, places in groupby(sorted(partitions), key=lambda place: place[0])
-    ]
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    return [PartitionsSchema(topic, sorted(topics[topic])) for topic in sorted(topics)]
 
 
 def standing_of(value: TransactionLogValue) -> Standing:

@@ -146,9 +146,19 @@ class Transaction:
         self.pending = None
 
 
+class Move:
+    """A move as a failed assertion shows it: written only then, since it may name ten thousand partitions."""
+
+    def __init__(self, before: Standing, after: Standing) -> None:
+        self._before, self._after = before, after
+
+    def __str__(self) -> str:
+        return f"{self._before} -> {self._after}"
+
+
 def check_move(before: Standing, after: Standing) -> None:
     """Assert that the move is one that a coordinator may make: a wrong one would be read by every later one."""
-    move = f"{before} -> {after}"
+    move = Move(before, after)
     assert before.state in PREVIOUS[after.state], move
     assert after.producer_id >= 0, move
     assert after.state is TransactionState.DEAD or 0 <= after.producer_epoch <= EPOCH_MAX, move
