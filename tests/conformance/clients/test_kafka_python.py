@@ -2,8 +2,10 @@
 
 import time
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import NewTopic
+from kafka.errors import InvalidProducerEpochError, ProducerFencedError
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, PARTITIONS, RECORDS, Pair, assert_resumed
 from tests.support.servers import Server
@@ -50,3 +52,66 @@ def test_produce_consume_commit_resume(server: Server, name: str) -> None:
     produce(server, name)
     first = consume(server, name, name, FIRST_PART)
     assert_resumed(first, consume(server, name, name, COUNT - FIRST_PART))
+
+
+def transactional(server: Server, name: str) -> KafkaProducer:
+    """A producer that has taken the transactional id over."""
+    producer = KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id=name)
+    producer.init_transactions()
+    return producer
+
+
+def begin(producer: KafkaProducer, topic: str, value: str) -> None:
+    """Begin a transaction and write to it."""
+    producer.begin_transaction()
+    producer.send(topic, value.encode(), partition=0).get(SECONDS_MAX)
+
+
+def committed(server: Server, topic: str, count: int) -> tuple[list[str], KafkaConsumer]:
+    """The first values that a reader of committed records gets, and that reader."""
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=server.bootstrap,
+        group_id=topic,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        consumer_timeout_ms=SECONDS_MAX * 1000,
+    )
+    return [next(consumer).value.decode() for _ in range(count)], consumer
+
+
+def test_a_producer_commits_aborts_and_is_fenced(server: Server, name: str) -> None:
+    create(server, name)
+    producer = transactional(server, name)
+    for number in range(4):
+        begin(producer, name, str(number))
+        if number % 2:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+    found, consumer = committed(server, name, 2)
+    assert found == ["0", "2"]
+    part = TopicPartition(name, 0)
+    position = consumer.position(part)
+    for commits in (False, True):
+        begin(producer, name, "with offsets")
+        producer.send_offsets_to_transaction({part: OffsetAndMetadata(position, "", -1)}, name)
+        if commits:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+        assert consumer.committed(part) == (position if commits else None)
+    consumer.close()
+
+    begin(producer, name, "of the former")
+    next_one = transactional(server, name)
+    with pytest.raises((ProducerFencedError, InvalidProducerEpochError)):
+        producer.commit_transaction()
+    begin(next_one, name, "of the next")
+    next_one.commit_transaction()
+    found, consumer = committed(server, name, 2)
+    assert found == ["with offsets", "of the next"]
+    consumer.close()
+    producer.close(0)
+    next_one.close()
