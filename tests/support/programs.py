@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tools.cache import cache
 from tools.ktool import command
+from tools.kube.programs import BUILD_SECONDS_MAX, environment
 
 RUN_SECONDS_MAX = 120
 FETCH_SECONDS_MAX = 300
@@ -112,3 +113,22 @@ def node(script: str, *arguments: str) -> str:
         shutil.copy(NODE / script, scratch)
         (Path(scratch) / "node_modules").symlink_to(node_modules())
         return run(["node", str(Path(scratch) / script), *arguments])
+
+
+GO = Path(__file__).parents[1] / "conformance/clients/go"
+
+
+def go_clients() -> Path:
+    """The program of tests/conformance/clients/go, built in the cache once for each state of its files."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(GO.iterdir()))).hexdigest()
+    program = cache("go-clients", digest[:16]) / "clients"
+    if not program.exists():
+        with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
+            made = Path(scratch) / "clients"
+            line = ["nice", "go", "build", "-ldflags", "-s -w", "-o", str(made), "."]
+            built = subprocess.run(
+                line, cwd=GO, env=environment(), check=False, capture_output=True, text=True, timeout=BUILD_SECONDS_MAX
+            )
+            assert built.returncode == 0, built.stderr
+            made.rename(program)
+    return program

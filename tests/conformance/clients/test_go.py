@@ -1,0 +1,20 @@
+"""Clients in Go: franz-go and sarama write transactions, and kafka-go reads what they have committed."""
+
+import json
+
+import pytest
+
+from tests.support.programs import go_clients, run
+from tests.support.servers import Server
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.go, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("client", ["franz", "sarama"])
+def test_a_producer_commits_aborts_and_is_fenced(server: Server, name: str, client: str) -> None:
+    create_topic(server, name)
+    found = json.loads(run([str(go_clients()), client, server.bootstrap, name]))
+    assert found["Read"] == ["committed", "committed", "of the next"]
+    assert found["Offsets"] == [1, 1, 1, 4]
+    assert any(word in found["Fenced"].lower() for word in ("fenced", "invalid_producer_epoch", "old epoch")), found
