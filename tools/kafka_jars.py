@@ -45,6 +45,16 @@ def class_path() -> str:
     return f"{kafka_jars()}/*"
 
 
+def streams_class_path() -> str:
+    """The class path of Kafka Streams, whose jars are fetched where they are not there yet: 70 MB of them are RocksDB."""
+    here = HERE / "streams"
+    directory = cache_home() / "kavka-kafka" / f"{VERSION}-streams" / "libs"
+    if not (directory.parent / COMPLETE).exists():
+        fetch(directory, here)
+        (directory.parent / COMPLETE).touch()
+    return f"{directory}/*"
+
+
 def fetch(directory: Path, here: Path) -> None:
     """Copy what the pom.xml of `here` names into the directory: all of it with the right hashes, or nothing."""
     directory.parent.mkdir(parents=True, exist_ok=True)
