@@ -1,4 +1,4 @@
-"""What `kavka top --once` prints: the views as tables of text or as JSON, for pipes, scripts and tickets."""
+"""Tables and JSON of the views, as `kavka top --once` prints them: for pipes, scripts and tickets."""
 
 import re
 import time

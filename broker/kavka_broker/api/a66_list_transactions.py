@@ -57,7 +57,7 @@ def list_all(
 
 
 def matching_cost(transaction: Transaction) -> int:
-    """What a pattern costs at most with this id, of a slice."""
+    """Return the greatest cost of a pattern with this id."""
     return MATCH_MICROSECONDS * (1 + len(transaction.transactional_id) // TEXT_CHARACTERS_MAX)
 
 

@@ -96,7 +96,7 @@ class LoopTime:
 
 
 class Cost:
-    """What work has cost since it yielded."""
+    """The cost of work since it yielded."""
 
     __slots__ = ("_left",)
 

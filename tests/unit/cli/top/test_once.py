@@ -1,4 +1,4 @@
-"""What `kavka top --once` prints of the made-up cluster: numbers in base units, null where nothing is told."""
+"""Tables and JSON of a made-up cluster: numbers in base units, null where nothing is told."""
 
 import json
 
