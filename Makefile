@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.in requirements/run.in
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test test-all sim chaos bench e2e format generate compat requirements clean
+.PHONY: help demo setup check test test-all sim chaos bench e2e format generate package compat requirements clean
 
 help: ## this page
 	@echo 'The day of a developer:'
@@ -61,6 +61,9 @@ format: $(DEV) ## 2 write the code as ruff wants it
 generate: $(DEV) ## 3 rewrite what is generated: messages, resource definitions, COMPAT.md; after a new key or config
 	@$(BIN)/python -m tools.generate
 
+package: $(DEV) ## wheels and source archives of every distribution, in dist/
+	@$(BIN)/python -m tools.package
+
 compat: $(DEV) ## rewrite COMPAT.md from the registered handlers
 	@$(BIN)/python -m tools.compat_table
 
@@ -70,7 +73,7 @@ requirements: $(DEV) ## lock what requirements/*.in name again, with hashes
 	    $$([ $$lock = build ] && echo requirements/build.in || ls requirements/*.in | grep -v build.in); done
 
 clean: ## remove what was built here; downloads in the cache stay
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

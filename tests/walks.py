@@ -3,11 +3,11 @@
 python -m tests.walks
 
 A node runs in this process, with a profiler on its loop from the moment a request's bytes are sent until those of its
-answer are here; it is a later one of its connection, whose client is known. Counted are calls of functions in files of `kavka_broker`, the files and packages these are in, how
-often the next call is in another file, and how many of these moves do not go from caller to called: the walk has come
-back to another file first. A climb is a call from a lower layer into a higher one (`[tool.importlinter]`); the clock,
-which is handed in, is none. What threads do is not counted, nor the client. Of several like requests the shortest walk
-is told: timers of the node walk along now and then.
+answer are here; it is a later one of its connection, whose client is known. Counted are calls of functions in files of
+`kavka_broker`, the files and packages these are in, how often the next call is in another file, and how many of these
+moves do not go from caller to called: the walk has come back to another file first. A climb is a call from a lower
+layer into a higher one (`[tool.importlinter]`); the clock, which is handed in, is none. What threads do is not counted,
+nor the client. Of several like requests the shortest walk is told: timers of the node walk along now and then.
 """
 
 import asyncio

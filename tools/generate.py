@@ -16,6 +16,7 @@ GENERATORS = (
     "tools.metrics_page",
     "tools.dashboards",
     "tools.command_page",
+    "tools.packaged_examples",
     "tools.audit_tables_page",
     "tools.pictures",
     "tools.top_picture",

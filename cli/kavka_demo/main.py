@@ -21,6 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from kavka_cli.packaged_examples import file_of
 from kavka_demo.audited import AuditedError, answered, audited
 from kavka_demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
 from kavka_demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
@@ -34,7 +35,6 @@ from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
 
-QUICKSTART = Path("examples") / "quickstart.yaml"
 BOOTSTRAP = "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
 READY_LINE = "ready;"
 STOP_SECONDS_MAX = 30.0
@@ -75,9 +75,9 @@ def demo(*, throttled_seconds: float, keep: bool) -> int:
 
 
 def _run(console: Console, state: Path, seconds: float, signals: Signals) -> list[tuple[str, str]]:
-    quickstart = audited(quickstart_file(), state)
+    quickstart = audited(file_of("quickstart"), state)
     topic, archive_topic, quota = _declared(quickstart)
-    console.print(f"$ kavka up -f {QUICKSTART}   (and an audit trail)")
+    console.print("$ kavka example quickstart > cluster.yaml; kavka up -f cluster.yaml   (and an audit trail)")
     with _cluster(quickstart, state, signals) as started:
         console.print()
         produced = _produce(console, topic, state, quickstart)
@@ -135,14 +135,6 @@ def _quota_rows(limited: Load, unlimited: Load, limit: float) -> list[tuple[str,
         ("throttle_time_ms seen", f"in {limited.throttled_answers} answers; {waited}"),
         ("unlimited client", f"{free}, throttled {unlimited.throttled_answers} times"),
     ]
-
-
-def quickstart_file() -> Path:
-    """The example, from the work tree here or that of the package. Raises MismatchError."""
-    for root in (Path.cwd(), Path(__file__).parents[2]):
-        if (root / QUICKSTART).exists():
-            return root / QUICKSTART
-    raise MismatchError(f"there is no {QUICKSTART} here; run this in Kavka's work tree")
 
 
 def _declared(quickstart: Path) -> tuple[Topic, Topic, ClientQuota]:

@@ -26,6 +26,8 @@ ORDER = (
     "export",
     "audit",
     "demo",
+    "example",
+    "completion",
     "version",
 )
 """The commands as the help lists them; others follow by name."""

@@ -15,7 +15,7 @@ import yaml
 from kavka_demo import flights as data
 from kavka_demo.clients import Load, Reader
 from kavka_demo.flights import Tally, flights, row_of
-from kavka_demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read, quickstart_file
+from kavka_demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
 from kavka_demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
 from kavka_operator.api.settings import dynamic
 from kavka_operator.platform.local.layout import Layout
@@ -114,11 +114,6 @@ def test_every_acknowledged_pulse_is_read_once() -> None:
 def test_a_lost_or_doubled_pulse_is_named(read: list[Reader], complaint: str) -> None:
     with pytest.raises(MismatchError, match=complaint):
         check_pulses(read, {0: [1, 2], 1: [7]})
-
-
-def test_the_example_is_found_from_another_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert quickstart_file() == Path(__file__).parents[3] / "examples" / "quickstart.yaml"
 
 
 def test_the_roll_of_the_demo_changes_one_setting() -> None:
