@@ -25,6 +25,7 @@ from tests.support.servers import (
     Server,
     ServerError,
     format_directory,
+    format_kavka,
     free_port,
     is_apache_kafka,
 )
@@ -242,9 +243,8 @@ def format_node(
     how = [] if static else ["--initial-controllers", voters] if place in first else ["--no-initial-controllers"]
     how += options
     if not is_apache_kafka():
-        program = [sys.executable, "-m", "kavka_broker"]
-        format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *how], home)
-        return [*program, "run", "--config"]
+        format_kavka(config, *how)
+        return [sys.executable, "-m", "kavka_broker", "run", "--config"]
     logging = home / "log4j2.properties"
     logging.write_text(LOG4J)
     program = [*java("384M"), f"-Dlog4j2.configurationFile={logging}", f"-Dkafka.logs.dir={home}", "-cp", class_path()]

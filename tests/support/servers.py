@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
+from kavka_broker.cli import main
+from tests.support.commands import run_here
 from tests.support.wire import LOOK_SECONDS_MAX, brokers_registered
 from tools.kafka_jars import class_path
 from tools.kafka_jvm import java
@@ -174,13 +176,20 @@ def format_directory(command: list[str], directory: Path) -> None:
         raise ServerError(f"{' '.join(command)}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}")
 
 
+def format_kavka(config: Path, *words: str) -> None:
+    """Format the log directories of a broker of Kavka, as `kavka-broker format` does."""
+    code, said = run_here(main, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *words)
+    if code != 0:
+        raise ServerError(f"{config}: kavka-broker format: exit status {code}\n{said}")
+
+
 def start_kavka(
     directory: Path, settings: Mapping[str, str] | None = None, *, formatting: Sequence[str] = ()
 ) -> Server:
     """A Kavka broker in a new directory, ready to serve. `formatting` are further words for `format`."""
     config, address = properties(directory, {"kavka.admin.listener": "", **(settings or {})})
     program = [sys.executable, "-m", "kavka_broker"]
-    format_directory([*program, "format", "--config", str(config), "--cluster-id", CLUSTER_ID, *formatting], directory)
+    format_kavka(config, *formatting)
     server = Server([*program, "run", "--config", str(config)], address, directory)
     server.start()
     return server

@@ -1,4 +1,8 @@
-"""`kavka` as a person runs it: real processes, a state directory of the test's own, ports that nobody else has."""
+"""`kavka` as a person runs it: real processes, a state directory of the test's own, ports that nobody else has.
+
+A command that ends runs in the process of the test: a process for each would spend a second of a processor on imports,
+and tests ask `kavka get` a hundred times. `up` is always a process, as is what `start` and `run_as_process` run.
+"""
 
 import json
 import os
@@ -11,7 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kavka_cli import main
 from kavka_operator.platform.local.probe import port_is_taken
+from tests.support.commands import run_here
 from tests.support.servers import PORTS
 from tests.support.waiting import until_outside
 
@@ -120,6 +126,10 @@ spec:
 
     def run(self, *words: str) -> tuple[int, str]:
         """A command that ends: exit code and all it said."""
+        return self.run_as_process(*words) if words[0] == "up" else run_here(main, *self.words(*words))
+
+    def run_as_process(self, *words: str) -> tuple[int, str]:
+        """A command that ends, in a process of its own."""
         done = subprocess.run(
             self.command(*words), capture_output=True, text=True, check=False, cwd=ROOT, timeout=2 * SECONDS_MAX
         )
@@ -197,4 +207,7 @@ spec:
             self.run("down", running.parent.name)
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "kavka_cli", *words, "--state-dir", str(self.state)]
+        return [sys.executable, "-m", "kavka_cli", *self.words(*words)]
+
+    def words(self, *words: str) -> list[str]:
+        return [*words, "--state-dir", str(self.state)]

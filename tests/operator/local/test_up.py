@@ -24,7 +24,7 @@ def test_up_makes_what_the_file_says_and_get_shows_it(kavka: Kavka) -> None:
     assert "set producer_byte_rate=1Mi for client-id=backfill" in kavka.said
     assert kavka.bootstrap in kavka.said
     assert str(kavka.cluster) in kavka.said
-    code, table = kavka.run("get")
+    code, table = kavka.run_as_process("get")
     rows = [line.split() for line in table.splitlines() if line]
     assert code == 0
     assert rows[0] == ["NAME", "BROKERS", "ANSWERING", "BOOTSTRAP", "READY", "REASON", "ROLL", "AGE"]
