@@ -107,6 +107,7 @@ def test_a_mutant_that_is_known_is_one() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_a_sample_of_mutants_is_noticed() -> None:
     command = [sys.executable, "-m", "tools.mutants", "--sample", str(SAMPLE)]
     ran = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)

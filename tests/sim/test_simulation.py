@@ -15,18 +15,13 @@ from tests.sim.cluster import Outcome
 from tests.sim.runner import command_of
 from tests.sim.shapes import shape_of
 from tests.sim.workers import run_seed
+from tests.support.drawn import commit
 
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")
 FIRST_SEED = 1
 FRESH_COUNT = 30
 FRESH_FIRST = 1_000_000  # below are seeds that people choose
-
-
-def commit() -> str:
-    """The commit that is checked out, in hexadecimal; a constant one outside of a repository."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
-    return asked.stdout.strip() or "0" * 40
 
 
 def fresh_seeds() -> range:

@@ -1,4 +1,8 @@
-"""Every planted defect is found within its number of seeds: the simulation sees what it is for."""
+"""Every planted defect is found within its number of seeds: the simulation sees what it is for.
+
+They judge the simulation, not the broker, and the slowest of them play ten seeds each: a commit plays a part of them in
+`make test`, another commit another, and `make test-all` plays all.
+"""
 
 from collections import Counter
 
@@ -7,13 +11,17 @@ import pytest
 from tests.sim.cluster import Outcome
 from tests.sim.teeth import ALL
 from tests.sim.teething import Found, Tooth, bite
+from tests.support.drawn import in_turn
 
 IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient machine
+PARTS = 4  # of which a commit plays one
 
 
-@pytest.mark.parametrize(
-    "tooth", [tooth for tooth in ALL if tooth.seeds_max <= IN_EVERY_RUN], ids=lambda tooth: tooth.name
-)
+def name(tooth: Tooth) -> str:
+    return tooth.name
+
+
+@pytest.mark.parametrize("tooth", in_turn([one for one in ALL if one.seeds_max <= IN_EVERY_RUN], PARTS, name))
 def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     tooth.plant(monkeypatch)
     found = bite(tooth, tooth.seeds_to_play)
@@ -21,7 +29,7 @@ def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch
     assert not found.accident, f"{tooth.what}: the patch fits no more: {found.outcome and found.outcome.failure}"
 
 
-@pytest.mark.parametrize("tooth", ALL, ids=lambda tooth: tooth.name)
+@pytest.mark.parametrize("tooth", ALL, ids=name)
 def test_a_rare_tooth_can_be_planted(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that take too many seeds for every run too: what they patch may have moved."""
     tooth.plant(monkeypatch)

@@ -1,5 +1,6 @@
 """A command of ours, in the process of the test: one of its own would spend most of its time on imports."""
 
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, TextIOWrapper
@@ -16,5 +17,8 @@ def run_here(main: Callable[[Sequence[str]], object], *words: str) -> tuple[int,
                 main(words)
             except SystemExit as ended:
                 code = ended.code
+            except Exception:  # noqa: BLE001 - what Python does with an error that a program does not handle
+                traceback.print_exc()
+                code = 1
         assert isinstance(code, int), code
         return code, b"".join(stream.getvalue() for stream in said).decode()
