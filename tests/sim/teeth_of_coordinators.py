@@ -1,7 +1,11 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
+from collections.abc import Iterator
+
 from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
 from kavka_broker.coordinator.staging import Staging
+from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.loop.slices import Work
 from tests.sim.teething import Patch, tooth
 
 
@@ -16,9 +20,9 @@ def markers_are_not_sent(patch: Patch) -> None:
 
 @tooth("offsets of an aborted transaction count", "kill isolate", 5, workloads="coordinated")
 def aborted_offsets_count(patch: Patch) -> None:
-    settle = Staging._settle
+    settling = Staging._settling
 
-    def settle_all(self: Staging, producer_id: int, *, commits: bool) -> None:
-        settle(self, producer_id, commits=True)
+    def settle_all(self: Staging, ended: Iterator[StagedOffset], *, commits: bool) -> Work[None]:
+        return settling(self, ended, commits=True)
 
-    patch.setattr(Staging, "_settle", settle_all)
+    patch.setattr(Staging, "_settling", settle_all)
