@@ -11,6 +11,8 @@ served.
 
 from collections.abc import Awaitable
 
+from kavka_broker.coordinator.transaction_coordinator import FencedError
+from kavka_broker.core.audit.changes import transaction_aborted
 from kavka_broker.core.transaction.producers import Init
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -49,6 +51,9 @@ async def initialize(
     try:
         producer_id, epoch = await broker.transactions.initialize(transactional_id, init)
     except BrokerError as error:
+        if isinstance(error, FencedError) and broker.audit is not None:
+            change = transaction_aborted(transactional_id, "fenced")
+            broker.audit.changed(client.principal, client.address, client.client_id, change)
         code = told_to(client.version, FENCED_FROM_VERSION, error)
         return InitProducerIdResponse(error_code=code, producer_epoch=NONE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)

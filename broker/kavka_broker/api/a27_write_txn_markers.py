@@ -11,6 +11,7 @@ The coordinator is another broker of the cluster (or an administrator who aborts
 Versions: flexible; the transaction version from 2.
 """
 
+from kavka_broker.core.audit.changes import transactions_ended
 from kavka_broker.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
 from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.request.broker import Broker, Client
@@ -26,4 +27,8 @@ from kavka_broker.request.registry import api
 )
 async def write_txn_markers(request: WriteTxnMarkersRequest, broker: Broker, client: Client) -> WriteTxnMarkersResponse:
     client.is_exempt = True
-    return WriteTxnMarkersResponse(await broker.markers.write(request.markers))
+    results = await broker.markers.write(request.markers)
+    if broker.audit is not None:
+        for change in transactions_ended(request, results):
+            broker.audit.changed(client.principal, client.address, client.client_id, change)
+    return WriteTxnMarkersResponse(results)

@@ -60,9 +60,16 @@ class ProducerIds(Protocol):
         ...
 
 
+class FencedError(BrokerError):
+    """An open transaction of the id is being aborted for its next producer, who is to ask again."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
 class TransactionCoordinator:
     """Serves the transactional ids of this broker. Made before any replica is hosted; `start` begins the periodic
-    work.
+    work, of which `on_timeout` is told each id whose transaction is aborted.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class TransactionCoordinator:
         self.settings = settings
         self.markers = markers
         self.aborted = {"timeout": 0, "fenced": 0}  # transactions, by why the coordinator aborted them by itself
+        self.on_timeout: Callable[[str], None] = lambda transactional_id: None
         self._metadata = metadata
         self._producer_ids = producer_ids
         self._openings = replicas.openings
@@ -234,7 +242,7 @@ class TransactionCoordinator:
         if following.state.is_prepared:
             self.aborted["fenced"] += 1
             log.info("transaction.fenced", transactional_id=transactional_id, producer_id=following.producer_id)
-            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)  # and the next request gets an epoch
+            raise FencedError  # and the next request gets an epoch
         return following.producer_id, following.producer_epoch
 
     async def add_partitions(
@@ -309,6 +317,7 @@ class TransactionCoordinator:
             log.info("transaction.not_aborted", transactional_id=transactional_id, reason=str(error))
         else:
             self.aborted["timeout"] += 1
+            self.on_timeout(transactional_id)
             log.info("transaction.aborted", transactional_id=transactional_id, producer_id=following.producer_id)
 
     def _expire(self) -> None:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from kavka_broker.core.audit.chain import Chain, Entry, Kind
+from kavka_broker.core.audit.changes import transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Lifecycle
 from kavka_broker.core.audit.journal import Journal, Policy
 from kavka_broker.core.audit.keys import KeyProblemError, SigningKey, signing_key
+from kavka_broker.core.audit.ocsf import BROKER
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
@@ -110,6 +112,13 @@ class Auditing:
         broker.journal = self.journal
         broker.is_refusing = False
         self.journal.window.note(self._lifecycle("START"))
+        if broker.serving is not None:
+            broker.transactions.on_timeout = self._note_timeout
+
+    def _note_timeout(self, transactional_id: str) -> None:
+        if self._broker.audit is not None:
+            change = transaction_aborted(transactional_id, "timeout")
+            self._broker.audit.changed(f"{BROKER}:{self._broker.node_id}", "", "", change)
 
     def start(self) -> None:
         """Write from now on."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_audit.questions.asking import Settings, Table, questions
-from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
@@ -246,7 +246,8 @@ def test_changes_are_told_the_last_first(tmp_path: Path) -> None:
     change = Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "9", "8")
     early = At(Changed("User:a", "::1", "admin", change), NOW_MS - 10, NOW_MS - 9)
     late = At(Changed("User:b", "::1", "admin", Change("DELETE", "topic", "orders")))
-    found = answers(tmp_path, trail_of(late, early, use("a", "READ", "orders")))["config_changes"].dicts()
+    aborted = At(Changed("Broker:1", "", "", transaction_aborted("orders-0", "timeout")))
+    found = answers(tmp_path, trail_of(late, early, aborted, use("a", "READ", "orders")))["config_changes"].dicts()
     assert [(row["principal"], row["config_previous"], row["config_value"]) for row in found] == [
         ("User:b", None, None),
         ("User:a", "8", "9"),

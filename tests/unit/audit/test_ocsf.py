@@ -9,7 +9,7 @@ import pytest
 from ocsf_json_schema import get_ocsf_schema
 from ocsf_json_schema.embedded import OcsfJsonSchemaEmbedded
 
-from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.happenings import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
 from kavka_broker.core.audit.ocsf import VERSION, event_of
 from kavka_broker.core.audit.use import Throttling, Use
@@ -31,6 +31,7 @@ HAPPENINGS: list[Happening] = [
     Lifecycle("START", "1", "0.1.0"),
     Lifecycle("STOP", "1", "0.1.0"),
     Changed("User:alice", "10.0.0.1", "admin", CHANGE),
+    Changed("Broker:1", "", "", transaction_aborted("orders-0", "timeout")),
     Changed("User:alice", "10.0.0.1", "", Change("CREATE", "topic", "orders")),
     Use("User:alice", "10.0.0.1", "app", "WRITE", "orders", 100, 3),
     Use("User:alice", "10.0.0.1", "app", "READ", "orders", 100, None),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.happenings import Changed
 from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState as State
 from kavka_broker.protocol.errors import ErrorCode
@@ -39,6 +41,12 @@ from kavka_broker.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
+from kavka_broker.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.protocol.records.record import build_batch
 from tests.support.in_process import Client, InProcess, running
 from tests.support.waiting import until
@@ -284,6 +292,48 @@ def test_a_transaction_that_takes_too_long_is_aborted(tmp_path: Path) -> None:
         assert await produce(client, me, 1) == ErrorCode.INVALID_PRODUCER_EPOCH
 
     play(tmp_path, scenario)
+
+
+def told(inside: InProcess) -> list[tuple[str, Change]]:
+    """What the audit trail is told of changes: by whom, and what."""
+    assert inside.broker.audit is not None
+    happenings = (tally.happening for tally in inside.broker.audit.take(0))
+    return [(one.principal, one.change) for one in happenings if isinstance(one, Changed)]
+
+
+def audited(directory: Path) -> Mapping[str, str]:
+    key = directory / "audit.key"
+    key.write_bytes(b"k" * 32)
+    return {"kavka.audit.key.file": str(key), "kavka.audit.interval.ms": "600000"}
+
+
+def test_aborts_of_a_coordinator_and_of_an_administrator_are_audited(tmp_path: Path) -> None:
+    settings = {
+        **audited(tmp_path), "transaction.abort.timed.out.transaction.cleanup.interval.ms": "10",
+        "transaction.max.timeout.ms": "60000",
+    }  # fmt: skip
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        me = await begun(client, timeout_ms=60_000)
+        assert await produce(client, me) == 0
+        told(inside)
+        marker = WritableTxnMarker(*me, False, [WritableTxnMarkerTopic("t", [0])], -1)
+        await client.call(WriteTxnMarkersRequest([marker]), WriteTxnMarkersResponse, 1)
+        value = f"aborted: producer {me[0]}, epoch {me[1]}"
+        by_hand = Change("ALTER", "topic", "t", "transaction in partition 0", value)
+        assert told(inside) == [("User:ANONYMOUS", by_hand)]
+
+        await begun(client, timeout_ms=1)
+        fenced = Change("ALTER", "transactional_id", "x", "transaction", "aborted: fenced")
+        assert told(inside) == [("User:ANONYMOUS", fenced)]
+
+        _, me = await init(client, timeout_ms=1)
+        await add(client, me, 0)
+        await until(lambda: inside.broker.transactions.aborted["timeout"])
+        overdue = Change("ALTER", "transactional_id", "x", "transaction", "aborted: timeout")
+        assert told(inside) == [("Broker:1", overdue)]
+
+    play(tmp_path, scenario, settings)
 
 
 def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path) -> None:

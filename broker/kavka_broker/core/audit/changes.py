@@ -19,6 +19,9 @@ from kavka_broker.core.metadata.image.configs import ResourceType as Configured
 HIDDEN: Final = "(hidden)"
 UNKNOWN: Final = "(unknown)"
 EXPIRY: Final = "expiry.timestamp.ms"
+TRANSACTIONAL_ID: Final = "transactional_id"
+NO_COORDINATOR: Final = -1
+"""The coordinator's epoch of a marker that an administrator writes."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 #: Signs of the operations that add to a list, or take away from it.
 SIGNS: Final = {APPEND: "+", SUBTRACT: "-"}
@@ -258,6 +261,29 @@ def offsets_deleted(request: Any, response: Any, before: Before) -> Iterator[Cha
 def is_only_asked(request: Any) -> bool:
     """Whether a request asks what would happen, and changes nothing."""
     return bool(getattr(request, "validate_only", False))
+
+
+def transactions_ended(request: Any, results: Any) -> Iterator[Change]:
+    """Give the partitions in which an administrator has ended a transaction with WriteTxnMarkers. Markers of coordinators
+    change nothing that is not decided.
+    """
+    ended = {marker.producer_id: marker for marker in request.markers if marker.coordinator_epoch == NO_COORDINATOR}
+    for result in results if ended else ():
+        marker = ended.get(result.producer_id)
+        if marker is None:
+            continue
+        outcome = "committed" if marker.transaction_result else "aborted"
+        value = f"{outcome}: producer {marker.producer_id}, epoch {marker.producer_epoch}"
+        for topic in result.topics:
+            for part in topic.partitions:
+                if not part.error_code:
+                    key = f"transaction in partition {part.partition_index}"
+                    yield Change("ALTER", "topic", topic.name, key, value)
+
+
+def transaction_aborted(transactional_id: str, reason: str) -> Change:
+    """The change that the coordinator has begun to abort a transaction by itself, and has fenced its producer."""
+    return Change("ALTER", TRANSACTIONAL_ID, transactional_id, "transaction", f"aborted: {reason}")
 
 
 def token_made(request: Any, response: Any, before: Before) -> Iterator[Change]:

@@ -33,6 +33,8 @@ LIFECYCLES: Final = {"START": 3, "STOP": 4}
 """The activity of OCSF for what a node does."""
 SUCCESS, FAILURE = 1, 2
 INFORMATIONAL, LOW = 1, 2
+BROKER: Final = "Broker"
+"""The type of the principal of what a node does by itself."""
 UNKNOWN_USER, KNOWN_USER = 0, 1
 DENIED, BLOCKED = 2, 2
 ALLOWED = 1  # the action, and the disposition
@@ -150,7 +152,7 @@ def _api_activity(operation: str, principal: str, address: str, client_id: str |
         "status_id": SUCCESS,
         "actor": actor,
         "api": {"operation": operation, "service": {"name": "kafka"}},
-        "src_endpoint": _endpoint(address),
+        "src_endpoint": {"name": f"kavka node {name}"} if user_type == BROKER else _endpoint(address),
     }
 
 
