@@ -12,7 +12,7 @@ from kavka_cli import commands
 from kavka_cli.plugin import is_plugin
 from kavka_cli.registry import CommandParser, Parser, add_commands, command_names
 
-OF_TIME = ("--from", "--until")
+OF_TIME = ("--from", "--until", "--reset-to")
 AGO = re.compile(r"-\d")
 ABOUT = "Kafka clusters, topics, quotas and users from resource files: on this machine, and on Kubernetes."
 

@@ -2,15 +2,13 @@
 
 import re
 import sys
-import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
-from kavka_cli.duration import parse_duration
 from kavka_cli.local_clusters import add_state_directory
+from kavka_cli.moment import START, moment_ms
 from kavka_cli.output import CommandError, complain, note
 from kavka_cli.record_lines import as_line
 from kavka_cli.target import Target, add_target, find_target, target_options
@@ -18,7 +16,6 @@ from kavka_operator.kafka.admin import AdminError
 
 HELP = "Print the records of a topic, of any Kafka too, as lines of JSON; it joins no group and commits nothing."
 POLL_MS: Final = 500
-START, NOW = "start", "now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +58,6 @@ def run(options: Namespace) -> int:
         return complain(error)
     except BrokenPipeError:
         return 0  # the reader, such as `head`, has what it wanted
-
-
-def moment_ms(text: str) -> int | None:
-    """The time that a word stands for, in ms since 1970; 0 is the start, None is now. Raises CommandError."""
-    if text == START:
-        return 0
-    if text == NOW:
-        return None
-    if text.startswith("-"):
-        return round((time.time() - parse_duration(text[1:])) * 1000)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        words = f'"{text}" is not a time; write start, now, -5m or 2026-11-28T19:00:00Z'
-        raise CommandError(words) from None
-    return round(moment.astimezone().timestamp() * 1000)
 
 
 def _matcher(pattern: str | None) -> Callable[[Any], bool]:

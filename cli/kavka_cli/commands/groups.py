@@ -1,4 +1,7 @@
-"""`kavka groups`: the consumer groups of a cluster, of any Kafka too, with how far they are behind. It only reads."""
+"""`kavka groups`: the consumer groups of a cluster, of any Kafka too, with how far they are behind.
+
+With `--reset-to` a group begins elsewhere, with `--delete` it is gone; else the command only reads.
+"""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -6,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kavka_cli.group_changes import delete, groups_of, reset
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.target import Target, add_target, find_target, target_options
@@ -14,7 +18,7 @@ from kavka_operator.domain import units
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Ends, Group, Onlooker
 
-HELP = "List the consumer groups of a cluster, of any Kafka too, with members and lag; it only reads."
+HELP = "List the consumer groups of a cluster, of any Kafka too, with members and lag; reset or delete one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +45,26 @@ def add_options(parser: ArgumentParser) -> None:
     add_target(parser, has_pages=False)
     words = "Only this group, partition by partition; may be given more than once."
     parser.add_argument("--group", "-g", action="append", default=[], metavar="GROUP", help=words)
+    words = (
+        "Commit other offsets for one group without members: start, now, an offset, a time ago such as -1h, or a time."
+    )
+    parser.add_argument("--reset-to", metavar="WHERE", help=words)
+    words = "With --reset-to: only this topic, also where the group has committed nothing; may be given more than once."
+    parser.add_argument("--topic", "-t", action="append", default=[], metavar="TOPIC", help=words)
+    parser.add_argument("--delete", action="store_true", help="Delete one group without members, with its offsets.")
+    words = "With --reset-to and --delete: say what would be, and change nothing."
+    parser.add_argument("--dry-run", choices=("none", "client"), default="none", help=words)
     parser.add_argument("--output", "-o", choices=("table", "json", "name"), default="table", help="Output format.")
 
 
 def run(options: Namespace) -> int:
-    """Print the groups; the exit code."""
+    """Print the groups, or change one; the exit code."""
     try:
+        _check(options)
+        if options.delete:
+            return delete(find_target(target_options(options)), options.group[0], is_dry=options.dry_run != "none")
+        if options.reset_to is not None:
+            return reset(find_target(target_options(options)), options)
         found = _groups(find_target(target_options(options)), set(options.group))
     except (CommandError, AdminError) as error:
         return complain(error)
@@ -60,6 +78,19 @@ def run(options: Namespace) -> int:
         case _:
             say(aligned(list(partition_rows(found) if options.group else group_rows(found))))
     return 0
+
+
+def _check(options: Namespace) -> None:
+    """Raise CommandError where options do not go together."""
+    changes = bool(options.delete) + (options.reset_to is not None)
+    if changes > 1:
+        raise CommandError("--reset-to and --delete do not go together")
+    if changes and len(options.group) != 1:
+        raise CommandError("name the one group that is meant: --group GROUP")
+    if options.topic and options.reset_to is None:
+        raise CommandError("--topic goes with --reset-to")
+    if options.reset_to is not None and options.output == "name":
+        raise CommandError("--reset-to prints a table or json")
 
 
 def group_rows(found: Groups) -> Iterator[list[str]]:
@@ -109,9 +140,7 @@ def _groups(target: Target, names: set[str]) -> Groups:
     """Ask a cluster for its groups, or for those of these names. Raises CommandError and AdminError."""
     client = Onlooker(target.bootstrap, target.security)
     try:
-        groups = {name: group for name, group in client.groups().items() if not names or name in names}
-        if missing := names - groups.keys():
-            raise CommandError(f"there is no group {', '.join(sorted(missing))}, or it may not be described")
+        groups = groups_of(client, names)
         committed = {key for group in groups.values() for key in group.committed}
         wanted = [partition for partition in client.members().partitions if partition.key in committed]
         return Groups(groups, client.ends(wanted))

@@ -4,7 +4,9 @@ a metrics page tells, which of Apache Kafka is "not told".
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,41 @@ def test_the_tables_are_printed_once_as_json(both: Both, pages: str) -> None:
     code, theirs = run(*words, "--view", "topics", "--bootstrap", both.kafka.bootstrap)
     (orders,) = (row for row in json.loads(theirs)["topics"] if row["topic"] == "orders")
     assert (code, orders["in"]) == (0, None), "Kafka's API does not tell it"
+
+
+def test_a_group_begins_where_it_is_told_and_is_deleted(both: Both) -> None:
+    """On Kavka and Apache Kafka alike, by the clock of each."""
+    answers = [reset_in_turns(server) for server in both]
+    assert answers[0] == answers[1]
+
+
+def reset_in_turns(server: Server) -> list[object]:
+    """The offsets of a group after each reset, and the words where one is refused."""
+    topic, at = f"resets-{free_port()}", time.time()
+    produced(server, 20, topic)
+    words = ("groups", "--bootstrap", server.bootstrap, "-g", "resets")
+    found: list[object] = []
+    for where in ("start", "now", "7", "999", "-1h", f"{datetime.fromtimestamp(at - 60, UTC).isoformat()}"):
+        code, said = run(*words, "--reset-to", where, "-t", topic, "-o", "json")
+        assert code == 0, said
+        (move,) = json.loads(said)["partitions"]
+        found.append((where if where[0].isalnum() and len(where) < 9 else "", move["newOffset"], move["lag"]))
+    found.append(run(*words, "--reset-to", "start", "--dry-run")[0])
+    (group,) = json.loads(run(*words, "-o", "json")[1])["groups"]
+    found.append([partition["committedOffset"] for partition in group["partitions"]])
+    reader = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "resets", "auto.offset.reset": "error"})
+    reader.subscribe([topic])
+    (record,) = reader.consume(1, 60)
+    found.append(record.offset())
+    code, said = run(*words, "--reset-to", "start")
+    found.append((code, "stop them first, as they would commit over it" in said))
+    code, said = run(*words, "--delete")
+    found.append((code, "stop them first" in said))
+    reader.close()
+    found.append(run(*words, "--delete", "--dry-run"))
+    found.append(run(*words, "--delete"))
+    found.append(run(*words)[0])
+    return found
 
 
 def test_the_quotas_of_kavka_and_kafka_are_explained_alike(both: Both, pages: str) -> None:
