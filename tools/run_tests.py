@@ -1,10 +1,10 @@
 """Runs `make check`, `make test` and `make test-all`, and sums up in one line.
 
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
-what is marked `thorough`. `make test` then runs what starts processes, which waits most of its time, in two lanes: the
-longest suite, shown while it runs, and beside it the others. Behind them, with the processor's time that those leave,
-goes what only computes. It leaves out what is marked `extended`, which `make test-all` runs too. Each suite goes on
-when an earlier one failed, so that one run shows everything. A test with real processes that fails runs once more at
+what is marked `thorough`. `make test` then runs what starts processes, which waits for half of its time, in three lanes:
+each takes the longest suite that is left. Behind them, with the processor's time that those leave, goes what only
+computes. It leaves out what is marked `extended`, which `make test-all` runs too. Each suite goes on when another one
+failed, so that one run shows everything, and is shown as a whole when it is over. A test with real processes that fails runs once more at
 the end, with nothing beside it: if it passes then, it counts as passed and is named as flaky. What the machine lacks is
 said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure.
 What failed is named before the last line, for a log may be kept by its end alone. That line is always
@@ -17,9 +17,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from xml.etree import ElementTree as ET
 
 from tools.measures import measured, table
@@ -49,7 +50,7 @@ LINT = {
     "commit titles": ("python", "-m", "tools.titles"),
 }
 SUITE_SECONDS_MAX = 3600
-PORTS = ("10000-20000", "20000-30000")  # of the two lanes
+PORTS = ("10000-16000", "16000-23000", "23000-30000")  # of the lanes, which are as many
 QUICK = ("tests/unit", "tests/property", "tests/tidy")  # the longest first, which is run in parts
 THOROUGH = "thorough"  # the mark of what `make check` leaves to `make test`
 EXTENDED = "extended"  # the mark of what `make test` leaves to `make test-all`
@@ -61,9 +62,23 @@ PARTS = 6
 MARKED = {"check": f"not {THOROUGH} and not {EXTENDED}", "test": f"not {EXTENDED}", "test-all": ""}
 NAMED_MAX = 30  # failures that are named at the end
 WHY_CHARS = 200  # of each one's first line
-LONGEST = "tests/conformance"  # of those that start processes
+LONG = (  # the longest first: what is long and begins last has the machine for itself, and leaves half of it idle
+    "tests/kube",
+    "tests/operator",
+    "tests/conformance/security",
+    "tests/conformance/metadata",
+    "tests/conformance/clients",
+    "tests/conformance/cluster",
+    "tests/conformance/quotas",
+    "tests/conformance/authorization",
+    "tests/chaos",
+    "tests/conformance/storage",
+    "tests/conformance/analytics",
+    "tests/conformance/side_by_side",
+    "tests/conformance/external",
+)
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
-COMPUTED_SECONDS_MAX = 3600
+COMPUTED_ALONE = "tests/sim/test_simulation.py"  # half of it
 NICE = 10
 TOGETHER = min(3, 1 + (os.cpu_count() or 1))  # tests wait a fifth of their time: for a loop, a process, a disk
 
@@ -181,31 +196,23 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     return Ran(tally, f"{text}{ran.stdout}{ran.stderr}\n")
 
 
-def run_pytest(
-    paths: tuple[str, ...],
-    *,
-    is_shown: bool = False,
-    nice: int = 0,
-    seconds_max: float = 0.0,
-    marked: str = "",
-    ports: str = "",
-) -> Ran:
-    """Some directories, files or ids of tests, of those that are there. `is_shown`: while they run, and not afterwards.
-    `marked`: only those whose marks are such. `ports`: on which their servers listen, as 10000-20000.
+def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports: str = "") -> Ran:
+    """Some directories, files or ids of tests, of those that are there. `marked`: only those whose marks are such.
+    `ports`: on which their servers listen, as 10000-20000.
     """
     environment = {**os.environ, **({"KAVKA_TEST_PORTS": ports} if ports else {})}
-    seconds_max = seconds_max or SUITE_SECONDS_MAX
+    seconds_max = SUITE_SECONDS_MAX
     present = [path for path in paths if (ROOT / path.partition("::")[0]).exists()]
-    tally, output = Tally(), None if is_shown else subprocess.PIPE
-    errors = None if is_shown else subprocess.STDOUT
+    tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         pytest = (sys.executable, "-m", "pytest", "-q", "--durations=5", f"--junitxml={report}", "-m", marked)
         command = ["nice", f"-n{nice}", *pytest, *present]
         try:
             ran = subprocess.run(
-                command, cwd=ROOT, check=False, timeout=seconds_max, stdout=output, stderr=errors, env=environment
-            )
+                command, cwd=ROOT, check=False, timeout=seconds_max, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                env=environment,
+            )  # fmt: skip
             is_well = ran.returncode == 0 or (marked and ran.returncode == NO_TESTS)
             said, why = ran.stdout or b"", "" if is_well else f"its exit status is {ran.returncode}"
         except subprocess.TimeoutExpired as late:
@@ -223,14 +230,14 @@ def quick_parts() -> list[tuple[str, ...]]:
     second, so it runs in parts behind the second longest, and the shortest ends the run.
     """
     longest, second, *others = QUICK
-    return [(second,), *divided(longest), *((path,) for path in others)]
+    return [(second,), *divided(longest, PARTS), *((path,) for path in others)]
 
 
-def divided(suite: str) -> list[tuple[str, ...]]:
-    """What is directly in a suite, in `PARTS` parts with about as much source of tests in each."""
+def divided(suite: str, count: int) -> list[tuple[str, ...]]:
+    """What is directly in a suite, in so many parts with about as much source of tests in each."""
     rooms = {path: sum(file.stat().st_size for file in sources(path)) for path in sorted((ROOT / suite).glob("*"))}
-    parts: list[list[str]] = [[] for _ in range(PARTS)]
-    sizes = [0] * PARTS
+    parts: list[list[str]] = [[] for _ in range(count)]
+    sizes = [0] * count
     for path, size in sorted(rooms.items(), key=lambda room: -room[1]):
         if size:
             smallest = sizes.index(min(sizes))
@@ -256,19 +263,46 @@ def run_quick(tally: Tally, marked: str = "") -> None:
 
 
 def run_others(tally: Tally, marked: str = "") -> None:
-    """All other suites: the longest, which is shown while it runs, the others beside it, and what only computes."""
-    with ThreadPoolExecutor(2) as pool:
-        computed = pool.submit(run_pytest, (COMPUTED,), nice=NICE, seconds_max=COMPUTED_SECONDS_MAX, marked=marked)
-        beside = pool.submit(run_lane, other_suites(), marked)
-        tally.add(run_pytest((LONGEST,), is_shown=True, marked=marked, ports=PORTS[0]).tally)
-        for ran in (*beside.result(), computed.result()):
+    """All other suites: what starts processes in lanes, and beside it what only computes."""
+    parts = computed_parts()
+    with ThreadPoolExecutor(len(PORTS)) as lanes, ThreadPoolExecutor(len(parts)) as beside:
+        free: SimpleQueue[str] = SimpleQueue()
+        for ports in PORTS:
+            free.put(ports)
+        computed = [beside.submit(run_pytest, part, nice=NICE, marked=marked) for part in parts]
+        running = [lanes.submit(run_in_lane, suite, free, marked) for suite in suites_with_processes()]
+        for one in as_completed([*running, *computed]):
+            ran = one.result()
             print(ran.text, end="", flush=True)
             tally.add(ran.tally)
 
 
-def run_lane(suites: tuple[str, ...], marked: str) -> list[Ran]:
-    """Suites one behind the other."""
-    return [run_pytest((suite,), marked=marked, ports=PORTS[1]) for suite in suites]
+def computed_parts() -> list[tuple[str, ...]]:
+    """What only computes, in two parts: it goes on when the lanes are done, and then each has a processor."""
+    return [(COMPUTED_ALONE,), tuple(path for part in divided(COMPUTED, 1) for path in part if path != COMPUTED_ALONE)]
+
+
+def run_in_lane(suite: tuple[str, ...], free: "SimpleQueue[str]", marked: str) -> Ran:
+    """A suite, with ports that no other has meanwhile."""
+    ports = free.get()
+    try:
+        return run_pytest(suite, marked=marked, ports=ports)
+    finally:
+        free.put(ports)
+
+
+def suites_with_processes() -> list[tuple[str, ...]]:
+    """What is in a directory of tests that is neither part of the quick check nor only computes: the long ones alone and
+    first, then what is left of each directory.
+    """
+    long = [(path,) for path in LONG if (ROOT / path).is_dir()]
+    directories = (path for path in sorted((ROOT / "tests").glob("*")) if path.is_dir())
+    left = [
+        tuple(room for part in divided(name, 1) for room in part if not {room, name} & set(LONG))
+        for name in (f"tests/{path.name}" for path in directories)
+        if name not in {*QUICK, COMPUTED}
+    ]
+    return [*long, *filter(None, left)]
 
 
 def repeat_failed(tally: Tally) -> None:
@@ -285,12 +319,6 @@ def repeat_failed(tally: Tally) -> None:
         again = {one.name for one in ran.tally.failures}
         if ran.tally.passed + ran.tally.failed >= len(ids) and file not in again:
             tally.take_for_flaky([one for one in failed if one.name in set(ids) - again])
-
-
-def other_suites() -> tuple[str, ...]:
-    """Every directory of tests that is neither part of the quick check nor has a place of its own."""
-    names = (path for path in sorted((ROOT / "tests").iterdir()) if any(path.glob("**/test_*.py")))
-    return tuple(f"tests/{path.name}" for path in names if f"tests/{path.name}" not in {*QUICK, LONGEST, COMPUTED})
 
 
 def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:

@@ -223,6 +223,7 @@ def test_get_offsets_tells_where_each_partition_begins_and_ends(cluster: Cluster
 
 
 def test_log_dirs_describes_the_replicas_of_every_broker(cluster: Cluster, tool: Tool, topic: str) -> None:
+    eventually(are_whole(cluster, topic), "all replicas in sync")  # each look of the tool is a JVM
     brokers: list[dict[str, Any]] = []
 
     def are_replicas_there() -> bool:

@@ -5,7 +5,17 @@ from pathlib import Path
 import pytest
 
 from tools import run_tests
-from tools.run_tests import Tally, divided, repeat_failed, run_others, run_pytest, run_quick, say_slowest, sum_up
+from tools.run_tests import (
+    Tally,
+    divided,
+    repeat_failed,
+    run_others,
+    run_pytest,
+    run_quick,
+    say_slowest,
+    suites_with_processes,
+    sum_up,
+)
 
 GOOD = """\
 import pytest
@@ -26,6 +36,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"test_{name}.py").write_text(source)
     monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # no made-up test needs one, and each run loads them anew
     monkeypatch.setattr(run_tests, "QUICK", ("good", "bad"))
     tools = {"well": ("python", "-c", "pass"), "ill": ("python", "-c", "raise SystemExit('it is wrong')")}
     monkeypatch.setattr(run_tests, "LINT", tools)
@@ -152,27 +163,37 @@ def test_the_slowest_tests_are_named(
     assert capfd.readouterr()[0].split() == ["0.2", "s", "good/test_good.py::test_b"]
 
 
-def test_a_suite_that_is_shown_while_it_runs_is_not_shown_again(capfd: pytest.CaptureFixture[str]) -> None:
-    ran = run_pytest(("good", "nowhere"), is_shown=True)
-    assert (ran.text, ran.tally.passed) == ("", 1)
-    assert "1 passed, 1 skipped" in capfd.readouterr()[0]
-
-
-def test_the_longest_suite_is_shown_first_and_what_only_computes_at_the_end(
+def test_each_suite_runs_once_with_ports_of_its_own(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (project / "tests").mkdir()
-    for name in ("good", "bad"):
-        (project / name).rename(project / "tests" / name)
-    (project / "tests" / "beside").mkdir()
-    (project / "tests" / "beside" / "test_two.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
-    monkeypatch.setattr(run_tests, "LONGEST", "tests/good")
-    monkeypatch.setattr(run_tests, "COMPUTED", "tests/bad")
+    """The long ones alone and first, what is left of a directory together, and what only computes beside them."""
+    source = "import os\ndef test_ports():\n    assert '-' in os.environ['KAVKA_TEST_PORTS']\n"
+    rooms = ("tests/conformance/a", "tests/conformance/b", "tests/conformance/long", "tests/kube", "tests/new")
+    for name in (*rooms, "tests/sim", "tests/support"):
+        (project / name).mkdir(parents=True)
+    for name in rooms:
+        (project / name / f"test_{Path(name).name}.py").write_text(source)
+    (project / run_tests.COMPUTED_ALONE).write_text("def test_a(): pass\n" * 10)
+    (project / "tests" / "sim" / "test_loop.py").write_text("def test_b(): raise ValueError('a defect')\n")
+    monkeypatch.delenv("KAVKA_TEST_PORTS", raising=False)
+    monkeypatch.setattr(run_tests, "LONG", ("tests/kube", "tests/conformance/long", "tests/gone"))
+    assert suites_with_processes() == [
+        ("tests/kube",),
+        ("tests/conformance/long",),
+        ("tests/conformance/a", "tests/conformance/b"),
+        ("tests/new/test_new.py",),
+    ]
     tally = Tally()
     run_others(tally)
-    assert (tally.passed, tally.failed, tally.skipped) == (3, 1, 1)
+    assert (tally.passed, tally.failed) == (len(rooms) + 1, 1)
     shown, _ = capfd.readouterr()
-    assert -1 < shown.find("1 passed, 1 skipped") < shown.find("2 passed") < shown.find("a defect")
+    assert shown.count(" passed in ") == 5
+    assert "a defect" in shown
+
+
+def test_a_long_suite_is_there() -> None:
+    root = Path(__file__).parents[3]
+    assert [path for path in run_tests.LONG if not any((root / path).rglob("test_*.py"))] == []
 
 
 def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +203,7 @@ def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch
     assert "good: ended after 0 s" in ran.text
 
 
-def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_tests, "PARTS", 4)
+def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path) -> None:
     rooms = {"a": 900, "b": 500, "c": 300, "d": 50, "e": 40}
     for name, size in rooms.items():
         (project / "suite" / name).mkdir(parents=True)
@@ -191,8 +211,8 @@ def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path, monkeypatch
         (project / "suite" / name / "fakes.py").write_text("#" * 5_000)
     (project / "suite" / "test_alone.py").write_text("#" * 20)
     (project / "suite" / "empty").mkdir()
-    assert divided("suite") == [
+    assert divided("suite", 4) == [
         ("suite/a",), ("suite/b",), ("suite/c",), ("suite/d", "suite/e", "suite/test_alone.py")
     ]  # fmt: skip
-    assert divided("good") == [("good/test_good.py",)]
-    assert divided("nowhere") == []
+    assert divided("good", 4) == [("good/test_good.py",)]
+    assert divided("nowhere", 4) == []
