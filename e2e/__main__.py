@@ -1,4 +1,9 @@
-"""`python -m e2e [PYTEST...]`: images, node, tests, and the node is gone again. `--keep` leaves it there."""
+"""`python -m e2e [--keep] [PYTEST...]`: build the images, start the node, run the tests, and end the node.
+
+--keep      leaves the node there; python -m e2e.cluster down ends it
+e2e/FILE    that file alone; all tests of e2e where none is named
+PYTEST...   more words for pytest, such as -k secured or -x
+"""
 
 import subprocess
 import sys
@@ -8,6 +13,7 @@ from pathlib import Path
 from e2e import cluster, former, images
 
 KEEP = "--keep"
+HELP = {"-h", "--help"}
 
 
 def pytest_words(words: Sequence[str]) -> list[str]:
@@ -19,6 +25,9 @@ def pytest_words(words: Sequence[str]) -> list[str]:
 
 def main(words: Sequence[str]) -> int:
     """Bring the node up, run the tests, take it down; pytest's exit code."""
+    if HELP & set(words):
+        print(__doc__.rstrip())
+        return 0
     images.build_all()
     former.build_former()
     try:
