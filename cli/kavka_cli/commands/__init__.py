@@ -21,6 +21,7 @@ ORDER = (
     "groups",
     "consume",
     "produce",
+    "acls",
     "quota",
     "doctor",
     "export",

@@ -13,10 +13,12 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from kavka_broker.core.config.topic_table import LONG_MAX, RATE_KEYS
 from kavka_operator.api.quota import AnyEntity
+from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
 from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.roll_survey import partitions_of, quorum_of
+from kavka_operator.kafka.users import rules_of
 
 CALLBACK = "client.quota.callback.class"
 Ends = Mapping[tuple[str, int], int]
@@ -113,6 +115,11 @@ class Onlooker(KafkaClient):
             described = self._client.describe_groups(sorted(listed))
             committed = self._client.list_group_offsets(sorted(listed))
         return {name: _group(listed[name], described.get(name), committed.get(name, {})) for name in sorted(listed)}
+
+    def access_rules(self) -> Mapping[str, frozenset[Binding]] | None:
+        """Every access rule by its principal; None where no authorizer asks for any."""
+        with in_words("describe the access rules"):
+            return rules_of(self._send)
 
     def log_dirs(self, broker: int) -> LogDirs:
         """The log directories of a broker."""

@@ -68,7 +68,7 @@ def access(send: Send, brokers: Sequence[int], own_user: str | None) -> SeenAcce
     """The access to the cluster. `own_user` is the name that the operator logs in with."""
     settings = list(_settings(send, sorted(brokers)[:BROKERS_ASKED_MAX]))
     return SeenAccess(
-        rules=_rules(send),
+        rules=rules_of(send),
         credentials=_credentials(send),
         logins=logins_of(settings) if settings else None,
         takes_certificates=any(map(takes_certificates, settings)),
@@ -88,7 +88,7 @@ def _settings(send: Send, brokers: Sequence[int]) -> Iterator[Mapping[str, str]]
                 yield {setting.name: setting.value for setting in result.configs if setting.value is not None}
 
 
-def _rules(send: Send) -> dict[str, frozenset[Binding]] | None:
+def rules_of(send: Send) -> dict[str, frozenset[Binding]] | None:
     """Every access rule by its principal; None without an authorizer."""
     response = send(
         DescribeAclsRequest(
