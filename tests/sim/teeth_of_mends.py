@@ -13,6 +13,7 @@ from kavka_broker.replica.following import taking
 from kavka_broker.replica.following.session import Followed
 from kavka_broker.replica.hosting.missing import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage import durability, recovery
 from tests.sim.teething import Patch, tooth
 
@@ -126,3 +127,12 @@ def joining_too_early(patch: Patch) -> None:
             self.start_offset = start_offset
 
     patch.setattr(LeaderState, "joining", joining_below)
+
+
+# --- topics of one name -----------------------------------------------------------------------------------------------
+
+
+@tooth("a batch that has waited for the disk goes to whichever topic has the name by then", "kill isolate", seeds="3",
+       workloads="transients", strained=True, hectic=True)  # fmt: skip
+def names_instead_of_ids(patch: Patch) -> None:
+    patch.setattr(Produce, "_leader", lambda self, topic, index: self._writes.replicas.leader(topic.name, index))

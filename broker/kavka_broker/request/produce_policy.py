@@ -64,7 +64,9 @@ class ProducePolicy:
         if broker.use is not None and topic != AUDIT_TOPIC:  # each event would bring the next
             broker.use.wrote(client.user, client.address, client.client_id, topic, size_bytes, records)
 
-    def name_leader(self, topic: str, response: PartitionProduceResponse, endpoints: list[NodeEndpoint]) -> None:
+    def name_leader(
+        self, topic: bytes | str, response: PartitionProduceResponse, endpoints: list[NodeEndpoint]
+    ) -> None:
         """Name the leader and its address, as far as this broker knows them (KIP-951)."""
         if self._client.version < NAMES_LEADER_FROM:
             return

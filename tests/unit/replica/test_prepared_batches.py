@@ -11,6 +11,8 @@ import pytest
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.batch import HEADER_BYTES, set_crc
@@ -70,6 +72,11 @@ class Threads:
 
 def log_end(inside: InProcess, topic: str) -> int:
     return inside.broker.replicas.leader(topic, 0).log.log_end_offset
+
+
+def is_led(inside: InProcess, topic: str) -> bool:
+    partition = inside.broker.replicas.get(topic, 0)
+    return partition is not None and partition.is_leader
 
 
 def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,6 +233,44 @@ def test_a_config_change_during_preparation_applies(tmp_path: Path, monkeypatch:
 
     asyncio.run(scenario())
     assert threads.begun == 2
+
+
+@pytest.mark.parametrize("what", ["a thread", "the disk"])
+def test_a_batch_that_waited_is_not_written_to_another_topic_of_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Found by seed 259877062 of the simulation: a record of a deleted topic stood in its successor."""
+    threads, strain, looks = Threads(monkeypatch), what == "the disk", list[None]()
+
+    def look(disk: RealDisk) -> bool:
+        looks.append(None)
+        return strain
+
+    monkeypatch.setattr(RealDisk, "is_strained", property(look))
+    monkeypatch.setattr(RealDisk, "strain_lasts", False)
+    configs: dict[str, Any] = {} if strain else {"compression_type": "zstd"}
+
+    async def scenario() -> None:
+        nonlocal strain
+        async with running(tmp_path) as inside:
+            former = await inside.create("again", **configs)
+            client = await inside.connect()
+            data = TopicProduceData("", former, [PartitionProduceData(0, batch())])
+            client.send(ProduceRequest(None, -1, 10_000, [data]), 13)
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: bool(looks if strain else threads.begun))
+            deleted = DeleteTopicsRequest([DeleteTopicState("again")], ["again"], 10_000)
+            await (await inside.connect()).call(deleted, DeleteTopicsResponse, 6)
+            assert await inside.create("again", **configs) != former
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                await until(lambda: is_led(inside, "again"))
+            strain = False
+            threads.may_work.set()
+            told = (await client.receive(ProduceResponse, 13)).responses[0].partition_responses[0]
+            assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+            assert log_end(inside, "again") == 0
+
+    asyncio.run(scenario())
 
 
 def test_a_lost_clients_place_is_freed_when_its_thread_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from kavka_broker.replica.leading.partition import ACKS_ALL
+from kavka_broker.replica.leading.partition import ACKS_ALL, Partition
 from kavka_broker.replica.writing.acknowledgement import Acknowledgement, Share, answer_if_due
 from kavka_broker.replica.writing.admission import BATCH_COST, Admission
 from kavka_broker.replica.writing.batches import check, has_repeats, without_repeats
@@ -77,7 +77,9 @@ class Policy(Protocol):
     def count(self, topic: str, size_bytes: int, records: int) -> None:
         """Count what was written."""
 
-    def name_leader(self, topic: str, response: PartitionProduceResponse, endpoints: list[NodeEndpoint]) -> None:
+    def name_leader(
+        self, topic: bytes | str, response: PartitionProduceResponse, endpoints: list[NodeEndpoint]
+    ) -> None:
         """Name the leader in the response of another, and its address in `endpoints`."""
 
 
@@ -86,9 +88,21 @@ class Later(NamedTuple):
 
     answers: list[PartitionProduceResponse]
     place: int
-    topic: str
+    topic: "Named"
     data: PartitionProduceData
     is_for_room: bool
+
+
+class Named(NamedTuple):
+    """A topic that batches are written to. Its name may be another topic's once anything has been waited for."""
+
+    name: str
+    topic_id: bytes | None  # None in a request of a version without ids
+
+    @property
+    def asked(self) -> bytes | str:
+        """What the request calls it."""
+        return self.name if self.topic_id is None else self.topic_id
 
 
 class Produce:
@@ -261,7 +275,7 @@ class Produce:
         answer = prepared = None
         while answer is None:
             try:
-                log = self._writes.replicas.leader(topic, data.index).log
+                log = self._leader(topic, data.index).log
                 if is_for_room:
                     await preparation.make_room(log, len(data.records))
                 else:
@@ -279,31 +293,32 @@ class Produce:
         if name is None:
             code = ErrorCode.UNKNOWN_TOPIC_ID
             return [PartitionProduceResponse(data.index, code, -1) for data in topic.partition_data]
+        named = Named(name, topic.topic_id if self._sender.version >= TOPIC_ID_VERSION else None)
         error = self._policy.refusal(name)
         if error is not None:
-            return [self._refusal(name, data.index, error) for data in topic.partition_data]
+            return [self._refusal(named, data.index, error) for data in topic.partition_data]
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             try:
                 if data.records is not None and len(data.records) >= room.ROOM_BYTES_MIN:
                     check_room(self._writes.replicas, name, data.index, len(data.records))
-                answers.append(self._append(name, data))
+                answers.append(self._append(named, data))
             except NotOnLoop as reason:
                 if not self._is_kept:  # the receive buffer is overwritten
                     data.records = memoryview(bytearray(data.records))
                     self._sender.copied_bytes += len(data.records)
-                self._later.append(Later(answers, len(answers), name, data, isinstance(reason, NoRoom)))
+                self._later.append(Later(answers, len(answers), named, data, isinstance(reason, NoRoom)))
                 answers.append(PartitionProduceResponse(data.index))
         return answers
 
     def _append(
-        self, topic: str, data: PartitionProduceData, prepared: Prepared | None = None
+        self, topic: Named, data: PartitionProduceData, prepared: Prepared | None = None
     ) -> PartitionProduceResponse:
         """Append a partition's batch. Raises NotOnLoop where a thread has to prepare it."""
         acks, writes = self._request.acks, self._writes
         try:
             check(data.records, acks, self._sender.version, is_transactional=self._admission is not None)
-            partition = writes.replicas.leader(topic, data.index)
+            partition = self._leader(topic, data.index)
             if self._admission is not None:
                 self._admission.check(partition, data)
             appended = partition.append(data.records, acks, prepared=prepared)
@@ -312,26 +327,37 @@ class Produce:
         except BrokerError as error:
             return self._refusal(topic, data.index, error)
         if not appended.duplicate:
-            self._policy.count(topic, len(data.records), appended.last_offset - appended.base_offset + 1)
+            self._policy.count(topic.name, len(data.records), appended.last_offset - appended.base_offset + 1)
         response = PartitionProduceResponse(
             data.index, 0, appended.base_offset, appended.log_append_time_ms, partition.log.state.start_offset
         )
         for_others = acks == ACKS_ALL and partition.has_followers
         end = partition.high_watermark if for_others else partition.log.durability.answerable_end
         if appended.last_offset >= end:
-            share = Share(response, partial(self._name_leader, topic), waits_for_others=for_others)
+            share = Share(response, partial(self._name_leader, topic.asked), waits_for_others=for_others)
             (partition.committed if for_others else partition.unsynced).push(appended.last_offset + 1, share)
             self._shares.append(share)
         return response
 
-    def _refusal(self, topic: str, index: int, error: BrokerError) -> PartitionProduceResponse:
+    def _leader(self, topic: Named, index: int) -> Partition:
+        """Return the partition. Raises BrokerError, also where the name is another topic's by now."""
+        if topic.topic_id is None:
+            return self._writes.replicas.leader(topic.name, index)
+        if self._writes.metadata.topics.by_id(topic.topic_id) is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+        partition = self._writes.replicas.leader(topic.name, index)
+        if partition.topic_id != topic.topic_id:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+        return partition
+
+    def _refusal(self, topic: Named, index: int, error: BrokerError) -> PartitionProduceResponse:
         response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
         if isinstance(error, RecordsRefused):
             response.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.records]
-        self._name_leader(topic, response)
+        self._name_leader(topic.asked, response)
         return response
 
-    def _name_leader(self, topic: str, response: PartitionProduceResponse) -> None:
+    def _name_leader(self, topic: bytes | str, response: PartitionProduceResponse) -> None:
         """Name the leader in the answer where it is another broker (KIP-951)."""
         if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             self._policy.name_leader(topic, response, self._endpoints)
