@@ -1,14 +1,21 @@
 """A topic, made the way a client makes it, and what librdkafka is told of topics and brokers."""
 
+from typing import Protocol
+
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
-
-from tests.support.servers import Server
 
 SECONDS_MAX = 60.0
 
 
-def create_topic(server: Server, topic: str, partitions: int = 1, replicas: int = 1, **config: str) -> None:
+class Bootstrap(Protocol):
+    """A broker, or a cluster of them, that clients reach."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
+def create_topic(server: Bootstrap, topic: str, partitions: int = 1, replicas: int = 1, **config: str) -> None:
     """Create a topic, and wait until the broker has said that it is there."""
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     settings = {key.replace("_", "."): value for key, value in config.items()}

@@ -3,8 +3,10 @@
 import pytest
 
 from tests.conformance.clients.records import COUNT, FIRST_PART, RECORDS, Pair, assert_resumed
+from tests.support.drawn import in_turn
 from tests.support.programs import kafka_tool, run
 from tests.support.servers import Server
+from tests.support.topics import create_topic
 from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -49,7 +51,7 @@ def test_topics_are_created_described_altered_and_deleted(server: Server, name: 
 
 
 def test_configs_of_a_topic_are_altered_and_described(server: Server, name: str) -> None:
-    tool(server, "topics", "--create", "--topic", name)
+    create_topic(server, name)
     entity = ("--entity-type", "topics", "--entity-name", name)
     tool(server, "configs", "--alter", *entity, "--add-config", "retention.bytes=1000000,cleanup.policy=delete")
     assert "retention.bytes=1000000" in tool(server, "configs", "--describe", *entity)
@@ -72,7 +74,7 @@ def quota_cases(name: str) -> list[tuple[tuple[str, ...], str]]:
     ]
 
 
-@pytest.mark.parametrize("case", range(7))
+@pytest.mark.parametrize("case", in_turn(range(7), 3))
 def test_quotas_are_altered_described_and_deleted(server: Server, name: str, case: int) -> None:
     entity, wording = quota_cases(name)[case]
     limits = "producer_byte_rate=1048576,consumer_byte_rate=2097152"
@@ -88,7 +90,7 @@ def test_quotas_are_altered_described_and_deleted(server: Server, name: str, cas
 
 
 def test_consumer_groups_are_described_reset_and_deleted(server: Server, name: str) -> None:
-    tool(server, "topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(server, name)
     produce(server, name)
     consume(server, name, name, FIRST_PART)
     group = ("--group", name)
@@ -109,7 +111,7 @@ def test_the_broker_tells_its_versions(server: Server) -> None:
 
 
 def test_offsets_are_listed_by_place_and_time(server: Server, name: str) -> None:
-    tool(server, "topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(server, name)
     produce(server, name)
     for time, offset in (("earliest", 0), ("latest", COUNT), ("max-timestamp", None), ("0", 0)):
         line = tool(server, "get-offsets", "--topic", name, "--time", time).strip()
@@ -119,7 +121,7 @@ def test_offsets_are_listed_by_place_and_time(server: Server, name: str) -> None
 
 
 def test_records_are_deleted(server: Server, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    tool(server, "topics", "--create", "--topic", name, "--partitions", "1")
+    create_topic(server, name)
     produce(server, name)
     wanted = tmp_path_factory.mktemp("delete") / "offsets.json"
     wanted.write_text(f'{{"version": 1, "partitions": [{{"topic": "{name}", "partition": 0, "offset": 30}}]}}')

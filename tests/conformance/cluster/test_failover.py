@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.cluster.history import History, busiest, create_topic, is_whole, within
+from tests.support.drawn import in_turn
 from tests.support.nodes import Nodes, Place, apart, cluster, combined
 from tests.support.quorum import active_controller
 from tests.support.servers import is_apache_kafka
@@ -31,7 +32,7 @@ SHAPES: dict[str, tuple[Callable[[], list[Place]], bool]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", in_turn(list(SHAPES), len(SHAPES)))
 def test_a_killed_leader_of_partitions(tmp_path: Path, shape: str) -> None:
     make, static = SHAPES[shape]
     with cluster(tmp_path, make(), SETTINGS, static=static) as nodes:

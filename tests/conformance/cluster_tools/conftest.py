@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.chaos.asking import partitions_of
 from tests.chaos.network import Loopback
 from tests.chaos.nodes import APACHE_KAFKA, KAVKA, Cluster, make_cluster
 from tests.support.programs import kafka_tool
 from tests.support.servers import is_apache_kafka
+from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
 
 NODE_IDS = (1, 2, 3)
 
@@ -38,7 +41,9 @@ def tool(cluster: Cluster) -> Tool:
 
 
 @pytest.fixture
-def topic(cluster: Cluster, tool: Tool, name: str) -> str:
-    """A topic of three partitions, replicated three times."""
-    tool("topics", "--create", "--topic", name, "--partitions", "3", "--replication-factor", "3")
+def topic(cluster: Cluster, name: str) -> str:
+    """A topic of three partitions, replicated three times, that every node knows."""
+    create_topic(cluster, name, 3, 3)
+    for node in cluster.nodes:
+        until_outside(lambda node=node: partitions_of(node.address, name), what="a node knows the topic")  # type: ignore[misc]
     return name

@@ -1,5 +1,6 @@
 """A lake in a store says the same as one in a directory, wherever a run is cut off from the store."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.run import refresh
+from tests.support.drawn import in_turn
 from tests.unit.analytics.few import Few, asked
 from tests.unit.analytics.stored import NAME, Connection, Died, Objects, Time, lake_in, lease_of
 from tests.unit.analytics.test_lake import USE
@@ -19,6 +21,7 @@ from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_
 KEEP_DAYS = 30
 DAYS_OLD = (44, 43, 42, 6, 5, 4, 3, 2, 1)
 ASKED = ("audit_gaps", "completeness", "first_access", "top_talkers")
+PARTS = 3  # of the requests that a run may die behind, of which a commit plays one
 FILE = "entries/first/0-{:020}-{:020}.parquet"
 
 
@@ -86,13 +89,11 @@ def undisturbed(tmp_path: Path, others: dict[str, Table]) -> dict[str, list[tupl
     return found
 
 
-def deaths(directory: Path, others: dict[str, Table]) -> Iterator[tuple[Objects, Path]]:
-    """A store with a run done and a second one cut off behind each of its requests, whose answer gets lost."""
+def deaths(directory: Path, others: dict[str, Table], begin: int) -> Iterator[tuple[Objects, Path]]:
+    """A store with a run done and a second one cut off behind each `PARTS`th of its requests, whose answer gets lost."""
     first = Objects()
     ran(lake_in(Connection(first), directory / "first"), 4, others)
-    count = 0
-    while True:
-        count += 1
+    for count in itertools.count(begin, PARTS):
         objects, place = Objects({**first.kept}), directory / str(count)
         connection = Connection(objects, count, is_done=True)
         try:
@@ -105,14 +106,15 @@ def deaths(directory: Path, others: dict[str, Table]) -> Iterator[tuple[Objects,
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("begin", in_turn(range(1, PARTS + 1), PARTS))
 def test_a_run_that_dies_behind_any_request_is_gone_on_with(
-    tmp_path: Path, undisturbed: dict[str, list[tuple[object, ...]]], others: dict[str, Table]
+    tmp_path: Path, undisturbed: dict[str, list[tuple[object, ...]]], others: dict[str, Table], begin: int
 ) -> None:
-    for count, (objects, place) in enumerate(deaths(tmp_path, others)):
+    for count, (objects, place) in enumerate(deaths(tmp_path, others, begin)):
         directory = place if count % 2 else tmp_path / f"another-{count}"
         time = Time()
         ran(lake_in(Connection(objects), directory, time), 9, others)
-        assert said(objects, tmp_path / "read") == undisturbed, f"request {count + 1}"
+        assert said(objects, tmp_path / "read") == undisturbed, f"request {begin + PARTS * count}"
         assert time.now <= 160, "it waits for the lease of the dead, once"
 
 
