@@ -13,6 +13,7 @@ from typing import Protocol
 
 from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
 from kavka_broker.core.transaction.state import BUMPS_FROM, Place
@@ -56,15 +57,23 @@ class TransactionCoordinators:
         timeout_ms: int,
         again_ms: int,
         attempts_max: int,
+        effective: EffectiveConfig,
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata
         self._here = here
         self._connections = connections
         self._timeout_ms = timeout_ms
+        self._effective = effective
         self.again_ms = again_ms
         self.attempts_max = attempts_max
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # with the number of requests that hold or await it
+
+    @property
+    def verifies(self) -> bool:
+        """Whether a partition that a client has added is looked for at the coordinator."""
+        verifies: bool = self._effective.broker["transaction.partition.verification.enable"]
+        return verifies
 
     def has_turn(self, transactional_id: str) -> bool:
         """Whether a request of this id is being served, so that later ones have to wait."""

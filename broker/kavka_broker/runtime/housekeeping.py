@@ -90,6 +90,7 @@ class Housekeeping:
                 self._retain,
                 first_ms=config["log.initial.task.delay.ms"],
             ),
+            Chore("producer expiry", config["producer.id.expiration.check.interval.ms"], self._expire_producers),
             Chore("removal", REMOVAL_MS, self._remove),
             Chore("quota expiry", QUOTA_EXPIRY_MS, self._expire_quotas),
         ]
@@ -143,10 +144,14 @@ class Housekeeping:
         return is_written and written[2] == log.log_end_offset
 
     async def _retain(self) -> None:
-        expiration_ms = self._effective.broker["producer.id.expiration.ms"]
-        work = self._logs.retain(self._clock.now_ms(), self.high_watermark_of, expiration_ms=expiration_ms)
-        if await self._slices.whole(work):
+        if await self._slices.whole(self._logs.retain(self._clock.now_ms(), self.high_watermark_of)):
             log.info("retention.deleted")
+
+    async def _expire_producers(self) -> None:
+        expiration_ms = self._effective.broker["producer.id.expiration.ms"]
+        count = await self._slices.whole(self._logs.expire_producers(self._clock.now_ms(), expiration_ms))
+        if count:
+            log.info("producers.expired", count=count)
 
     async def _remove(self) -> None:
         if self._logs.has_deleted:

@@ -290,6 +290,7 @@ class Wiring:
             timeout_ms=config["request.timeout.ms"],
             again_ms=config["add.partitions.to.txn.retry.backoff.ms"],
             attempts_max=attempts_of(config),
+            effective=EffectiveConfig(config, metadata.configs),
         )
         return Serving(
             lifecycle=lifecycle,

@@ -203,15 +203,13 @@ class OpenLogs:
         now_ms: int,
         high_watermark_of: HighWatermark | None = None,
         *,
-        expiration_ms: int = 86_400_000,
         cost: Cost | None = None,
     ) -> Work[int]:
-        """Delete what the topics' retention gives up, and forget silent producers; returns how many segments went."""
+        """Delete what the topics' retention gives up; returns how many segments went."""
         count, cost = 0, cost or Cost()
         for partition_log in self:
             if partition_log.is_failed or partition_log.is_closed:
                 continue
-            partition_log.producers.expire(now_ms, expiration_ms)
             high_watermark = (
                 partition_log.log_end_offset if high_watermark_of is None else high_watermark_of(partition_log)
             )
@@ -222,6 +220,18 @@ class OpenLogs:
                 log.error("retention.failed", log=str(partition_log.name), reason=str(problem))
             partition_log.release_idle()
             if cost.add(COST_PER_YIELD if count > before else RETAIN_COST):
+                yield
+        return count
+
+    def expire_producers(self, now_ms: int, expiration_ms: int) -> Work[int]:
+        """Forget producers that were silent for so long; returns how many."""
+        count, cost = 0, Cost()
+        for partition_log in self:
+            if partition_log.is_failed or partition_log.is_closed:
+                continue
+            looked_at = len(partition_log.producers)
+            count += partition_log.producers.expire(now_ms, expiration_ms)
+            if cost.add(1 + looked_at):
                 yield
         return count
 

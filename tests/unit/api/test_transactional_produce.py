@@ -9,6 +9,12 @@ import pytest
 
 from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.compression import Compression
@@ -31,6 +37,7 @@ class Coordinators(TransactionCoordinators):
     """A coordinator that answers what the test sets, once the test lets it."""
 
     again_ms, attempts_max = 1, 5
+    verifies = True
 
     def __init__(self) -> None:
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
@@ -114,6 +121,33 @@ def test_the_coordinator_is_asked_once_per_transaction(tmp_path: Path) -> None:
         assert partition.log.log_end_offset == 5
 
     play(tmp_path, scenario)
+
+
+def test_nobody_is_asked_where_verification_is_off(tmp_path: Path) -> None:
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        coordinators.verifies, coordinators.code = False, ErrorCode.TRANSACTION_ABORTABLE
+        assert [await produce(client, sequence) for sequence in range(2)] == [0, 0]
+        assert not coordinators.asked
+        mark(partition)
+        coordinators.code = ErrorCode.NONE
+        assert await produce(client, 2, version=ADDS_VERSION) == 0
+        assert [adds for _, adds in coordinators.asked] == [True], "it is not verified, but added"
+
+    play(tmp_path, scenario)
+
+
+def test_verification_is_switched_while_the_broker_runs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path, {"transaction.partition.verification.enable": "false"}) as inside:
+            coordinators = inside.broker.writes.coordinators
+            assert not coordinators.verifies
+            client = await inside.connect()
+            config = AlterableConfig("transaction.partition.verification.enable", 0, "true")
+            asked = IncrementalAlterConfigsRequest([AlterConfigsResource(4, "", [config])])
+            await client.call(asked, IncrementalAlterConfigsResponse, 1)
+            await until(lambda: coordinators.verifies)
+
+    asyncio.run(scenario())
 
 
 def test_the_leader_adds_the_partition_for_newer_clients(tmp_path: Path) -> None:

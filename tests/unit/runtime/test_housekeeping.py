@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
+from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.runtime.housekeeping import Chore, Housekeeping
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.retention import delete_expired
+from tests.support.in_process import running
 from tests.support.sim_disk import Operation, SimDisk
+from tests.support.waiting import until
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill
 
 
@@ -210,3 +214,16 @@ def test_checkpoints_say_how_all_logs_are(seed: int) -> None:
     hosted.checkpoint()
     hosted.checkpoint()
     assert hosted.manager.changed == []
+
+
+def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "10"}
+        async with running(tmp_path, settings) as inside:
+            await inside.create("t")
+            partition = inside.broker.replicas.leader("t", 0)
+            batch = build_batch([(None, b"v")], timestamp_ms=1, producer_id=1, producer_epoch=0, base_sequence=0)
+            partition.append(memoryview(batch))
+            await until(lambda: not len(partition.log.producers))
+
+    asyncio.run(scenario())

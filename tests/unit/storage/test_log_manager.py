@@ -236,7 +236,8 @@ def test_retention_deletes_segments_and_forgets_silent_producers() -> None:
     append(old, producer_id=1, producer_epoch=0, base_sequence=0)
     assert at_once(manager.retain(NOW_MS + 100, lambda one: 5)) == 1
     assert (old.log_start_offset, len(old.producers)) == (5, 1)
-    at_once(manager.retain(NOW_MS + 100, expiration_ms=100))
+    assert at_once(manager.expire_producers(NOW_MS + 100, 101)) == 0
+    assert at_once(manager.expire_producers(NOW_MS + 100, 100)) == 1
     assert len(old.producers) == 0
 
 

@@ -129,7 +129,7 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("offsets.topic.num.partitions", INT, 50, HIGH, Range(1), served=True),
         Definition("offsets.topic.replication.factor", SHORT, 3, HIGH, Range(1), served=True),
         Definition("offsets.topic.segment.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
-        Definition("producer.id.expiration.check.interval.ms", INT, 600_000, LOW, Range(1), internal=True),
+        Definition("producer.id.expiration.check.interval.ms", INT, 600_000, LOW, Range(1), internal=True, served=True),
         Definition("producer.id.expiration.ms", INT, 86_400_000, LOW, Range(1), CLUSTER_WIDE, served=True),
         Definition("remote.fetch.max.wait.ms", INT, 500, MEDIUM, Range(1), CLUSTER_WIDE),
         Definition("remote.list.offsets.request.timeout.ms", LONG, 30_000, MEDIUM, Range(1), CLUSTER_WIDE),
@@ -218,7 +218,7 @@ COORDINATOR_KEYS: Final = by_name(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, Range(1), served=True
         ),
         Definition("transaction.max.timeout.ms", INT, 900_000, HIGH, Range(1), served=True),
-        Definition("transaction.partition.verification.enable", BOOLEAN, True, LOW, mode=CLUSTER_WIDE),
+        Definition("transaction.partition.verification.enable", BOOLEAN, True, LOW, mode=CLUSTER_WIDE, served=True),
         Definition(
             "transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000, LOW, Range(1), served=True
         ),

@@ -20,6 +20,10 @@ class Coordinators(Protocol):
     again_ms: int
     attempts_max: int
 
+    @property
+    def verifies(self) -> bool:
+        """Whether a partition that a client has added is looked for at the coordinator."""
+
     def has_turn(self, transactional_id: str) -> bool:
         """Whether a request of this id is being served, so that later ones have to wait."""
 
