@@ -92,7 +92,7 @@ def test_kavka_and_apache_kafka_serve_one_cluster(nodes: Nodes) -> None:
     cluster = Cluster(nodes)
     nodes.wait("three brokers", lambda: has_three_brokers(nodes))
     cluster.create(LOAD, [[1, 2, 3], [2, 3, 1], [3, 1, 2]][:PARTITIONS])
-    # Its leader coordinates the transactions, which Kavka does not do.
+    # Apache Kafka coordinates the transactions; test_mixed_coordinators.py moves that.
     cluster.create("__transaction_state", [[FIRST, SECOND]])
     cluster.create(JAVA_TOPIC, [[KAVKA_NODE, FIRST, SECOND]])
     cluster.create(TOPIC, [[FIRST, KAVKA_NODE, SECOND], [KAVKA_NODE, FIRST, SECOND]])
