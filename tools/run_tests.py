@@ -1,7 +1,7 @@
 """Runs `make check`, `make test` and `make test-all`, and sums up in one line.
 
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
-what is marked `thorough`. `make test` then runs what starts processes, which waits for half of its time, in three lanes:
+what is marked `thorough`, and unit and property tests that import nothing of what has changed (`tools/affected.py`). `make test` then runs what starts processes, which waits for half of its time, in three lanes:
 each takes the longest suite that is left. Behind them, with the processor's time that those leave, goes what only
 computes. It leaves out what is marked `extended`, which `make test-all` runs too. Each suite goes on when another one
 failed, so that one run shows everything, and is shown as a whole when it is over. A test with real processes that fails runs once more at
@@ -23,6 +23,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from xml.etree import ElementTree as ET
 
+from tools import affected
 from tools.measures import measured, table
 from tools.prerequisites import Prerequisite, lacking
 
@@ -225,23 +226,30 @@ def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports
     return Ran(tally, said.decode("utf-8", "replace"))
 
 
-def quick_parts() -> list[tuple[str, ...]]:
+def quick_parts(chosen: list[str] | None = None) -> list[tuple[str, ...]]:
     """The quick suites in the order of their time: the longest alone would take one worker longer than all others the
-    second, so it runs in parts behind the second longest, and the shortest ends the run.
+    second, so it runs in parts behind the second longest, and the shortest ends the run. `chosen`: of the first two these
+    files alone.
     """
     longest, second, *others = QUICK
-    return [(second,), *divided(longest, PARTS), *((path,) for path in others)]
+    parts = [(second,), *divided(longest, PARTS)] if chosen is None else shared_out(chosen, min(PARTS, TOGETHER))
+    return [*parts, *((path,) for path in others)]
 
 
 def divided(suite: str, count: int) -> list[tuple[str, ...]]:
     """What is directly in a suite, in so many parts with about as much source of tests in each."""
-    rooms = {path: sum(file.stat().st_size for file in sources(path)) for path in sorted((ROOT / suite).glob("*"))}
+    return shared_out([path.relative_to(ROOT).as_posix() for path in sorted((ROOT / suite).glob("*"))], count)
+
+
+def shared_out(paths: list[str], count: int) -> list[tuple[str, ...]]:
+    """Paths in so many parts with about as much source of tests in each."""
+    rooms = {path: sum(file.stat().st_size for file in sources(ROOT / path)) for path in paths}
     parts: list[list[str]] = [[] for _ in range(count)]
     sizes = [0] * count
     for path, size in sorted(rooms.items(), key=lambda room: -room[1]):
         if size:
             smallest = sizes.index(min(sizes))
-            parts[smallest].append(path.relative_to(ROOT).as_posix())
+            parts[smallest].append(path)
             sizes[smallest] += size
     return [tuple(part) for part in parts if part]
 
@@ -251,10 +259,10 @@ def sources(path: Path) -> list[Path]:
     return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] * path.match("test_*.py")
 
 
-def run_quick(tally: Tally, marked: str = "") -> None:
+def run_quick(tally: Tally, marked: str = "", chosen: list[str] | None = None) -> None:
     """The linters and what is quick of the tests, some at a time; the tests first, for they take longest."""
     with ThreadPoolExecutor(TOGETHER) as pool:
-        tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts()]
+        tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts(chosen)]
         linters = [pool.submit(run_tool, name, command) for name, command in LINT.items()]
         for one in [*linters, *tests]:
             ran = one.result()
@@ -360,7 +368,10 @@ def main() -> int:
             raise SystemExit("usage: python -m tools.run_tests check|test|test-all")
     lacks, tally = lacking(), Tally()
     say_lacks(lacks)
-    run_quick(tally, MARKED[wanted])
+    chosen = affected.chosen() if wanted == "check" else None
+    if chosen is not None:
+        print(f"{len(chosen)} files of unit and property tests may notice what has changed; ALL=1 runs all", flush=True)
+    run_quick(tally, MARKED[wanted], chosen)
     if wanted != "check":
         run_others(tally, MARKED[wanted])
         repeat_failed(tally)

@@ -8,6 +8,7 @@ from tools import run_tests
 from tools.run_tests import (
     Tally,
     divided,
+    quick_parts,
     repeat_failed,
     run_others,
     run_pytest,
@@ -201,6 +202,16 @@ def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch
     ran = run_pytest(("good",))
     assert ran.tally.failed == 1
     assert "good: ended after 0 s" in ran.text
+
+
+def test_chosen_files_run_in_place_of_the_first_two_suites(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_tests, "QUICK", ("unit", "property", "good"))
+    (project / "unit").mkdir()
+    for name in ("a", "b"):
+        (project / "unit" / f"test_{name}.py").write_text("def test_it(): pass\n")
+    assert quick_parts(["unit/test_b.py"]) == [("unit/test_b.py",), ("good",)]
+    assert quick_parts([]) == [("good",)]
+    assert {path for part in quick_parts() for path in part} == {"property", "unit/test_a.py", "unit/test_b.py", "good"}
 
 
 def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path) -> None:
