@@ -30,7 +30,7 @@ def delete(target: Target, name: str, *, is_dry: bool) -> int:
 
 
 def reset(target: Target, options: Namespace) -> int:
-    """Commit other offsets for a group without members, or say which; the exit code. Raises CommandError, AdminError."""
+    """Commit other offsets for a group without members, or say which; the exit code. Raises as `delete` does."""
     (name,), is_dry = options.group, options.dry_run != "none"
     client = GroupAdmin(target.bootstrap, target.security)
     try:

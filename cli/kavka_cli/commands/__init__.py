@@ -25,6 +25,7 @@ ORDER = (
     "quota",
     "doctor",
     "export",
+    "import",
     "audit",
     "demo",
     "example",
