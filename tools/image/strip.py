@@ -2,7 +2,7 @@
 
 The package `kubernetes` holds each call twice, 57 MB for threads and 68 MB for asyncio (`kubernetes.aio`), and its head
 imports the first. The operator takes nothing but the second. Commands that need other libraries come in one
-distribution with `kavka`; here they could not run.
+distribution with `kavka`; here they could not run. `kavka top --once` needs none of them.
 """
 
 import shutil
@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 KEPT = {"__init__.py", "aio", "py.typed"}
-OTHER_COMMANDS = ("kavka_audit_run", "kavka_demo", "kavka_top")
+OTHER_COMMANDS = ("kavka_audit_run", "kavka_demo", "kavka_pytest")
 
 
 def strip(kubernetes: Path) -> None:

@@ -61,6 +61,8 @@ def _show_screen(options: Namespace) -> int:
 
 
 def _print_once(options: Namespace) -> int:
+    if lack := lacking("kavka top --once", "top", "kavka_top"):
+        raise CommandError(lack)
     from kavka_top import once
 
     found = find_target(target_options(options))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import kubernetes
 
-from tools.image.strip import strip
+from tests.tidy.tree import ROOT
+from tools.image.strip import OTHER_COMMANDS, strip
 
 WHOLE = Path(kubernetes.__file__).parent
 PROGRAM = """
@@ -39,3 +40,17 @@ def test_the_operator_needs_nothing_that_is_taken_out(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == [f"{left}/__init__.py {kubernetes.__version__}", "[]"]
+
+
+TABLES = f"""
+import sys
+sys.modules |= dict.fromkeys({(*OTHER_COMMANDS, "rich", "textual")})
+import kavka_cli.commands.top, kavka_top.once, kavka_top.sources
+"""
+
+
+def test_the_tables_of_top_are_left_and_need_no_terminal_library() -> None:
+    commands = {path.name for path in (ROOT / "cli").glob("kavka_*/")}
+    assert commands - {*OTHER_COMMANDS} == {"kavka_cli", "kavka_top"}
+    ran = subprocess.run([sys.executable, "-c", TABLES], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -1,9 +1,11 @@
 """Tables and JSON of a made-up cluster: numbers in base units, null where nothing is told."""
 
 import json
+import sys
 
 import pytest
 
+from kavka_cli.app import main
 from kavka_top import once
 from kavka_top.model import History
 from kavka_top.sheet import SOON, UNTOLD, Cell, Column, Tone
@@ -91,3 +93,12 @@ def test_keys_of_a_view_are_different() -> None:
     for name, view in VIEWS.items():
         keys = [once.key(column) for column in view(history).columns]
         assert len(keys) == len(set(keys)), name
+
+
+def test_an_installation_without_top_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "kavka_top", None)
+    with pytest.raises(SystemExit, match="^1$"):
+        main(["top", "--once", "--bootstrap", "kafka-1:9092"])
+    assert "pip install 'kavka[top]'" in capsys.readouterr().err
