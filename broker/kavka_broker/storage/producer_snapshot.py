@@ -109,8 +109,9 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
 def _unpack(entry: tuple[int, int, int, int, int, int, int, int]) -> tuple[int, Producer]:
     producer_id, epoch, last_sequence, last_offset, delta, timestamp_ms, coordinator_epoch, first_offset = entry
     producer = Producer(epoch, timestamp_ms, [], coordinator_epoch, first_offset)
-    if last_sequence != NO_SEQUENCE:
-        base_sequence = (last_sequence - delta) & SEQUENCE_MAX
+    if last_offset >= 0:
+        # A batch of the coordinator's own, such as offsets committed in a transaction, has no sequence.
+        base_sequence = NO_SEQUENCE if last_sequence == NO_SEQUENCE else (last_sequence - delta) & SEQUENCE_MAX
         base_offset = last_offset - delta
         producer.batches.append(WrittenBatch(base_sequence, last_sequence, base_offset, last_offset, timestamp_ms))
     return producer_id, producer

@@ -4,6 +4,7 @@ import pytest
 
 from kavka_broker.core.partition.producer_state import (
     BATCHES_KEPT_MAX,
+    NO_SEQUENCE,
     SEQUENCE_MAX,
     Producer,
     ProducerStates,
@@ -169,6 +170,8 @@ def test_snapshots_come_back() -> None:
         (5, Producer(1, 99, [WrittenBatch(3, 6, 10, 13, 99)], 2, 8)),
         (6, Producer(0, 50)),
         (7, Producer(0, 70, [WrittenBatch(SEQUENCE_MAX, 1, 20, 22, 70)])),
+        # Offsets that a transaction has committed to a group have no sequence.
+        (8, Producer(3, 80, [WrittenBatch(NO_SEQUENCE, NO_SEQUENCE, 23, 25, 80)], 0, 23)),
     ]
     mark = producer_snapshot.Mark(bytes(range(16)), 3, 30, Witness(10, 2**32 - 1, -1))
     data = producer_snapshot.encode(producers, mark)
