@@ -2,9 +2,9 @@
 
     python -m tools.affected        prints them
 
-`make check` runs these, and all of tests/tidy; `make check ALL=1`, `make test` and CI run every one. Changed is what the
-branch has beside the main one, committed or not. An import is read from the source, wherever it stands. Who imports by
-a name that is made as it runs, as the registry of API keys does, may import anything of its own package, and a test
+`make check` runs these, and all of tests/tidy; `make check ALL=1`, `make test` and CI run every one. Changed is what
+the branch has beside the main one, committed or not. An import is read from the source, wherever it stands. Who imports
+by a name that is made as it runs, as the registry of API keys does, may import anything of its own package, and a test
 that starts Python anything at all. What is no module may be read by any test; documents are for tests/tidy.
 """
 

@@ -1,14 +1,15 @@
 """Runs `make check`, `make test` and `make test-all`, and sums up in one line.
 
 What is quick runs `TOGETHER` steps at a time, and each is shown as a whole when it is over; `make check` leaves out
-what is marked `thorough`, and unit and property tests that import nothing of what has changed (`tools/affected.py`). `make test` then runs what starts processes, which waits for half of its time, in three lanes:
-each takes the longest suite that is left. Behind them, with the processor's time that those leave, goes what only
-computes. It leaves out what is marked `extended`, which `make test-all` runs too. Each suite goes on when another one
-failed, so that one run shows everything, and is shown as a whole when it is over. A test with real processes that fails runs once more at
-the end, with nothing beside it: if it passes then, it counts as passed and is named as flaky. What the machine lacks is
-said first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure.
-What failed is named before the last line, for a log may be kept by its end alone. That line is always
-`N passed, N failed, N skipped`: the tools count one each, pytest counts its tests.
+what is marked `thorough`, and unit and property tests that import nothing of what has changed (`tools/affected.py`).
+`make test` then runs what starts processes, which waits for half of its time, in three lanes: each takes the longest
+suite that is left. Behind them, with the processor's time that those leave, goes what only computes. It leaves out what
+is marked `extended`, which `make test-all` runs too. Each suite goes on when another one failed, so that one run shows
+everything, and is shown as a whole when it is over. A test with real processes that fails runs once more at the end,
+with nothing beside it: if it passes then, it counts as passed and is named as flaky. What the machine lacks is said
+first, the suites that were skipped for it are named at the end, and with CI=true a lack counts as a failure. What
+failed is named before the last line, for a log may be kept by its end alone. That line is always `N passed, N failed, N
+skipped`: the tools count one each, pytest counts its tests.
 """
 
 import os
@@ -228,8 +229,8 @@ def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports
 
 def quick_parts(chosen: list[str] | None = None) -> list[tuple[str, ...]]:
     """The quick suites in the order of their time: the longest alone would take one worker longer than all others the
-    second, so it runs in parts behind the second longest, and the shortest ends the run. `chosen`: of the first two these
-    files alone.
+    second, so it runs in parts behind the second longest, and the shortest ends the run. `chosen`: of the first two
+    these files alone.
     """
     longest, second, *others = QUICK
     parts = [(second,), *divided(longest, PARTS)] if chosen is None else shared_out(chosen, min(PARTS, TOGETHER))
@@ -300,8 +301,8 @@ def run_in_lane(suite: tuple[str, ...], free: "SimpleQueue[str]", marked: str) -
 
 
 def suites_with_processes() -> list[tuple[str, ...]]:
-    """What is in a directory of tests that is neither part of the quick check nor only computes: the long ones alone and
-    first, then what is left of each directory.
+    """What is in a directory of tests that is neither part of the quick check nor only computes: the long ones alone
+    and first, then what is left of each directory.
     """
     long = [(path,) for path in LONG if (ROOT / path).is_dir()]
     directories = (path for path in sorted((ROOT / "tests").glob("*")) if path.is_dir())

@@ -1,6 +1,7 @@
 """A short run of the chaos: each of a few faults once, judged as the long run is. `make chaos` is the long one.
 
-The simulation plays the same faults in every `make test`; here the kernel is a real one. A commit plays one of three runs.
+The simulation plays the same faults in every `make test`; here the kernel is a real one. A commit plays one of three
+runs.
 """
 
 import os

@@ -21,7 +21,7 @@ def name(tooth: Tooth) -> str:
     return tooth.name
 
 
-@pytest.mark.parametrize("tooth", in_turn([one for one in ALL if one.seeds_max <= IN_EVERY_RUN], PARTS, name))
+@pytest.mark.parametrize("tooth", in_turn([tooth for tooth in ALL if tooth.seeds_max <= IN_EVERY_RUN], PARTS, name))
 def test_a_planted_defect_is_found(tooth: Tooth, monkeypatch: pytest.MonkeyPatch) -> None:
     tooth.plant(monkeypatch)
     found = bite(tooth, tooth.seeds_to_play)

@@ -44,6 +44,5 @@ def tool(cluster: Cluster) -> Tool:
 def topic(cluster: Cluster, name: str) -> str:
     """A topic of three partitions, replicated three times, that every node knows."""
     create_topic(cluster, name, 3, 3)
-    for node in cluster.nodes:
-        until_outside(lambda node=node: partitions_of(node.address, name), what="a node knows the topic")  # type: ignore[misc]
+    until_outside(lambda: all(partitions_of(node.address, name) for node in cluster.nodes), what="all know the topic")
     return name

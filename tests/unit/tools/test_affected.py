@@ -13,7 +13,13 @@ FILES = {
     "broker/kavka_broker/core/__init__.py": "",
     "broker/kavka_broker/core/rule.py": "LIMIT = 3\n",
     "broker/kavka_broker/core/other.py": "import asyncio\n",
-    "broker/kavka_broker/shell.py": "def run():\n    from kavka_broker.core import (\n        other,  # for x\n        rule,\n    )\n",
+    "broker/kavka_broker/shell.py": """\
+def run():
+    from kavka_broker.core import (
+        other,  # for x
+        rule,
+    )
+""",
     "broker/kavka_broker/registry.py": "import pkgutil\n\nFOUND = pkgutil.iter_modules([])\n",
     "operator/kavka_operator/plan.py": "import json, kavka_operator.words as words\n",
     "operator/kavka_operator/words.py": "",
