@@ -90,7 +90,7 @@ def undisturbed(tmp_path: Path, others: dict[str, Table]) -> dict[str, list[tupl
 
 
 def deaths(directory: Path, others: dict[str, Table], begin: int) -> Iterator[tuple[Objects, Path]]:
-    """A store with a run done and a second one cut off behind each `PARTS`th of its requests, whose answer gets lost."""
+    """A store with a run done and a second one cut off behind each `PARTS`th of its requests, and its answer lost."""
     first = Objects()
     ran(lake_in(Connection(first), directory / "first"), 4, others)
     for count in itertools.count(begin, PARTS):
