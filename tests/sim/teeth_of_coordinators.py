@@ -26,3 +26,13 @@ def aborted_offsets_count(patch: Patch) -> None:
         return settling(self, ended, commits=True)
 
     patch.setattr(Staging, "_settling", settle_all)
+
+
+@tooth("offsets of a committed transaction are dropped", "kill isolate", seeds="11", workloads="coordinated")
+def committed_offsets_are_dropped(patch: Patch) -> None:
+    settling = Staging._settling
+
+    def settle_none(self: Staging, ended: Iterator[StagedOffset], *, commits: bool) -> Work[None]:
+        return settling(self, ended, commits=False)
+
+    patch.setattr(Staging, "_settling", settle_none)
