@@ -9,6 +9,7 @@ CLUSTER: Final = 'cluster="$cluster"'
 NODE: Final = "{{instance}}"
 CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 REPLICAS: Final = "kafka_server_replicamanager_"
+MARKERS: Final = "kafka_coordinator_transaction_transactionmarkerchannelmanager_"
 TOPICS: Final = "kafka_server_brokertopicmetrics_"
 
 
@@ -284,6 +285,42 @@ REPLICATION: Final = Row(
     ),
 )
 
+TRANSACTIONS: Final = Row(
+    "Transactions",
+    (
+        number(
+            "Oldest open transaction",
+            "Readers of committed records wait for it. A producer's timeout ends it, 15 minutes at most.",
+            f"max(kavka_transaction_oldest_seconds{{{NODES}}})",
+            red_from=900,
+            unit="s",
+        ),
+        Panel(
+            "Transactional ids",
+            "Ids that are coordinated, by the state of their transactions.",
+            (Query(f"sum by (state) (kavka_transactional_ids{{{NODES}}})", "{{state}}"),),
+        ),
+        Panel(
+            "Aborted by the coordinator",
+            "Transactions that were open for too long, and those whose id another producer has taken over.",
+            (
+                Query(
+                    f"sum by (reason) (rate(kavka_transactions_aborted_total{{{NODES}}}[$__rate_interval]))",
+                    "{{reason}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Markers that wait",
+            "Decided transactions that cannot be ended: a partition's leader, or the coordinator's log, is away.",
+            (
+                each(f"{MARKERS}unknowndestinationqueuesize", "leaders: {{instance}}"),
+                each(f"{MARKERS}logappendretryqueuesize", "log: {{instance}}"),
+            ),
+        ),
+    ),
+)
+
 BROKER: Final = Dashboard(
     "kavka-broker",
     "Kavka: broker",
@@ -292,5 +329,5 @@ BROKER: Final = Dashboard(
         Variable("cluster", "label_values(kavka_broker_info, cluster)", is_many=False),
         Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
     ),
-    (HEALTH, TRAFFIC, REQUESTS, ROOM, REPLICATION),
+    (HEALTH, TRAFFIC, REQUESTS, ROOM, REPLICATION, TRANSACTIONS),
 )

@@ -70,6 +70,7 @@ class TransactionShard:
         self.is_unreadable = False
         self.is_closed = False
         self.census = Census()
+        self.incomplete = 0  # transactions with all markers whose last record the log has refused, to be written again
         self._settings = settings
         self._clock = clock
         self._timers = timers
@@ -185,7 +186,12 @@ class TransactionShard:
             self._write(transaction, complete(standing, self._clock.now_ms()))
         except BrokerError as error:
             log.info("transaction.not_completed", transactional_id=transaction.transactional_id, reason=str(error))
-            self._timers.after(COMPLETE_AGAIN_MS, self.complete_if_marked, transaction)
+            self.incomplete += 1
+            self._timers.after(COMPLETE_AGAIN_MS, self._complete_again, transaction)
+
+    def _complete_again(self, transaction: Transaction) -> None:
+        self.incomplete -= 1
+        self.complete_if_marked(transaction)
 
     # --- expiry -------------------------------------------------------------------------------------------------
 

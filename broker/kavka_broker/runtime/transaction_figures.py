@@ -7,6 +7,7 @@ from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState
 from kavka_broker.runtime.partition_figures import Sample
 
+MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 SHOWN = tuple(state for state in TransactionState if state < TransactionState.DEAD)
 """The states that a record has, and that last."""
 
@@ -19,6 +20,5 @@ def transaction_samples(transactions: TransactionCoordinator, now_ms: int) -> It
     yield "kavka_transaction_oldest_seconds", (), oldest_ms / 1000
     for reason, count in transactions.aborted.items():
         yield "kavka_transactions_aborted_total", (reason,), count
-    waiting = transactions.markers.unknown_destinations
-    name = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
-    yield name, (), waiting
+    yield f"{MARKERS}_unknowndestinationqueuesize", (), transactions.markers.unknown_destinations
+    yield f"{MARKERS}_logappendretryqueuesize", (), sum(shard.incomplete for shard in transactions.shards())

@@ -19,6 +19,7 @@ from kavka_broker.core.transaction.partitions import add_partitions
 from kavka_broker.core.transaction.settings import TransactionSettings
 from kavka_broker.core.transaction.state import Place, Standing, TransactionState, check_move
 from kavka_broker.loop.timers import Timers
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.write_txn_markers_request import WritableTxnMarker
 from kavka_broker.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -214,6 +215,24 @@ def test_partitions_are_added_and_marked_in_slices() -> None:
         assert await most_calls(lambda: load_transactions(coordinator.partition)) < CALLS_PER_TURN_MAX
         assert await most_calls(commit) < CALLS_PER_TURN_MAX
         assert coordinator.written == COUNT
+
+    play(scenario)
+
+
+def test_a_transaction_whose_last_record_is_refused_is_completed_later() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        shard, partition = coordinator.shard, coordinator.partition
+        one = Standing(PRODUCER, 0, 60_000, TransactionState.ONGOING, frozenset([("t", 0)]), started_ms=1, updated_ms=1)
+        transaction = shard.admit("x", one)
+        following = end(transaction, End(PRODUCER, 0, True, 2), -1, 1)
+        assert following is not None
+        await shard.move(transaction, following)
+        partition.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        await until(lambda: shard.incomplete == 1)
+        partition.refuses = None
+        await until(lambda: transaction.standing.state is TransactionState.COMPLETE_COMMIT)
+        assert shard.incomplete == 0
 
     play(scenario)
 

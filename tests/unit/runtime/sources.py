@@ -111,7 +111,9 @@ def coordinated() -> Any:
     census = Census({TransactionState.ONGOING: 2, TransactionState.COMPLETE_COMMIT: 5}, StoppedClock().now_ms() - 1_500)
     markers = SimpleNamespace(unknown_destinations=3)
     return SimpleNamespace(
-        shards=lambda: [SimpleNamespace(census=census)], aborted={"timeout": 1, "fenced": 0}, markers=markers
+        shards=lambda: [SimpleNamespace(census=census, incomplete=2)],
+        aborted={"timeout": 1, "fenced": 0},
+        markers=markers,
     )
 
 

@@ -242,8 +242,9 @@ def test_transactions_are_counted_by_state_and_the_oldest_has_an_age() -> None:
     assert value(found, "kavka_transactional_ids", state="Empty") == 0
     assert value(found, "kavka_transaction_oldest_seconds") == 1.5
     assert value(found, "kavka_transactions_aborted_total", reason="timeout") == 1
-    markers = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
-    assert value(found, markers) == 3
+    markers = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
+    assert value(found, f"{markers}_unknowndestinationqueuesize") == 3
+    assert value(found, f"{markers}_logappendretryqueuesize") == 2
 
 
 def test_what_clients_have_pushed_is_shown() -> None:

@@ -29,4 +29,10 @@ TRANSACTIONS: Final[tuple[Row, ...]] = (
         (),
         "Transactions with markers for partitions whose leaders cannot be reached now.",
     ),
+    (
+        "kafka_coordinator_transaction_transactionmarkerchannelmanager_logappendretryqueuesize",
+        Kind.UNTYPED,
+        (),
+        "Transactions that have all their markers, and whose last record the log has refused.",
+    ),
 )
