@@ -127,7 +127,7 @@ class Staging:
 
 
 def finish(settled: asyncio.Future[None], error: BaseException | None = None) -> None:
-    """End the future, unless whoever waited for it has given up."""
+    """End the future, unless it has been given up."""
     if settled.done():
         return
     if error is None:

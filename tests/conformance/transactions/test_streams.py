@@ -1,4 +1,4 @@
-"""Kafka Streams with exactly_once_v2 while each broker, and the application, are killed: every count is written once."""
+"""Kafka Streams with exactly_once_v2 while each broker, and the application, are killed: each count comes once."""
 
 from collections import Counter
 from pathlib import Path

@@ -264,8 +264,8 @@ def is_only_asked(request: Any) -> bool:
 
 
 def transactions_ended(request: Any, results: Any) -> Iterator[Change]:
-    """Give the partitions in which an administrator has ended a transaction with WriteTxnMarkers. Markers of coordinators
-    change nothing that is not decided.
+    """Give the partitions in which an administrator has ended a transaction with WriteTxnMarkers. Those of
+    coordinators change nothing that is not decided.
     """
     ended = {marker.producer_id: marker for marker in request.markers if marker.coordinator_epoch == NO_COORDINATOR}
     for result in results if ended else ():

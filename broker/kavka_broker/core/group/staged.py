@@ -39,7 +39,7 @@ class StagedTransaction:
 class Staged:
     """The staged offsets of the groups of one partition of `__consumer_offsets`.
 
-    A transaction that has got its marker is no longer its producer's, who may have begun the next one, and is kept until
+    A transaction that has its marker is no longer its producer's, who may have begun the next one, and is kept until
     all of its offsets are taken out.
     """
 
