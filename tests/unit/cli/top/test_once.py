@@ -99,6 +99,6 @@ def test_an_installation_without_top_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "kavka_top", None)
-    with pytest.raises(SystemExit, match="^1$"):
+    with pytest.raises(SystemExit, match=r"^1$"):
         main(["top", "--once", "--bootstrap", "kafka-1:9092"])
     assert "pip install 'kavka[top]'" in capsys.readouterr().err
