@@ -46,7 +46,7 @@ def class_path() -> str:
 
 
 def streams_class_path() -> str:
-    """The class path of Kafka Streams, whose jars are fetched where they are not there yet: 70 MB of them are RocksDB."""
+    """The class path of Kafka Streams, whose jars are fetched where they are not there yet: 70 MB are RocksDB."""
     here = HERE / "streams"
     directory = cache_home() / "kavka-kafka" / f"{VERSION}-streams" / "libs"
     if not (directory.parent / COMPLETE).exists():

@@ -9,7 +9,7 @@ stand still before it.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.partitioning import partition_of
@@ -42,9 +42,17 @@ class Coordinator(Protocol):
     ) -> dict[Place, ErrorCode]: ...
 
 
+class Patience(NamedTuple):
+    """The time for an answer in ms, and the pause in ms and the number of attempts where the coordinator is busy."""
+
+    timeout_ms: int
+    again_ms: int
+    attempts_max: int
+
+
 class TransactionCoordinators:
     """Finds the coordinator of a transactional id among the brokers, and asks it. One that is busy with the end of the
-    transaction before is to be asked again after `again_ms`, `attempts_max` times in all.
+    transaction before is to be asked again, as the `patience` says.
     """
 
     def __init__(
@@ -54,19 +62,17 @@ class TransactionCoordinators:
         here: Coordinator,
         connections: Connections,
         *,
-        timeout_ms: int,
-        again_ms: int,
-        attempts_max: int,
+        patience: Patience,
         effective: EffectiveConfig,
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata
         self._here = here
         self._connections = connections
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = patience.timeout_ms
         self._effective = effective
-        self.again_ms = again_ms
-        self.attempts_max = attempts_max
+        self.again_ms = patience.again_ms
+        self.attempts_max = patience.attempts_max
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # with the number of requests that hold or await it
 
     @property

@@ -20,6 +20,7 @@ from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.producer_expiry import expire_producers
 
 log = get("runtime")
 
@@ -149,7 +150,7 @@ class Housekeeping:
 
     async def _expire_producers(self) -> None:
         expiration_ms = self._effective.broker["producer.id.expiration.ms"]
-        count = await self._slices.whole(self._logs.expire_producers(self._clock.now_ms(), expiration_ms))
+        count = await self._slices.whole(expire_producers(self._logs, self._clock.now_ms(), expiration_ms))
         if count:
             log.info("producers.expired", count=count)
 

@@ -22,7 +22,7 @@ from kavka_broker.coordinator.internal_topic import InternalTopic
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
-from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+from kavka_broker.coordinator.transaction_coordinators import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
@@ -287,9 +287,11 @@ class Wiring:
             metadata,
             transactions,
             self._connections("transactions"),
-            timeout_ms=config["request.timeout.ms"],
-            again_ms=config["add.partitions.to.txn.retry.backoff.ms"],
-            attempts_max=attempts_of(config),
+            patience=Patience(
+                timeout_ms=config["request.timeout.ms"],
+                again_ms=config["add.partitions.to.txn.retry.backoff.ms"],
+                attempts_max=attempts_of(config),
+            ),
             effective=EffectiveConfig(config, metadata.configs),
         )
         return Serving(

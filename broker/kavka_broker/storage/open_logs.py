@@ -223,18 +223,6 @@ class OpenLogs:
                 yield
         return count
 
-    def expire_producers(self, now_ms: int, expiration_ms: int) -> Work[int]:
-        """Forget producers that were silent for so long; returns how many."""
-        count, cost = 0, Cost()
-        for partition_log in self:
-            if partition_log.is_failed or partition_log.is_closed:
-                continue
-            looked_at = len(partition_log.producers)
-            count += partition_log.producers.expire(now_ms, expiration_ms)
-            if cost.add(1 + looked_at):
-                yield
-        return count
-
     @property
     def has_deleted(self) -> bool:
         """Whether something waits to be removed."""

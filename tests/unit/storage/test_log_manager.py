@@ -9,6 +9,7 @@ from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.producer_expiry import expire_producers
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
@@ -236,8 +237,8 @@ def test_retention_deletes_segments_and_forgets_silent_producers() -> None:
     append(old, producer_id=1, producer_epoch=0, base_sequence=0)
     assert at_once(manager.retain(NOW_MS + 100, lambda one: 5)) == 1
     assert (old.log_start_offset, len(old.producers)) == (5, 1)
-    assert at_once(manager.expire_producers(NOW_MS + 100, 101)) == 0
-    assert at_once(manager.expire_producers(NOW_MS + 100, 100)) == 1
+    assert at_once(expire_producers(manager, NOW_MS + 100, 101)) == 0
+    assert at_once(expire_producers(manager, NOW_MS + 100, 100)) == 1
     assert len(old.producers) == 0
 
 

@@ -101,7 +101,7 @@ class Named(NamedTuple):
 
     @property
     def asked(self) -> bytes | str:
-        """What the request calls it."""
+        """Return the name or the id that the request has."""
         return self.name if self.topic_id is None else self.topic_id
 
 
