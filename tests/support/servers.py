@@ -163,6 +163,8 @@ def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tupl
         "group.initial.rebalance.delay.ms": "0",
         **settings,
     }
+    # Formatting runs in the test's own process, whose directory is another one than the server's.
+    values["log.dirs"] = ",".join(str(directory / place) for place in values["log.dirs"].split(","))
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "server.properties"
     path.write_text("".join(f"{key}={value}\n" for key, value in values.items()))

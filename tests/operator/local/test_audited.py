@@ -4,7 +4,7 @@ import stat
 
 from confluent_kafka import Producer
 
-from tests.operator.local.support import Kavka, wait_until
+from tests.operator.local.support import SECONDS_MAX, Kavka, wait_until
 
 RECORDS = 25
 
@@ -37,7 +37,7 @@ def test_a_trail_is_kept_with_a_key_of_the_cluster_and_answers(kavka: Kavka) -> 
         assert code == 0, said
         return f"{RECORDS} records" in said or "importer" in said or "flights" in said
 
-    wait_until(answered, "the trail tells of the records")
+    wait_until(answered, "the trail tells of the records", 3 * SECONDS_MAX)  # a run takes seconds of a busy machine
     code, said = kavka.run("audit", "verify", "--key-file", str(key))
     assert code == 0, said
     assert text.strip() not in kavka.said
