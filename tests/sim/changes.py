@@ -70,9 +70,9 @@ class Changer(Client):
     may_lower: Callable[[], bool] = staticmethod(lambda: False)
 
     async def run(self) -> None:
-        cost = self.random.choice((0.3, 1.5, 4.0))
+        pace = self.random.choice((0.3, 1.5, 4.0))
         while not self.is_stopping and self.kinds:
-            await asyncio.sleep(self.random.expovariate(1 / cost))
+            await asyncio.sleep(self.random.expovariate(1 / pace))
             change = getattr(self, self.random.choice(self.kinds))()
             if change is not None:
                 self.loop.trace(self.name, await self.ask_any(*change))

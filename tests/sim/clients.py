@@ -30,7 +30,7 @@ ANSWER_MS = 3_000
 class Client:
     """What all have in common: a process of their own, connections, and an idea of who leads."""
 
-    cost = 1  # see `Shape`
+    pace = 1  # see `Shape`
 
     def __init__(self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History) -> None:
         self.name = name
@@ -100,8 +100,8 @@ class Client:
                     self._leaders[place] = self._nodes[partition.leader_id]
 
     async def rest(self, low_seconds: float, high_seconds: float) -> None:
-        """Between two things it does, as long as the seed's cost says."""
-        await asyncio.sleep(self.random.uniform(low_seconds, high_seconds) * self.cost)
+        """Between two things it does, as long as the seed's pace says."""
+        await asyncio.sleep(self.random.uniform(low_seconds, high_seconds) * self.pace)
 
     async def pause(self) -> None:
         await asyncio.sleep(self.random.uniform(0.02, 0.2))

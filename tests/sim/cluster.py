@@ -81,7 +81,7 @@ class Shape:
     settings: dict[str, str] = field(default_factory=dict)
     topic_configs: dict[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()  # what is changed while clients work
-    cost: int = 1  # how much longer clients rest than the most hectic ones
+    pace: int = 1  # how much longer clients rest than the most hectic ones
     directories: int = 1  # of logs, on each node
     workloads: tuple[str, ...] = ()  # what clients do beside the main topic, see `playbook`
     has_journal_by_directory: bool = False  # on each disk: syncing one directory writes nothing of another
@@ -422,7 +422,7 @@ class Simulation:
         self.run_client(reader, reader.read_once((node.host, CLIENT_PORT)))
 
     def run_client(self, client: Any, work: Coroutine[Any, Any, None] | None = None) -> "Running":
-        client.cost, client.given = self.shape.cost, self._given
+        client.pace, client.given = self.shape.pace, self._given
         work = client.run() if work is None else work
         task = self.loop.create_task(work, name=client.name, context=client.process.context())
         task.add_done_callback(self._client_ended)

@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.api_versions_request import ApiVersionsReque
 from tests.sim.clients import Client
 from tests.sim.workloads import Workload
 
-BURST_SECONDS: Final = 1.5  # from one to the next, times the cost of the seed
+BURST_SECONDS: Final = 1.5  # from one to the next, times the pace of the seed
 ANSWERS_SECONDS_MAX: Final = 5.0
 HOLD_UP_SECONDS: Final = 0.005
 VERSION: Final = 3
@@ -83,7 +83,7 @@ class Greedy(Client):
         made: list[Made] = []
         while not self.is_stopping:
             try:
-                async with asyncio.timeout(ANSWERS_SECONDS_MAX * self.cost):
+                async with asyncio.timeout(ANSWERS_SECONDS_MAX * self.pace):
                     await self._burst(made)
             except OSError:  # of which TimeoutError is one
                 await self.pause()
@@ -95,7 +95,7 @@ class Greedy(Client):
 
     async def _burst(self, made: list[Made]) -> None:
         """Connect, then send all at once: at a moment, and to a node, that are the same for all."""
-        period = BURST_SECONDS * self.cost
+        period = BURST_SECONDS * self.pace
         number = int(self.loop.time() / period) + 1
         host, port = self._addresses[number % len(self._addresses)]
         while len(made) < self.size.connections:

@@ -46,7 +46,7 @@ class Reader(Client):
     @property
     def fetch_wait_ms(self) -> int:
         """How long it waits for records."""
-        return FETCH_WAIT_MS * min(self.cost, FETCH_PACE_MAX)
+        return FETCH_WAIT_MS * min(self.pace, FETCH_PACE_MAX)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -58,7 +58,7 @@ class Reader(Client):
             records = await self.fetch(place)
             if records:
                 self.history.polled(self.name, place, records, 0)
-                if self.cost > 1:
+                if self.pace > 1:
                     await self.rest(0.0, 0.1)
             elif self.random.random() < 0.1:
                 await self.pause()

@@ -32,7 +32,7 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
     later = tuple(kind for kind in LATER if Random(f"changes {kind} {seed}").random() < 0.25)
     changes = tuple(kind for kind in KINDS if random.random() < 0.3)
     workloads = drawn(seed)
-    cost = Random(f"cost {seed}").choice(tuple(PACES))
+    pace = Random(f"pace {seed}").choice(tuple(PACES))
     return Shape(
         nodes=count,
         voters=random.choice((3, 3, 5)),
@@ -40,8 +40,8 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         producers=random.randint(1, 2),
         readers=random.randint(1, 2),
         min_isr=min_isr,
-        seconds=random.choice((6.0, 12.0, 20.0)) * PACES[cost],
-        cost=cost,
+        seconds=random.choice((6.0, 12.0, 20.0)) * PACES[pace],
+        pace=pace,
         settings={
             "broker.session.timeout.ms": random.choice(("2000", "5000", "9000")),
             "broker.heartbeat.interval.ms": random.choice(("200", "1000")),

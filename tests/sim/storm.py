@@ -1,7 +1,7 @@
 """Which faults a seed meets, and when.
 
 Each seed draws its own mix: some kinds of fault never, others often (swarm testing: a rare pair of faults is found
-where the rest is quiet). Waves go on side by side, each with chance and cost of its own: of processes, links and disks
+where the rest is quiet). Waves go on side by side, each with chance and pace of its own: of processes, links and disks
 that stop (`faults`), of calls, clocks and media that are not as they should be (`disk_faults`), and in a few seeds
 of damage to a node that is down: to the metadata of a voter (`damaged_metadata`), to whole segments
 (`damaged_segments`), of processes without a free descriptor (`descriptors`), and of what has to meet its moment
@@ -76,8 +76,8 @@ async def wave(
 ) -> None:
     """Faults of these kinds, one after the other, until the time is over; what still lasts then ends."""
     weights = [random.uniform(0.2, 1.0) for _ in kinds]
-    cost = random.choice(paces)
-    simulation.say(f"faults: {', '.join(kinds)}, one in {cost} s")
+    pace = random.choice(paces)
+    simulation.say(f"faults: {', '.join(kinds)}, one in {pace} s")
     end = simulation.loop.time() + simulation.shape.seconds
     await asyncio.sleep(random.uniform(0, 1.5))
     tasks: list[asyncio.Task[None]] = []
@@ -85,7 +85,7 @@ async def wave(
         name = random.choices(kinds, weights)[0]
         if not only or name in only:
             tasks.append(asyncio.create_task(inject(simulation, faults[name]), name=name))
-        await asyncio.sleep(random.expovariate(1 / cost))
+        await asyncio.sleep(random.expovariate(1 / pace))
     for task in tasks:
         task.cancel()
     for outcome in await asyncio.gather(*tasks, return_exceptions=True):

@@ -157,7 +157,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         workloads=tooth.workloads,
         is_besieged=tooth.is_besieged,
         directories=tooth.directories,
-        cost=1 if tooth.is_hectic else shape.cost,
+        pace=1 if tooth.is_hectic else shape.pace,
         min_isr=tooth.min_isr,
         has_foreign=tooth.has_foreign,
         has_voters_in_log=False,

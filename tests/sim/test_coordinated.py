@@ -30,7 +30,7 @@ def test_transactions_are_whole_and_once(seed: int) -> None:
         directories=1,
         has_voters_in_log=False,
         has_foreign=False,
-        cost=1,
+        pace=1,
     )
     simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
     outcome = simulation.run()

@@ -166,9 +166,9 @@ class Recreator(Client):
     made = 0
 
     async def run(self) -> None:
-        cost = self.random.choice((0.7, 2.0, 5.0))
+        pace = self.random.choice((0.7, 2.0, 5.0))
         while not self.is_stopping:
-            await asyncio.sleep(self.random.expovariate(1 / cost))
+            await asyncio.sleep(self.random.expovariate(1 / pace))
             name = f"spare{self.random.randrange(SPARE_TOPICS)}"
             if self.random.random() < 0.8:
                 await self.ask_any(DeleteTopicsRequest([DeleteTopicState(name)], [name], 1_000), DeleteTopicsResponse)

@@ -54,9 +54,9 @@ class Trimmer(Client):
     trimmed = 0
 
     async def run(self) -> None:
-        cost = self.random.choice((0.1, 0.5, 1.5))
+        pace = self.random.choice((0.1, 0.5, 1.5))
         while not self.is_stopping:
-            await asyncio.sleep(self.random.expovariate(1 / cost))
+            await asyncio.sleep(self.random.expovariate(1 / pace))
             await self._trim()
 
     async def _trim(self) -> None:
