@@ -11,15 +11,15 @@ FIRST_PARTITION: Final = 3  # of a state: what stands before is of the node
 def state_of(node: Any, broker: Any) -> list[Any]:
     """Two that are equal have nothing between them to look at. One entry for each replica, in their order."""
     quorum, topics = broker.quorum, broker.serving.replicas._topics
-    state, log, runner = quorum._node._state, quorum.log._log, quorum._runner
+    state, log, runner = quorum._node._state, quorum.log._log.state, quorum._runner
     quorum_state = (
         state.high_watermark,
         state.role,
         state.state.leader_epoch,
         runner is None or runner.is_failed,
         quorum.metadata.offset,
-        log.log_end_offset,
-        log.log_start_offset,
+        log.end_offset,
+        log.start_offset,
         log.truncations,
     )
     of_partitions = [
@@ -28,9 +28,9 @@ def state_of(node: Any, broker: Any) -> list[Any]:
             partition.high_watermark,
             partition.is_leader,
             partition.state.leader_epoch,
-            partition.log.log_end_offset,
-            partition.log.log_start_offset,
-            partition.log.truncations,
+            (log := partition.log.state).end_offset,
+            log.start_offset,
+            log.truncations,
         )
         for partitions in topics.values()
         for partition in partitions.values()

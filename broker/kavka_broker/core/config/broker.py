@@ -310,10 +310,19 @@ class BrokerConfig:
         name = self["inter.broker.listener.name"]
         return name.upper() if name else self["security.inter.broker.protocol"]
 
+    @cached_property
+    def _per_listener(self) -> dict[str, dict[str, int]]:
+        """The values of `listener.name.X.KEY`, by key and listener: most configurations set none of their many keys."""
+        values: dict[str, dict[str, int]] = {}
+        for name, value in self._values.items():
+            if (said := listener_key(name)) is not None:
+                listener, key = said
+                values.setdefault(key, {})[listener] = int(value)
+        return values
+
     def per_listener(self, name: str) -> dict[str, int]:
         """What `listener.name.X.` with this key sets, by listener."""
-        said = ((listener_key(key), value) for key, value in self._values.items())
-        return {key[0]: int(value) for key, value in said if key is not None and key[1] == name}
+        return dict(self._per_listener.get(name, {}))
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""
