@@ -12,6 +12,7 @@ from tests.sim.history import History
 from tests.sim.node import CLIENT_PORT, Node
 from tests.sim.observed import damaged_on
 from tests.sim.readers import Reader
+from tests.support.drawn import in_turn
 
 WORLDS = 4
 SMALL_FETCHES = {
@@ -221,7 +222,7 @@ def test_a_node_that_starts_while_disk_calls_are_slow_serves_once_they_are_not(s
     play(seed, scenario)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", in_turn(range(2), 2))
 def test_a_voter_gets_on_by_a_batch_and_by_a_few_bytes_of_a_snapshot_at_a_time(seed: int) -> None:
     """However small a fetch of the quorum is: it is answered with a whole batch, and with a piece of the snapshot."""
 

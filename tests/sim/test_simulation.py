@@ -1,6 +1,7 @@
-"""Plays the seeds that found a defect once, and some that nobody has played yet; `make sim` plays thousands.
+"""Plays half of the seeds that found a defect once, and some that nobody has played yet; `make sim` plays thousands.
 
-The fresh seeds are drawn by the commit: each commit plays others, and the same ones wherever it is tested.
+Both are drawn by the commit: each commit plays others, and the same ones wherever it is tested. What a kept seed found has
+a test of its own besides; `make test-all` plays all of them.
 """
 
 import os
@@ -15,13 +16,14 @@ from tests.sim.cluster import Outcome
 from tests.sim.runner import command_of
 from tests.sim.shapes import shape_of
 from tests.sim.workers import run_seed
-from tests.support.drawn import commit
+from tests.support.drawn import commit, in_turn
 
 ROOT = Path(__file__).parents[2]
 SEEDS = Path(__file__).with_name("seeds.txt")
 FIRST_SEED = 1
 FRESH_COUNT = 30
 FRESH_FIRST = 1_000_000  # below are seeds that people choose
+KEPT_PARTS = 2  # of the kept seeds a commit plays one
 
 
 def fresh_seeds() -> range:
@@ -33,6 +35,12 @@ def fresh_seeds() -> range:
 def past_failures() -> list[tuple[int, int | None]]:
     lines = (line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#"))
     return [(int(words[0]), int(words[1]) if words[1].isdigit() else None) for words in lines]
+
+
+def seed_of(case: tuple[int, int | None]) -> str:
+    """The name of a kept seed among the cases of a test."""
+    seed, nodes = case
+    return str(seed) if nodes is None else f"{seed}-{nodes}"
 
 
 def told(outcome: Outcome, nodes: int | None = None) -> str:
@@ -67,8 +75,9 @@ def test_few_faults_are_refused() -> None:
     assert refused / (refused + begun) <= REFUSED_SHARE_MAX, f"{refused} were refused, {begun} of their kinds begun"
 
 
-@pytest.mark.parametrize(("seed", "nodes"), past_failures())
-def test_what_was_found_once_stays_fixed(seed: int, nodes: int | None) -> None:
+@pytest.mark.parametrize("case", in_turn(past_failures(), KEPT_PARTS, seed_of))
+def test_what_was_found_once_stays_fixed(case: tuple[int, int | None]) -> None:
+    seed, nodes = case
     outcome = played(seed, nodes)
     assert outcome.failure is None, told(outcome, nodes)
 
