@@ -16,6 +16,7 @@ from textual.pilot import Pilot
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import (
     CONNECTIONS,
     FETCH,
@@ -91,6 +92,7 @@ def look(number: int, *, has_pages: bool = True) -> Look:
         controller=1,
         quotas=QUOTAS,
         ends=ends,
+        transactions=_transactions(number),
         groups={
             "billing": _group("Stable", ends, "payments", 0, members=("billing-1", "billing-2", "billing-3")),
             "lake": _group("Stable", ends, "clicks", 9_000 + 2_400 * number, members=("lake-writer",)),
@@ -99,6 +101,18 @@ def look(number: int, *, has_pages: bool = True) -> Look:
         log_dirs={node: LogDirs(dict.fromkeys(ends, 730 * MIB), 0.41 + 0.23 * node) for node in NODES},
         pages={str(node): _page(node, number) for node in NODES} if has_pages else {},
     )
+
+
+def _transactions(number: int) -> list[OpenTransaction]:
+    keys = ("payments", 2), ("payments", 5)
+    open_for = 2.0 * number
+    return [
+        OpenTransaction("settle-1", 4001, "Ongoing", 2, open_for, 60.0, frozenset(keys), {keys[0]: 517 * number}),
+        OpenTransaction("settle-2", 4002, "PrepareCommit", 0, 0.2, 60.0, frozenset(keys[1:])),
+        OpenTransaction(
+            None, 977, None, None, 5400 + open_for, None, frozenset({("clicks", 3)}), {("clicks", 3): 48_812_000}
+        ),
+    ]
 
 
 def _broker(node: int) -> SeenBroker:

@@ -3,12 +3,13 @@
 A look holds what the cluster told. What it did not tell is None or absent; no view may show that as 0.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import ClientFigures, ClientKey, Page, growth
 from kavka_operator.kafka.offsets_and_lag import Ends, Group, LogDirs, Members
 
@@ -27,6 +28,7 @@ class Look:
     controller: int | None = None
     quotas: Mapping[AnyEntity, Mapping[str, float]] | None = None
     ends: Ends | None = None
+    transactions: Sequence[OpenTransaction] | None = None
     groups: Mapping[str, Group] | None = None
     log_dirs: Mapping[int, LogDirs] = field(default_factory=dict)
     pages: Mapping[str, Page] = field(default_factory=dict)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page, fetch_page, read_pages
-from kavka_operator.kafka.offsets_and_lag import LogDirs, Members, Onlooker
+from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Ends, LogDirs, Members, Onlooker
 from kavka_top.model import Look
 
 T = TypeVar("T")
@@ -67,13 +68,15 @@ class ClusterSource:
         partitions = members.partitions
         if is_too_many := len(partitions) > PARTITIONS_MAX:
             self._refused.append(f"ends of logs are not asked for of more than {PARTITIONS_MAX} partitions")
+        ends = None if is_too_many else self._told(partial(admin.ends, partitions))
         return Look(
             at_s=time.monotonic(),
             name=self._name,
             members=members,
             controller=self._told(admin.controller),
             quotas=self._told(admin.quotas),
-            ends=None if is_too_many else self._told(partial(admin.ends, partitions)),
+            ends=ends,
+            transactions=self._told(partial(_transactions, admin, members, ends)),
             groups=self._told(admin.groups),
             log_dirs=self._log_dirs(admin, members),
             pages=pages,
@@ -93,3 +96,9 @@ class ClusterSource:
             self._refused.append(str(error))
             self._is_stale |= error.retriable
             return None
+
+
+def _transactions(admin: Onlooker, members: Members, ends: Ends | None) -> list[OpenTransaction]:
+    """The open transactions; without ends, what coordinators tell of them alone."""
+    stable = {} if ends is None else admin.ends(members.partitions, isolation_level=READ_COMMITTED)
+    return admin.transactions(sorted(members.brokers), members.partitions, ends or {}, stable)

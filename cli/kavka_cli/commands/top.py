@@ -15,9 +15,11 @@ from kavka_operator.kafka.admin import AdminError
 if TYPE_CHECKING:
     from kavka_top.sources import ClusterSource
 
-HELP = "Watch clients, topics, groups, quotas and nodes of a cluster, of any Kafka too; `?` shows the keys."
+HELP = (
+    "Watch clients, topics, groups, quotas, nodes and transactions of a cluster, of any Kafka too; `?` shows the keys."
+)
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
-VIEW_NAMES = ("clients", "topics", "groups", "quotas", "nodes")
+VIEW_NAMES = ("clients", "topics", "groups", "quotas", "nodes", "transactions")
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -9,7 +9,15 @@ from kavka_top.views.groups import groups
 from kavka_top.views.nodes import nodes
 from kavka_top.views.quotas import quotas
 from kavka_top.views.topics import topics
+from kavka_top.views.transactions import transactions
 
 View = Callable[[History], Sheet]
 
-VIEWS: dict[str, View] = {"clients": clients, "topics": topics, "groups": groups, "quotas": quotas, "nodes": nodes}
+VIEWS: dict[str, View] = {
+    "clients": clients,
+    "topics": topics,
+    "groups": groups,
+    "quotas": quotas,
+    "nodes": nodes,
+    "transactions": transactions,
+}

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.text import some
+from kavka_operator.domain.transactions import OpenTransaction
 
 PartitionKey = tuple[str, int]
 
@@ -85,15 +86,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
-    """A transaction that is open: for how long, and for how long it may be."""
-
-    transactional_id: str
-    open_seconds: float
-    timeout_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Examined:
     """A cluster at one moment. `settings` are those of topics, with defaults; `internal` are Kafka's own topics."""
 
@@ -103,7 +95,7 @@ class Examined:
     internal: frozenset[str] = frozenset()
     quotas: Mapping[AnyEntity, Mapping[str, float]] = field(default_factory=dict)
     groups: Sequence[Group] | None = None
-    transactions: Sequence[Transaction] | None = None
+    transactions: Sequence[OpenTransaction] | None = None
     untold: tuple[str, ...] = ()
 
     def by_topic(self) -> dict[str, list[Partition]]:

@@ -40,6 +40,13 @@ def exact(value: int | None) -> str:
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def seconds(value: float) -> str:
+    """A time: 12 s, 3 min, 2.5 h."""
+    if value < 120:
+        return f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
+
+
 def share(part: float) -> str:
     """A part of a whole in per cent; far above it, how many times."""
     return f"{part:.0%}".replace("%", " %") if part < 100 else f"{count(part)} ×"

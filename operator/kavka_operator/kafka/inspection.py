@@ -13,17 +13,16 @@ from kafka.protocol.admin import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
-    DescribeTransactionsRequest,
-    ListTransactionsRequest,
 )
 
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.doctor.evidence import Broker, Examined, Group, LogDir, Partition, Transaction
+from kavka_operator.doctor.evidence import Broker, Examined, Group, LogDir, Partition
 from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import BROKER_RESOURCE, EARLIEST, LATEST, TOPIC_RESOURCE
 from kavka_operator.kafka.errors import in_words, raise_for
-from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Onlooker
 from kavka_operator.kafka.roll_survey import partitions_of
 
 SECONDS_MAX = 20.0  # one request that is not answered takes 15 s at most, and is the last then
@@ -72,14 +71,17 @@ class Examiner(Onlooker):
             metadata = self._metadata()
         seen = partitions_of(metadata, {})
         quotas: dict[AnyEntity, dict[str, float]] = {}
+        partitions = self._partitions(seen, untold)
         return Examined(
             brokers=[self._broker(broker, untold) for broker in sorted(described.brokers, key=_id_of)],
-            partitions=self._partitions(seen, untold),
+            partitions=partitions,
             settings=untold.asked("settings of topics", lambda: self._topics(metadata), {}),
             internal=frozenset(topic.name for topic in metadata.topics if topic.is_internal),
             quotas=untold.asked("quotas", self.quotas, quotas),
             groups=untold.asked("groups", self._groups, None),
-            transactions=untold.asked("transactions", lambda: self._transactions(described.brokers), None),
+            transactions=untold.asked(
+                "transactions", lambda: self._transactions(described.brokers, seen, partitions), None
+            ),
             untold=tuple(untold.words),
         )
 
@@ -140,20 +142,12 @@ class Examiner(Onlooker):
             for name, found in self.groups().items()
         ]
 
-    def _transactions(self, brokers: Iterable[Any]) -> list[Transaction] | None:
-        found: list[Transaction] = []
-        now_ms = time.time() * 1000
-        with in_words("describe the transactions"):
-            for broker in sorted(brokers, key=_id_of):
-                number = broker.broker_id
-                request = ListTransactionsRequest(state_filters=["Ongoing"], producer_id_filters=[])
-                listed = self._send(request, number)
-                raise_for(listed.error_code, None)
-                names = [told.transactional_id for told in listed.transaction_states]
-                if names:
-                    answer = self._send(DescribeTransactionsRequest(transactional_ids=names), number)
-                    found += [_transaction(told, now_ms) for told in answer.transaction_states if not told.error_code]
-        return found
+    def _transactions(
+        self, brokers: Iterable[Any], seen: Sequence[SeenPartition], partitions: Iterable[Partition]
+    ) -> list[OpenTransaction] | None:
+        ends = {partition.key: partition.end for partition in partitions if partition.end is not None}
+        stable = self.ends(seen, isolation_level=READ_COMMITTED)
+        return self.transactions(sorted(map(_id_of, brokers)), seen, ends, stable)
 
 
 def _id_of(broker: Any) -> int:
@@ -169,8 +163,3 @@ def _directory(told: Any) -> LogDir:
     if not total or usable is None or not 0 <= usable <= total:
         return LogDir(told.log_dir, error)
     return LogDir(told.log_dir, error, 1 - usable / total)
-
-
-def _transaction(told: Any, now_ms: float) -> Transaction:
-    open_ms = now_ms - told.transaction_start_time_ms if told.transaction_start_time_ms >= 0 else 0.0
-    return Transaction(told.transactional_id, open_ms / 1000, told.transaction_timeout_ms / 1000)

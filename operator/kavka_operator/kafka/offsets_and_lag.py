@@ -3,7 +3,7 @@
 Each question stands for itself: a cluster that refuses one may answer the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,14 @@ from kavka_broker.core.config.topic_table import LONG_MAX, RATE_KEYS
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.roll_survey import partitions_of, quorum_of
+from kavka_operator.kafka.transactions import open_transactions
 from kavka_operator.kafka.users import rules_of
 
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 CALLBACK = "client.quota.callback.class"
 Ends = Mapping[tuple[str, int], int]
 NOT_NOW = {
@@ -91,14 +94,17 @@ class Onlooker(KafkaClient):
             found = self._configs(TOPIC_RESOURCE, [topic], *sorted(RATE_KEYS))[topic]
             return {setting.name: int(setting.value) for setting in found if int(setting.value or 0) < LONG_MAX}
 
-    def ends(self, partitions: Sequence[SeenPartition], moment: int = LATEST) -> dict[tuple[str, int], int]:
-        """The offset behind the last record of each partition that has a leader; the first one at `EARLIEST`."""
+    def ends(
+        self, partitions: Sequence[SeenPartition], moment: int = LATEST, isolation_level: int = READ_UNCOMMITTED
+    ) -> dict[tuple[str, int], int]:
+        """The offset behind the last record that a reader may get, of each partition that has a leader; the first one
+        at `EARLIEST`.
+        """
         found: dict[tuple[str, int], int] = {}
         with in_words("list the offsets"):
             for leader in sorted({partition.leader for partition in partitions if partition.leader is not None}):
-                answer = self._send(
-                    _asks_ends([partition for partition in partitions if partition.leader == leader], moment), leader
-                )
+                led = [partition for partition in partitions if partition.leader == leader]
+                answer = self._send(_asks_ends(led, moment, isolation_level), leader)
                 for topic in answer.topics:
                     for partition in topic.partitions:
                         if partition.error_code not in NOT_NOW:
@@ -115,6 +121,17 @@ class Onlooker(KafkaClient):
             described = self._client.describe_groups(sorted(listed))
             committed = self._client.list_group_offsets(sorted(listed))
         return {name: _group(listed[name], described.get(name), committed.get(name, {})) for name in sorted(listed)}
+
+    def transactions(
+        self, brokers: Iterable[int], partitions: Iterable[SeenPartition], ends: Ends, stable: Ends
+    ) -> list[OpenTransaction]:
+        """The open transactions, with how far they hold back readers of committed records.
+
+        `ends` are the ends of partitions, `stable` those for readers of committed records, asked for afterwards.
+        """
+        leaders = {partition.key: partition.leader for partition in partitions if partition.leader is not None}
+        with in_words("describe the transactions"):
+            return open_transactions(self._send, brokers, leaders, ends, stable)
 
     def access_rules(self) -> Mapping[str, frozenset[Binding]] | None:
         """Every access rule by its principal; None where no authorizer asks for any."""
@@ -137,14 +154,14 @@ class Onlooker(KafkaClient):
         )
 
 
-def _asks_ends(partitions: Sequence[SeenPartition], moment: int) -> ListOffsetsRequest:
+def _asks_ends(partitions: Sequence[SeenPartition], moment: int, isolation_level: int) -> ListOffsetsRequest:
     wanted = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = {}
     for partition in partitions:
         asked = wanted.ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=-1, timestamp=moment)
         by_topic.setdefault(partition.topic, []).append(asked)
     topics = [wanted(name=name, partitions=asked) for name, asked in by_topic.items()]
-    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=topics)
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
 
 
 def _group(listed: Mapping[str, Any], described: Mapping[str, Any] | None, committed: Mapping[Any, Any]) -> Group:

@@ -76,7 +76,7 @@ OTHERS: Final = {
     "clear-listener": "broker 1: PLAINTEXT://0.0.0.0:",
     "no-authorizer": "brokers 1",
 }
-HANGS: Final = {"transaction-hangs": "ill-hanging (open"}
+OVERDUE: Final = {"transaction-overdue": "ill-hanging (open"}
 
 
 @pytest.fixture(autouse=True)
@@ -192,7 +192,7 @@ def named(name: str, found: dict[str, str]) -> set[str]:
 
 
 def test_every_ill_is_found_and_none_is_false(nodes: Nodes, product: str) -> None:
-    others = {**OTHERS, **HANGS}
+    others = {**OTHERS, **OVERDUE}
     codes = {code for _, _, wanted in TOPICS.values() for code in wanted} | others.keys()
     assert len(codes) >= 20
     admin = AdminClient({"bootstrap.servers": nodes.bootstrap})

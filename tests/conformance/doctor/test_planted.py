@@ -21,6 +21,7 @@ READS = {
     "DescribeGroups",
     "ConsumerGroupDescribe",
     "DescribeLogDirs",
+    "DescribeProducers",
     "DescribeTransactions",
     "FindCoordinator",
     "ListGroups",

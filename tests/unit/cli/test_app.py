@@ -63,7 +63,10 @@ def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
     ]
     assert yaml.safe_load(person.types("get", "topics", "orders", "-o", "yaml")[1])["spec"]["partitions"] == 3
     assert '"kind": "List"' in person.types("get", "kvt", "-o", "json")[1]
-    assert "partitions: 3" in person.types("describe", "topic", "orders")[1]
+    described = person.types("describe", "topic", "orders")[1]
+    assert "partitions: 3" in described
+    assert 'readers:\n  not told: KafkaCluster "main" is not running' in described
+    assert "readers" not in person.types("describe", "topics")[1], "a cluster is asked for what is named alone"
     assert person.types("down", "main") == (0, "kafkacluster.kavka.dev/main is not running\n")
     assert person.types("delete", "kvt", "orders") == (
         0,

@@ -17,9 +17,9 @@ from kavka_operator.doctor.evidence import (
     LogDir,
     Partition,
     Severity,
-    Transaction,
 )
 from kavka_operator.doctor.rules import judge
+from kavka_operator.domain.transactions import OpenTransaction
 
 LOOPBACK = {"listeners": "PLAINTEXT://127.0.0.1:9092", "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}
 CLOSED = {
@@ -46,6 +46,8 @@ def partition(topic: str, index: int, *replicas: int, **other: object) -> Partit
     return Partition(topic, index, **values)  # type: ignore[arg-type]
 
 
+ORDERS = "orders", 0
+HEALTHY_TRANSACTION = OpenTransaction("t", 7, "Ongoing", 1, 5.0, 60.0, frozenset({ORDERS}), {ORDERS: 20_000})
 BROKERS = tuple(Broker(number, f"rack-{number}", CLOSED, (LogDir("/data", None, 0.5),)) for number in (1, 2, 3))
 HEALTHY = Examined(
     brokers=BROKERS,
@@ -57,7 +59,7 @@ HEALTHY = Examined(
     internal=frozenset({"__consumer_offsets"}),
     quotas={Entity("alice", None): {"producer_byte_rate": 5.0}, Entity(None, "etl"): {"producer_byte_rate": 5.0}},
     groups=(Group("readers", "Stable", 2, {("orders", 0): 90, ("orders", 1): 100, ("orders", 2): 100}),),
-    transactions=(Transaction("t", 5.0, 60.0),),
+    transactions=(HEALTHY_TRANSACTION,),
 )
 
 
@@ -81,6 +83,11 @@ def with_group(group: Group) -> Examined:
 
 def orders(index: int, *replicas: int, **other: object) -> Examined:
     return with_partition(partition("orders", index, *replicas, **other))
+
+
+def hanging(seconds: float) -> OpenTransaction:
+    """A producer that no coordinator knows, silent for so long."""
+    return OpenTransaction(None, 9, None, None, seconds, None, frozenset({ORDERS}), {ORDERS: 3})
 
 
 RACKS = [replace(broker, rack="a" if broker.id < 3 else "b") for broker in BROKERS]
@@ -117,7 +124,9 @@ ILLS = {
     "not-read": with_partition(partition("written", 0, 1, 2, 3)),
     "group-without-members": with_group(Group("night", "Empty", 0, {("orders", 0): 10})),
     "offset-out-of-range": with_group(Group("late", "Stable", 1, {("orders", 0): 500})),
-    "transaction-hangs": replace(HEALTHY, transactions=[Transaction("t", 500.0, 60.0)]),
+    "transaction-overdue": replace(HEALTHY, transactions=[OpenTransaction("t", 7, "Ongoing", 1, 500.0, 60.0)]),
+    "transaction-hangs": replace(HEALTHY, transactions=[hanging(901.0)]),
+    "stable-offset-held": replace(HEALTHY, transactions=[replace(HEALTHY_TRANSACTION, open_seconds=30.0)]),
     "disk-full": with_brokers({}, log_dirs=(LogDir("/data", None, 0.97),)),
     "disk-offline": with_brokers({}, log_dirs=(LogDir("/data", "error 56"),)),
 }
@@ -135,6 +144,21 @@ def test_a_healthy_cluster_has_no_finding() -> None:
 @pytest.mark.parametrize("code", ILLS)
 def test_an_ill_is_found_and_nothing_else(code: str) -> None:
     assert codes(ILLS[code]) == {code} | BESIDE.get(code, set())
+
+
+def test_a_producer_without_a_coordinator_hangs_once_no_timeout_can_be_that_long() -> None:
+    assert codes(replace(HEALTHY, transactions=[hanging(899.0)])) == set()
+    longer = with_brokers({"transaction.max.timeout.ms": "1000000"}, log_dirs=BROKERS[0].log_dirs)
+    assert codes(replace(longer, transactions=[hanging(901.0)])) == set()
+    away = with_partition(partition("__transaction_state", 0, 1, 2, 3, leader=None, isr=()))
+    assert codes(replace(away, transactions=[hanging(901.0)])) == {"offline", "not-read"}
+
+
+def test_what_a_transaction_holds_back_is_in_the_evidence() -> None:
+    (found,) = judge(ILLS["stable-offset-held"])
+    assert found.evidence == "orders-0 (20,000 records, by t, open 30 s)"
+    (found,) = judge(ILLS["transaction-hangs"])
+    assert found.evidence == "orders-0 (producer 9, silent for 901 s)"
 
 
 def test_what_is_not_told_is_neither_healthy_nor_ill() -> None:

@@ -32,10 +32,11 @@ class FakeOnlooker:
             "quotas": {},
             "ends": {("t", 0): 7},
             "groups": {},
+            "transactions": [],
             "log_dirs": LogDirs({("t", 0): 9}, 0.5),
         }
 
-        def answer(*_: object) -> Any:
+        def answer(*_: object, **__: object) -> Any:
             if name in self.refused:
                 raise AdminError(f"could not ask for {name}", retriable=self.refused[name])
             return answers[name]
@@ -70,7 +71,7 @@ def test_a_look_has_all_that_is_told(admin: FakeOnlooker) -> None:
     assert (sorted(look.pages), look.silent, look.untold) == (["1", "http://b"], 1, ())
 
 
-@pytest.mark.parametrize("name", ["controller", "quotas", "ends", "groups"])
+@pytest.mark.parametrize("name", ["controller", "quotas", "ends", "groups", "transactions"])
 def test_what_is_refused_is_not_told_and_the_rest_is(admin: FakeOnlooker, name: str) -> None:
     admin.refused = {name: False, "log_dirs": False}
     look = source(admin).take()

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
+from kavka_cli.commands.top import VIEW_NAMES
 from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
 from kavka_top.model import LOOKS_MAX, History, Look
@@ -160,6 +162,32 @@ def test_nodes_with_their_traffic_disks_and_controller() -> None:
     assert (found["1"]["ROLE"], found["2"]["ROLE"], found["2"]["IN"]) == ("", "controller", "not told")
     assert sheet.rows[1].cells[6].tone is Tone.BAD  # it leads a partition with replicas behind
     assert table(VIEWS["nodes"](history(look(1.0))))["1"]["ROLE"] == "not told"
+
+
+def test_a_transaction_says_how_far_it_holds_readers_back_and_which_coordinator_ends_it() -> None:
+    keys = ("orders", 0), ("orders", 1)
+    open_one = OpenTransaction("settle", 4, "Ongoing", 2, 90.0, 60.0, frozenset(keys), {keys[0]: 7, keys[1]: 12_000})
+    lost = OpenTransaction(None, 9, None, None, 7300.0, None, frozenset(keys[:1]), {keys[0]: 3})
+    sheet = VIEWS["transactions"](history(look(1.0, transactions=[open_one, lost])))
+    found = table(sheet)
+    assert found["settle\0004"] == {
+        "TRANSACTIONAL ID": "settle",
+        "STATE": "Ongoing",
+        "OPEN": "90 s",
+        "TIMEOUT": "60 s",
+        "PARTITIONS": "2",
+        "HELD BACK": "12.0k",
+        "WHERE": "orders-1",
+        "COORDINATOR": "2",
+        "PRODUCER": "4",
+    }
+    assert sheet.rows[0].cells[2].tone is Tone.BAD, "its coordinator should have aborted it"
+    assert (found["\0009"]["COORDINATOR"], found["\0009"]["OPEN"]) == ("none knows it", "2.0 h")
+    assert VIEWS["transactions"](history(look(1.0))).note == "this cluster does not tell its transactions"
+
+
+def test_the_command_offers_the_views_of_the_screen() -> None:
+    assert tuple(VIEWS) == VIEW_NAMES
 
 
 def test_the_history_ends_somewhere() -> None:
