@@ -79,6 +79,7 @@ LONG = (  # the longest first: what is long and begins last has the machine for 
     "tests/conformance/side_by_side",
     "tests/conformance/external",
 )
+SUITE_PARTS = {"tests/kube": 2}  # what would take longer than the other lanes, in so many items
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
 COMPUTED_ALONE = "tests/sim/test_simulation.py"  # half of it
 NICE = 10
@@ -302,9 +303,9 @@ def run_in_lane(suite: tuple[str, ...], free: "SimpleQueue[str]", marked: str) -
 
 def suites_with_processes() -> list[tuple[str, ...]]:
     """What is in a directory of tests that is neither part of the quick check nor only computes: the long ones alone
-    and first, then what is left of each directory.
+    and first, the longest of all in parts, then what is left of each directory.
     """
-    long = [(path,) for path in LONG if (ROOT / path).is_dir()]
+    long = [part for path in LONG if (ROOT / path).is_dir() for part in parts_of(path)]
     directories = (path for path in sorted((ROOT / "tests").glob("*")) if path.is_dir())
     left = [
         tuple(room for part in divided(name, 1) for room in part if not {room, name} & set(LONG))
@@ -312,6 +313,11 @@ def suites_with_processes() -> list[tuple[str, ...]]:
         if name not in {*QUICK, COMPUTED}
     ]
     return [*long, *filter(None, left)]
+
+
+def parts_of(suite: str) -> list[tuple[str, ...]]:
+    """A suite as it is, or divided into its `SUITE_PARTS`."""
+    return divided(suite, SUITE_PARTS[suite]) if suite in SUITE_PARTS else [(suite,)]
 
 
 def repeat_failed(tally: Tally) -> None:

@@ -1,7 +1,8 @@
 """The operator against an API server that is slow, refuses, loses its answers, or tells what was: brokers are rolled.
 
 The brokers are real, and a client produces all the while. Whatever the API server does, each broker is restarted once,
-none while the partitions need it, and in the end all is as it was asked for, and nothing more is written.
+none while the partitions need it, and in the end all is as it was asked for, and nothing more is written. A commit plays
+one of the faults, another commit another: the roll is the same, and takes minutes.
 """
 
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.kube.objects import topic
 from tests.kube.test_drain import Machines, Producing, machines, nodes, uids
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import of_pods
+from tests.support.drawn import in_turn
 from tests.support.faulty_api import Conflicts, Expired, Fault, FaultyApi, Lost, Slow, Stale, faulty
 from tests.support.nodes import Nodes
 from tests.support.waiting import until_outside
@@ -32,7 +34,7 @@ SECONDS_MAX = 240.0
 """Each object is written twice, with a pause in between: longer than other tests wait."""
 
 
-@pytest.fixture(params=FAULTS)
+@pytest.fixture(params=in_turn([*FAULTS], len(FAULTS)))
 def api(kubernetes: Kubernetes, request: pytest.FixtureRequest) -> Iterator[FaultyApi]:
     with faulty(kubernetes.plane, FAULTS[request.param]()) as made:
         yield made

@@ -20,6 +20,7 @@ from tests.kube.cluster import Kubernetes
 from tests.kube.test_operator import Operated
 from tests.kube.test_pods import MERGE, RUNS, begun, of_pods
 from tests.support.control_plane import Api, Json
+from tests.support.drawn import in_turn
 from tests.support.nodes import Nodes, Place, cluster
 from tools.kube.programs import program
 
@@ -174,7 +175,7 @@ def test_each_machine_is_drained_in_turn_and_no_record_is_lost(operated: Operate
     producing.has_lost_nothing()
 
 
-@pytest.mark.parametrize("staying", [1, 2])
+@pytest.mark.parametrize("staying", in_turn([1, 2], 2))
 def test_two_machines_are_drained_at_once_and_no_record_is_lost(
     operated: Operated, machines: Machines, staying: int
 ) -> None:

@@ -18,6 +18,7 @@ from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.test_operator import Operated
 from tests.support.control_plane import Json
+from tests.support.drawn import in_turn
 from tests.support.programs import lua
 from tests.support.servers import Server, start_server
 
@@ -177,7 +178,7 @@ def versions(scene: Operated) -> list[str]:
     return [resource["metadata"]["resourceVersion"] for resource in stored(scene)]
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", in_turn([*TOOLS], 2))
 def test_nobody_fights_over_a_field(operated: Operated, tool: str) -> None:
     """Applied, made, applied again: no difference, no conflict, no write, and what others have added stays."""
     text, words = wanted(operated), TOOLS[tool]

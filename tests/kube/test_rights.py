@@ -39,6 +39,7 @@ from tests.kube.test_pods import (
 )
 from tests.kube.test_resizing import begin, is_settled, processor, sized
 from tests.support.control_plane import Api, ControlPlane, Json, kubectl
+from tests.support.drawn import in_turn
 from tests.support.servers import Server, start_server
 from tests.support.waiting import until_outside
 
@@ -250,7 +251,9 @@ def play_resize(scene: Confined) -> None:
     scene.until(lambda: processor(scene) == "1" and is_settled(scene))
 
 
-@pytest.mark.parametrize("namespaces", ["", PLACE], ids=["everywhere", "in one namespace"])
+@pytest.mark.parametrize(
+    "namespaces", in_turn(["", PLACE], 2, {"": "everywhere", PLACE: "in one namespace"}.__getitem__)
+)
 def test_the_operator_may_do_what_it_does_and_nothing_besides(confined: Confined, namespaces: str) -> None:
     kept = {"userSecrets": [PLACE], "securedNamespaces": [PLACE]}
     grant(confined, {"watchNamespaces": namespaces.split(), **kept})

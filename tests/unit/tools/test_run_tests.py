@@ -179,7 +179,7 @@ def test_each_suite_runs_once_with_ports_of_its_own(
     monkeypatch.delenv("KAVKA_TEST_PORTS", raising=False)
     monkeypatch.setattr(run_tests, "LONG", ("tests/kube", "tests/conformance/long", "tests/gone"))
     assert suites_with_processes() == [
-        ("tests/kube",),
+        ("tests/kube/test_kube.py",),  # in parts, of which it has one
         ("tests/conformance/long",),
         ("tests/conformance/a", "tests/conformance/b"),
         ("tests/new/test_new.py",),
