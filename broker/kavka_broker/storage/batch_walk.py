@@ -196,7 +196,7 @@ def end_at(file: File, begun: int, position: int, floor: int) -> int:
     return walk.next_offset
 
 
-def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
+def headers(file: File, position: int, window_bytes: int = LONG_WINDOW_BYTES) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each batch, unchecked. Raises ProtocolViolation where a batch is not whole."""
     size = file.size
     view, begin, end = _EMPTY, position, position
@@ -204,7 +204,7 @@ def headers(file: File, position: int) -> Iterator[tuple[int, BatchHeader]]:
         if size - position < HEADER_BYTES:
             raise ProtocolViolation(f"{file.path} ends inside the header at {position}")
         if position + HEADER_BYTES > end:
-            begin, end = position, min(position + LONG_WINDOW_BYTES, size)
+            begin, end = position, min(position + window_bytes, size)
             view = file.read(position, end - position)
         assert begin <= position <= end - HEADER_BYTES, f"{file.path}: {position} is not in {begin} to {end}"
         header = BatchHeader._make(HEADER.unpack_from(view, position - begin))

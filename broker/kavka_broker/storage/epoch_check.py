@@ -1,18 +1,22 @@
-"""Which leader epochs a log's batches say, against what its epoch file says.
+"""Compares the leader epochs of a log's batches with its epoch file.
 
 Both can have changed on the disk: the file may be an older one or another log's, and the epoch of a batch stands before
-its CRC. So where they part all headers are asked. Epochs ascend: a single batch that stands out from its neighbours
-does not count, and where all others agree with the file it is the batch that is damaged.
+its CRC. Epochs ascend, so a log that opens reads two headers an epoch; where one contradicts the file, all are read. A
+single batch that stands out from its neighbours does not count, and where all others agree with the file it is the
+batch that is damaged.
 
 A log may have millions of headers, so the loop looks at them in slices.
 """
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.core.partition.leader_epochs import EpochStart, LeaderEpochs
 from kavka_broker.loop.slices import Cost, Work, at_once
+from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.storage.batch_walk import WINDOW_BYTES, headers
 from kavka_broker.storage.segment import Segment
 
 HEADER_COST: Final = 3
@@ -44,6 +48,43 @@ def with_former(known: LeaderEpochs, segments: Sequence[Segment], log_start_offs
     return former
 
 
+def are_confirmed(known: LeaderEpochs, segments: Sequence[Segment], log_start_offset: int, log_end_offset: int) -> bool:
+    """Return whether the first and the last batch of each epoch in `known` are of it: then all between them are too.
+
+    An epoch without batches is confirmed: cleaning may have left none. Damage on the way confirms nothing.
+    """
+    starts = (start for _, start in known.entries if log_start_offset < start < log_end_offset)
+    try:
+        for offset in (log_start_offset, *starts, log_end_offset):
+            for header in _around(segments, offset):
+                is_inside = log_start_offset < header.next_offset <= log_end_offset
+                if is_inside and known.epoch_at(max(header.base_offset, log_start_offset)) != header.leader_epoch:
+                    return False
+    except ProtocolViolation:
+        return False
+    finally:
+        for segment in segments[:-1]:
+            segment.release()
+    return True
+
+
+def _around(segments: Sequence[Segment], offset: int) -> Iterator[BatchHeader]:
+    """Yield the last batch that begins below `offset`, and the first that does not. Raises ProtocolViolation."""
+    before, after = None, None
+    index = bisect_left(segments, offset, key=lambda segment: segment.base_offset)
+    for segment in reversed(segments[:index]):
+        for _, header in headers(segment.file, segment.offsets.position_before(offset - 1), WINDOW_BYTES):
+            if header.base_offset >= offset:
+                after = header
+                break
+            before = header
+        if before is not None:
+            break
+    if after is None:
+        after = next((segment.header_at(0) for segment in segments[index:] if segment.size_bytes), None)
+    yield from filter(None, (before, after))
+
+
 def _walk(segments: Iterable[Segment]) -> Work[tuple[LeaderEpochs, BatchHeader | None]]:
     """Return the epochs of all batches except the last, and the last: no later batch confirms its epoch."""
     epochs, held, cost = LeaderEpochs(), None, Cost()
@@ -65,14 +106,22 @@ def _note(epochs: LeaderEpochs, header: BatchHeader) -> None:
 
 
 def corrected(
-    known: LeaderEpochs, segments: Iterable[Segment], log_start_offset: int, log_end_offset: int
+    known: LeaderEpochs,
+    segments: Iterable[Segment],
+    log_start_offset: int,
+    log_end_offset: int,
+    *,
+    is_synced: bool = True,
 ) -> Work[LeaderEpochs | None]:
-    """Return the batches' epochs where `known` differs; None where it is right, or only the last batch differs."""
+    """Return the batches' epochs where `known` differs; None where it is right, or only the last batch differs.
+
+    Where the file was not synced with the log, as after a crash, the last batch may have begun an epoch.
+    """
     assert log_start_offset <= log_end_offset
     found, last = yield from _walk(segments)
     found.truncate_from_start(log_start_offset)
     before = _within(known, log_start_offset, log_end_offset)
-    if before == list(found.entries):
+    if is_synced and before == list(found.entries):
         return None
     if last is not None:
         _note(found, last)

@@ -26,7 +26,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.epoch_check import corrected, epochs_in, with_former
+from kavka_broker.storage.epoch_check import are_confirmed, corrected, epochs_in, with_former
 from kavka_broker.storage.epoch_file import read_epochs
 from kavka_broker.storage.found_files import clean_up, drop_lone, has_foreign, note_foreign, offset_files
 from kavka_broker.storage.log import Log
@@ -123,7 +123,7 @@ def open_log(
         is_missed = opening.end_offset < synced_offset
         _go_on_at(opening, max(log_start_offset, synced_offset), is_missed=is_missed)
     start_offset = max(log_start_offset, opening.segments[0].base_offset)
-    _settle_epochs(opening, start_offset)
+    _settle_epochs(opening, start_offset, is_clean=not recover)
     opened = _made(
         opening,
         start_offset,
@@ -486,10 +486,23 @@ def _drop(opening: _Opening, segment: Segment) -> None:
         opening.disk.remove(path)
 
 
-def _settle_epochs(opening: _Opening, start_offset: int) -> None:
+def _settle_epochs(opening: _Opening, start_offset: int, *, is_clean: bool) -> None:
+    """Take the epochs of the file, as far as the log's batches are of them.
+
+    A follower compares its newest epoch with the leader's, and truncates where they part: epochs of another log would
+    cost it records that are committed.
+    """
     if not opening.are_epochs_known and (opening.epochs.entries or not _is_empty(opening)):
         opening.epochs = epochs_in(opening.segments, start_offset)
     opening.epochs = with_former(opening.epochs, opening.segments, start_offset)
     opening.epochs.truncate_from_end(opening.end_offset)
     opening.epochs.truncate_from_start(start_offset)
+    place = (opening.segments, start_offset, opening.end_offset)
+    if not opening.is_foreign and not are_confirmed(opening.epochs, *place):
+        found = at_once(corrected(opening.epochs, *place, is_synced=is_clean))
+        if found is None:
+            opening.damage = opening.damage or f"{opening.directory}: a batch of another leader epoch"
+        else:
+            log.warning("epochs.rebuilt", directory=opening.directory, entries=len(found.entries))
+            opening.epochs, opening.are_epochs_known = found, False
     assert opening.epochs.begun <= opening.epochs.latest
