@@ -1,4 +1,4 @@
-"""Clients in Go: franz-go and sarama write transactions, and kafka-go reads what they have committed."""
+"""Clients in Go write transactions and read what is committed: franz-go and sarama."""
 
 import json
 
