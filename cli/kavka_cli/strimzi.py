@@ -202,8 +202,8 @@ def _cluster(spec: Spec, pools: list[Spec], found: Imported) -> Document:
     for version in ("kafka.version", "kafka.metadataVersion"):
         spec.take(version)  # the image's
     topology = spec.take("kafka.rack.topologyKey")
-    own = _pool(spec, "kafka.", "nodes") if "replicas" in (spec.rest.get("kafka") or {}) and not pools else None
-    translated = [own] if own else [_pool(pool, "", pool.name) for pool in pools]
+    own = _pool(spec, "kafka.", "nodes", found) if "replicas" in (spec.rest.get("kafka") or {}) and not pools else None
+    translated = [own] if own else [_pool(pool, "", pool.name, found) for pool in pools]
     for pool in pools:
         found.remarks += [f"{pool.identity}: {path} has no counterpart" for path in pool.left()]
     for nodes in translated if topology else ():
@@ -227,21 +227,35 @@ def _authorization(spec: Spec, found: Imported) -> Document | None:
     return {"superUsers": users}
 
 
-def _pool(spec: Spec, prefix: str, name: str) -> Document:
+def _pool(spec: Spec, prefix: str, name: str, found: Imported) -> Document:
     pod = {key: spec.take(f"{prefix}template.pod.{key}") for key in POD_FIELDS}
-    resources = spec.take(f"{prefix}resources")
+    resources, roles = spec.take(f"{prefix}resources"), spec.take(f"{prefix}roles")
     return _present(
         name=name,
         replicas=spec.take(f"{prefix}replicas"),
-        roles=spec.take(f"{prefix}roles"),
-        storage=_present(volumes=list(_volumes(spec, f"{prefix}storage"))),
+        roles=roles,
+        storage=_storage(spec, f"{prefix}storage", roles, found),
         resources=resources,
         pod=_present(**pod),
     )
 
 
-def _volumes(spec: Spec, path: str) -> Iterator[Document]:
+def _storage(spec: Spec, path: str, roles: list[str] | None, found: Imported) -> Document:
     kind = spec.take(f"{path}.type")
+    if kind != "ephemeral":
+        return _present(volumes=list(_volumes(spec, path, kind)))
+    limit = spec.take(f"{path}.sizeLimit")
+    if roles != ["broker"]:
+        found.remarks.append(
+            f"{spec.identity}: controllers have volumes; write a size, or give brokers without volumes their own pool"
+        )
+        return {}
+    if limit is None:
+        found.remarks.append(f"{spec.identity}: {path}.sizeLimit is asked for; write one such as 10Gi")
+    return _present(type="Ephemeral", sizeLimit=limit)
+
+
+def _volumes(spec: Spec, path: str, kind: str | None) -> Iterator[Document]:
     if kind == "jbod":
         for volume in spec.take(f"{path}.volumes", []):
             if volume.get("type") == "persistent-claim":

@@ -34,6 +34,13 @@ def plain(**changed: object) -> Json:
     return external(bootstrapServers="a:1", sasl={**PLAIN, **changed})
 
 
+def ephemeral(size_limit: object = "10Gi", **fields: object) -> dict[str, Any]:
+    """A cluster whose brokers keep their logs as long as their pods."""
+    storage = {"type": "Ephemeral", **({} if size_limit is None else {"sizeLimit": size_limit})}
+    fields = {"roles": ["broker"], "storage": storage, **fields}
+    return cluster(nodePools=[pool("voters", roles=["controller"]), pool("brokers", **fields)])
+
+
 def stored_on(**volume: object) -> list[dict[str, object]]:
     """One pool whose nodes have this volume."""
     return [pool(storage=volumes({"name": "data", **volume}))]
@@ -152,6 +159,21 @@ CLUSTERS = (
     Row("a zone twice", cluster(nodePools=[pool(topologyKey="zone", pod={"nodeSelector": {"zone": "a"}})]), BAD),
     Row("a zone and racks", cluster(nodePools=[pool(topologyKey="zone", racks=["a"])]), BAD),
     Row("two racks in one", cluster(nodePools=[pool(racks=["a,b"])]), BAD),
+    Row("brokers without volumes", ephemeral(), GOOD),
+    Row("brokers without volumes and without a limit", ephemeral(None), BAD),
+    Row("brokers without volumes and with a limit of 0", ephemeral(0), BAD),
+    Row("a limit of volumes that last", ephemeral(storage={"sizeLimit": "1Gi"}), BAD),
+    Row("controllers without volumes", ephemeral(roles=["controller"]), BAD),
+    Row("brokers and controllers without volumes", ephemeral(roles=["broker", "controller"]), BAD),
+    Row("a directory of brokers without volumes", ephemeral(
+        storage={"type": "Ephemeral", "sizeLimit": "1Gi", **volumes({"name": "logs"})}), GOOD),
+    Row("two directories of brokers without volumes", ephemeral(
+        storage={"type": "Ephemeral", "sizeLimit": "1Gi", **volumes({"name": "a"}, {"name": "b"})}), BAD),
+    Row("a size of brokers without volumes", ephemeral(
+        storage={"type": "Ephemeral", "sizeLimit": "1Gi", **volumes({"name": "a", "size": "1Gi"})}), BAD),
+    Row("a class of brokers without volumes", ephemeral(
+        storage={"type": "Ephemeral", "sizeLimit": "1Gi", **volumes({"name": "a", "storageClassName": "fast"})}), BAD),
+    Row("volumes of no type", ephemeral(storage={"type": "Memory", "sizeLimit": "1Gi"}), BAD),
     Row("a port of 0", cluster(listeners=[listener(0)]), BAD),
     Row("a port whose controller has none", cluster(listeners=[listener(65_000)]), BAD),
     Row("the controllers' port twice", cluster(listeners=[listener(9092), listener(10_092, "OTHER")]), BAD),
@@ -408,6 +430,11 @@ CHANGES = (
     Change("a volume taken out of what never ran", cluster(
         nodePools=[pool(storage=volumes({"name": "a"}, {"name": "b"}))]),
            cluster(nodePools=[pool(storage=volumes({"name": "a"}))]), GOOD),
+    Change("volumes that shall end with their pods", ephemeral(storage={}), ephemeral(), BAD),
+    Change("volumes that shall outlive their pods", ephemeral(), ephemeral(storage={}), BAD),
+    Change("another limit of volumes", ephemeral(), ephemeral("20Gi"), BAD),
+    Change("a limit of volumes in other words", ephemeral("1Gi"), ephemeral(1024**3), GOOD),
+    Change("more brokers without volumes", ephemeral(), ephemeral(replicas=5), GOOD),
     Change("nodes given to somebody else", cluster(), external(bootstrapServers="a:1"), BAD),
     Change("nodes taken from somebody else", external(bootstrapServers="a:1"), cluster(), BAD),
     Change("a volume of answers grown", asks(), asks({"volume": {"size": "20Gi"}}), GOOD),

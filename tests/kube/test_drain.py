@@ -72,10 +72,18 @@ class Machines:
         elif "nodeName" not in pod["spec"]:
             self.place(api, name)
         elif self.running.get(number) != pod["metadata"]["uid"]:
-            self.nodes[number].launch()
+            self.launch(number)
             self.running[number] = pod["metadata"]["uid"]
-        elif pod["status"].get("phase") != "Running" and self.nodes[number].serves():
+        elif pod["status"].get("phase") != "Running" and self.serves(number):
             api.call("PATCH", self.path(name, "status"), {"status": READY}, content=MERGE)
+
+    def launch(self, number: int) -> None:
+        """Start the process of a pod that has a machine."""
+        self.nodes[number].launch()
+
+    def serves(self, number: int) -> bool:
+        """Whether the process of a pod has started."""
+        return self.nodes[number].serves()
 
     def place(self, api: Api, name: str) -> None:
         """Bind a pod to the machine that has the fewest, of those that take any."""

@@ -4,6 +4,7 @@ The structural schema of its fields follows from a model (`schema`); what stands
 the order in which the file reads like a page.
 """
 
+from copy import deepcopy
 from typing import Any
 
 from kavka_operator.api import CATEGORY, GROUP, VERSION
@@ -132,7 +133,7 @@ def _with_inner_defaults(schema: Schema) -> Schema:
     fields = schema.get("properties", {})
     if schema.get("required") or "default" in schema or not any("default" in part for part in fields.values()):
         return schema
-    whole = {name: part["default"] for name, part in fields.items() if "default" in part}
+    whole = {name: deepcopy(part["default"]) for name, part in fields.items() if "default" in part}
     return _ordered({**schema, "default": whole if "x-kubernetes-validations" in schema else {}})
 
 

@@ -358,6 +358,20 @@ class KafkaClusterSpec(Model):
             path="nodePools",
         ),
         Transition(
+            cel="!has(oldSelf.nodePools) || !has(self.nodePools) || oldSelf.nodePools.all(a,"
+            " self.nodePools.all(b, a.name != b.name || a.storage.type == b.storage.type"
+            " && (!has(a.storage.sizeLimit) || !has(b.storage.sizeLimit)"
+            " || quantity(string(a.storage.sizeLimit)).compareTo(quantity(string(b.storage.sizeLimit))) == 0)))",
+            message="a pool keeps its storage.type and sizeLimit; add another pool beside it",
+            holds=lambda new, old: all(
+                (a.storage.type, a.storage.size_limit) == (b.storage.type, b.storage.size_limit)
+                for a in old.node_pools
+                for b in new.node_pools
+                if a.name == b.name
+            ),
+            path="nodePools",
+        ),
+        Transition(
             cel=f"!({HAS_AUDIT_VOLUME.format('oldSelf')}) || !({HAS_AUDIT_VOLUME.format('self')})"
             f" || quantity(string({NEW_VOLUME}.size)).compareTo(quantity(string({OLD_VOLUME}.size))) >= 0"
             f" && {NEW_VOLUME}.accessMode == {OLD_VOLUME}.accessMode"

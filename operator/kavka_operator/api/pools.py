@@ -34,10 +34,44 @@ class Volume(Model):
 class Storage(Model):
     """The volumes in which nodes keep their logs."""
 
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="(self.type == 'Ephemeral') == has(self.sizeLimit)",
+            message="type: Ephemeral and sizeLimit belong together; write both, such as sizeLimit: 10Gi, or neither",
+            holds=lambda storage: storage.is_ephemeral == (storage.size_limit is not None),
+            path="sizeLimit",
+        ),
+        Rule(
+            cel="self.type != 'Ephemeral' || size(self.volumes) == 1 && self.volumes.all(volume,"
+            " !has(volume.size) && !has(volume.storageClassName))",
+            message="type: Ephemeral has one volume, without size and storageClassName; write sizeLimit alone",
+            holds=lambda storage: (
+                not storage.is_ephemeral
+                or [(found.size, found.storage_class_name) for found in storage.volumes] == [(None, None)]
+            ),
+            path="volumes",
+        ),
+    )
+
+    type: Literal["Persistent", "Ephemeral"] = Field(
+        default="Persistent",
+        description="Ephemeral: the logs of a node are gone with its pod, and the node copies them from others. For"
+        " pools of brokers alone; it never changes. Kubernetes only.",
+    )
+    size_limit: Quantity | None = Field(
+        default=None,
+        description="How much a node of type Ephemeral may keep on the disk of its machine; Kubernetes evicts a pod"
+        " that has more. It never changes.",
+    )
     volumes: Annotated[ListOf[Volume], Field(min_length=1, max_length=VOLUMES_MAX), Unique("name")] = Field(
         default=(Volume(name="data"),),
         description="The log directories of each node, one a volume.",
     )
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether the volumes end with the pod."""
+        return self.type == "Ephemeral"
 
 
 class NodePool(Model):
@@ -56,6 +90,13 @@ class NodePool(Model):
             message="pod.nodeSelector names the topologyKey, whose value the operator chooses; keep one of them",
             holds=lambda pool: pool.topology_key is None or pool.topology_key not in pool.pod.node_selector,
             path="topologyKey",
+        ),
+        Rule(
+            cel="self.storage.type != 'Ephemeral' || !('controller' in self.roles)",
+            message="storage.type: Ephemeral would lose what a controller has voted and knows; write roles: [broker],"
+            " and a pool of controllers with volumes beside it",
+            holds=lambda pool: not (pool.storage.is_ephemeral and "controller" in pool.roles),
+            path="storage",
         ),
     )
 

@@ -325,8 +325,20 @@ class ResizeNode:
         return f"resize node {self.node} without a restart: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class LiftGate:
+    """A node whose pod may be scheduled, and begins with empty volumes. `lost` are partitions that nobody has now."""
+
+    node: int
+    lost: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = f"; the records of {some(self.lost)} are gone with its former pod" if self.lost else ""
+        return f"let node {self.node} begin with empty volumes{words}"
+
+
 ManagedAction = KafkaAction | SecretAction
-NodeAction = StartNode | RestartNode | StopNode | GrowVolume | ResizeNode
+NodeAction = StartNode | RestartNode | StopNode | GrowVolume | ResizeNode | LiftGate
 AskedAction = ElectLeaders | MoveReplicas | CordonNode | VoterAction
 """What the plan of the nodes asks of Kafka."""
 ClusterAction = NodeAction | AskedAction

@@ -270,6 +270,8 @@ class SeenNode:
     without a restart; `resizing` says what a change of that kind waits for. `disks` are those of its log directories,
     as the broker tells them; `queued` names the clusters whose rolls its restart waits for. One that `has_begun` has
     run something since it was made: any other, as a pod without a machine, has nothing to lose by a restart.
+    `life` names the pod with which its volumes end, and is empty where they outlive it; one that is `given_up` may lose
+    what they hold. One that is `gated` waits to begin with empty volumes.
     """
 
     id: int
@@ -287,6 +289,9 @@ class SeenNode:
     disks: tuple[SeenDisk, ...] = ()
     queued: str = ""
     has_begun: bool = True
+    life: str = ""
+    is_given_up: bool = False
+    is_gated: bool = False
 
     @property
     def is_alive(self) -> bool:
@@ -332,7 +337,8 @@ class ControllerPlace:
 class WantedNode:
     """A node as the resource wants it.
 
-    `controller` is None for a node that is none, and where voters stand in every configuration and never change.
+    `controller` is None for a node that is none, and where voters stand in every configuration and never change. The
+    `volumes` of a node that `is_ephemeral` end with its pod, and are not named.
     """
 
     id: int
@@ -342,3 +348,4 @@ class WantedNode:
     volumes: tuple[str, ...] = ()
     pool: str = ""
     controller: ControllerPlace | None = None
+    is_ephemeral: bool = False

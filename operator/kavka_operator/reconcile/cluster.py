@@ -1,11 +1,12 @@
 """What must be done to the nodes of a cluster, wherever they run.
 
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
-(`volumes`). A node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and
-never at the cost of a partition; processor and memory are given to it while it runs, where that can be (`resizing`).
-Controllers get their votes and lose them one at a time (`quorum`), a node that is to go before it goes. The nodes that
-the resource no longer wants are emptied and stopped (`scale_down`). Settings that brokers take while they run are not
-the nodes' business but Kafka's (`brokers_config`).
+(`volumes`). One whose volumes ended with its pod begins again where nobody counts on what it held (`empty_starts`). A
+node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and never at the cost
+of a partition; processor and memory are given to it while it runs, where that can be (`resizing`). Controllers get
+their votes and lose them one at a time (`quorum`), a node that is to go before it goes. The nodes that the resource no
+longer wants are emptied and stopped (`scale_down`). Settings that brokers take while they run are not the nodes'
+business but Kafka's (`brokers_config`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -30,6 +31,7 @@ from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.cordoning import cordon, release
 from kavka_operator.reconcile.drain import assigned
+from kavka_operator.reconcile.empty_starts import empty_starts
 from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
@@ -62,8 +64,12 @@ def reconcile(
     absent = [node for node in nodes if node.id not in seen or seen[node.id].state == "Stopped"]
     if startable := [node for node in absent if node.id not in refused]:
         return Plan(tuple(StartNode(node.id) for node in startable), reconciling("Starting", _counted(nodes, seen)))
-    if refused:
+    begin = empty_starts(nodes, seen, survey, volumes)
+    if begin.lift:
+        return Plan(begin.lift, reconciling("Starting", "; ".join(map(str, begin.lift))), wanted.status.roll)
+    if refused := {**refused, **begin.refused}:
         return Plan(words=stalled("VolumeRefused", "; ".join(refused.values())))
+    seen = begin.told(seen)
     change = quorum.follow(nodes, seen, survey, wanted.status.roll)
     if change is not None and change.actions:
         return change

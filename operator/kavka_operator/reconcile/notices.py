@@ -28,6 +28,7 @@ from kavka_operator.domain.plan import (
     DropSecret,
     GrowVolume,
     KeepSecret,
+    LiftGate,
     MoveReplicas,
     RemoveVoter,
     ResizeNode,
@@ -65,6 +66,7 @@ OF_ACTION: Mapping[type, str] = {
     StopNode: "NodeStopping",
     GrowVolume: "VolumeGrowing",
     ResizeNode: "NodeResizing",
+    LiftGate: "SchedulingGateLifted",
     AddVoter: "VoterAdded",
     RemoveVoter: "VoterRemoved",
 }

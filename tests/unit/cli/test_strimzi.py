@@ -179,3 +179,23 @@ def test_the_output_is_yaml_and_remarks_follow(tmp_path: Path) -> None:
     assert code == 0
     document = yaml.safe_load(said[: said.index('Kafka "prod"')])
     assert (document["apiVersion"], document["kind"]) == ("kavka.dev/v1alpha1", "KafkaCluster")
+
+
+@pytest.mark.parametrize(
+    ("roles", "storage", "translated", "remark"),
+    [
+        (["broker"], {"sizeLimit": "5Gi"}, {"type": "Ephemeral", "sizeLimit": "5Gi"}, None),
+        (["broker"], {}, {"type": "Ephemeral"}, "storage.sizeLimit is asked for; write one such as 10Gi"),
+        (["controller", "broker"], {"sizeLimit": "5Gi"}, {}, "controllers have volumes; write a size"),
+    ],
+)
+def test_brokers_without_volumes_stay_so_and_controllers_are_told(
+    roles: list[str], storage: dict[str, str], translated: dict[str, str], remark: str | None
+) -> None:
+    cluster, pools = yaml.safe_load(CLUSTER), list(yaml.safe_load_all(POOLS))
+    pools[1]["spec"] |= {"roles": roles, "storage": {"type": "ephemeral", **storage}}
+    imported = import_strimzi([cluster, *pools])
+    (made,) = [found for found in imported.resources if found["kind"] == "KafkaCluster"]
+    assert made["spec"]["nodePools"][1].get("storage", {}) == translated
+    told = [words for words in imported.remarks if "volumes; write" in words or "sizeLimit" in words]
+    assert [(remark or "") in words for words in told] == ([True] if remark else [])

@@ -103,6 +103,10 @@ class FakeApi:
         self._note(f"{subresource or 'mark'} {' '.join(key)}")
         found = deepcopy(self.objects[key])
         found["metadata"]["annotations"] |= patch.get("metadata", {}).get("annotations", {})
+        dropped = {gate["name"] for gate in patch.get("spec", {}).get("schedulingGates", ())}
+        if dropped:
+            gates = found["spec"]["schedulingGates"]
+            found["spec"]["schedulingGates"] = [gate for gate in gates if gate["name"] not in dropped]
         for asked in patch.get("spec", {}).get("containers", ()):
             (container,) = found["spec"]["containers"]
             container["resources"] = asked["resources"]

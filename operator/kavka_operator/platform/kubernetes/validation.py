@@ -46,7 +46,7 @@ def _of_node(layout: Layout, known: Known, image: str | None, *, sees_machines: 
             f'spec.nodePools "{pool.name}": no machine that takes its pods has the label {pool.topology_key}; label the'
             " machines, or write another topologyKey"
         )
-    for volume in pool.storage.volumes:
+    for volume in () if layout.is_ephemeral else pool.storage.volumes:
         if volume.size is None:
             yield f'spec.nodePools "{pool.name}": volume "{volume.name}" has no size; write one such as size: 10Gi'
     yield from _wiped(layout, known)

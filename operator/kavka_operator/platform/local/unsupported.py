@@ -16,6 +16,12 @@ def unsupported(cluster: KafkaCluster, layout: Layout, members: Members) -> str 
             f"{cluster.identity}: the state directory would be {layout.root}, and log.dirs cannot name a directory with"
             " a comma; choose another one by --state-dir or KAVKA_STATE_DIR"
         )
+    if ephemeral := [pool.name for pool in cluster.spec.node_pools if pool.storage.is_ephemeral]:
+        return (
+            f'{cluster.identity}: spec.nodePools "{ephemeral[0]}": storage.type: Ephemeral is of pods on Kubernetes;'
+            " take storage out, and remove the records with kavka down --volumes, or run kavka up --ephemeral without a"
+            " file"
+        )
     voters = tuple(node.id for node in nodes_of(cluster, members.pools) if node.is_controller)
     if members.voters and members.voters != voters:
         return (

@@ -6,11 +6,13 @@ the next node go. A partition without a leader takes nobody in: it counts only w
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.domain.text import some
+from kavka_operator.reconcile.empty_starts import only_records
+from kavka_operator.reconcile.volumes import FORGET, UNTOLD
 
 BROKER, CONTROLLER = "broker", "controller"
 UNSEEN = "cannot be seen"
@@ -38,14 +40,20 @@ class Diagnosis:
     is_as_asked: bool = False  # the operator's version alone gives it other settings
     going: tuple[str, ...] = ()  # volumes that it would come back without
     queued: str = ""  # clusters that are rolled first
+    loses: str = ""  # why others lack records that end with its pod, and what to do
 
     @property
     def emptied(self) -> str:
-        """Words for what a restart would take from the node; empty where it takes nothing."""
+        """Words for what a restart would take from the node; empty where it takes nothing that others lack."""
         if not self.going:
-            return ""
+            return f"{self.name} would come back empty{self.loses}" if self.loses else ""
         are = "is" if len(self.going) == 1 else "are"
         return f"{self.name} would come back empty: {some(self.going)} {are} marked for deletion"
+
+    @property
+    def held_for(self) -> str:
+        """Words for why the node is not restarted before a person has acted, and for what to do."""
+        return f"{self.emptied}; delete its pod when that may be" if self.going else self.emptied
 
     @property
     def id(self) -> int:
@@ -60,7 +68,25 @@ def diagnose(
     nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode], cluster: SeenCluster | None, survey: Survey | None
 ) -> list[Diagnosis]:
     """A diagnosis of every node that is wanted and was started. `survey` is None while no broker answers."""
-    return [_diagnose(node, seen[node.id], cluster, survey) for node in nodes if node.id in seen]
+    found = [_diagnose(node, seen[node.id], cluster, survey) for node in nodes if node.id in seen]
+    return [replace(diagnosis, loses=_loses(seen[diagnosis.id], survey)) for diagnosis in found]
+
+
+def _loses(seen: SeenNode, survey: Survey | None) -> str:
+    """Words for records that end with the pod of a node and that others lack; empty where there are none."""
+    if not seen.life or seen.is_gated or seen.is_given_up or not seen.has_begun:
+        return ""
+    remedy = f"to give up what it holds, set the annotation {FORGET}={seen.life}"
+    if survey is None or survey.doubt:
+        return "" if seen.is_alive else f": its volumes end with its pod, and {UNTOLD}; {remedy}"
+    # A serving node waits for other replicas by the check of its batch; where none can come, a person decides.
+    found = [
+        partition.name
+        for partition in only_records(seen.id, survey)
+        if not seen.is_alive or partition.leader is None or len(partition.replicas) == 1
+    ]
+    words = f": its volumes end with its pod, and no other replica of {some(found)} has all records; {remedy}"
+    return words if found else ""
 
 
 def _diagnose(node: WantedNode, seen: SeenNode, cluster: SeenCluster | None, survey: Survey | None) -> Diagnosis:

@@ -7,7 +7,7 @@ written there by hand is none.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster
@@ -58,6 +58,8 @@ def roll(
 ) -> ClusterPlan | None:
     """The next step, or None where the roll is done. `survey` is None while no broker answers."""
     diagnoses = diagnose(nodes, seen, live, survey)
+    if survey is None and not cluster.status.cluster_id:  # no broker has ever answered: there is nothing to lose
+        diagnoses = [replace(diagnosis, loses="") for diagnosis in diagnoses]
     return _Roll(cluster, diagnoses, plan(nodes, diagnoses, survey), survey, now).step()
 
 
@@ -84,7 +86,8 @@ class _Roll:
         if on_their_way := [f"{diagnosis.name} {diagnosis.words}" for diagnosis in moving if diagnosis.words != UNSEEN]:
             return self._wait("Rolling", on_their_way)
         if self.survey is None:
-            return self._wait("Rolling", ["no broker answers"])
+            emptied = [diagnosis.emptied for diagnosis in self._free() if diagnosis.loses and not diagnosis.is_alive]
+            return self._leave("RolloutHeld", emptied) if emptied else self._wait("Rolling", ["no broker answers"])
         if partitions := self._without_preferred_leader(self.survey):
             names = some([partition.name for partition in self.survey.partitions if partition.key in partitions])
             return self._act([ElectLeaders(partitions)], f"{names} back to where they are to be led")
@@ -101,7 +104,7 @@ class _Roll:
     @property
     def order(self) -> Sequence[Diagnosis]:
         """The nodes that are to be restarted, are not held, and lose nothing by it."""
-        return [diagnosis for diagnosis in self._free() if not diagnosis.going]
+        return [diagnosis for diagnosis in self._free() if not diagnosis.emptied]
 
     def _free(self) -> list[Diagnosis]:
         """The nodes that are to be restarted and are not held."""
@@ -131,8 +134,8 @@ class _Roll:
         if self.plan.order and not self.asked_for:
             words = f"this version of the operator gives them other settings: {self.plan.order[0].words}"
             return self._leave("OperatorUpgraded", [f"{listed} for the annotation {APPROVE}={self.plan.hash}; {words}"])
-        if emptied := [diagnosis.emptied for diagnosis in self._free()] if not self.order else []:
-            return self._leave("RolloutHeld", [f"{words}; delete its pod when that may be" for words in emptied])
+        if emptied := [diagnosis.held_for for diagnosis in self._free()] if not self.order else []:
+            return self._leave("RolloutHeld", emptied)
         if self.plan.order and not self.order:
             return self._leave("RolloutHeld", [f"{listed} for the end of the annotation {HOLD_NODES}"])
         approved = self.cluster.metadata.annotations.get(APPROVE)

@@ -7,7 +7,8 @@ evicted comes back with what it had. Before a restart the pod is read again, and
 Ids are drawn before anything is formatted, and kept on the claims of the volumes, in this order: first every claim with
 the id of its directory, then on each the list of the first controllers, and only then the StatefulSets. So an operator
 that dies in between is followed by one that goes on with the same ids; and a volume that is made again later has an id
-that is not in the list, joins as an observer, and never votes as the controller that it was.
+that is not in the list, joins as an observer, and never votes as the controller that it was. Brokers whose volumes end
+with their pods have no claims: what such a cluster keeps is on the claims of its controllers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import GrowVolume, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
+from kavka_operator.domain.plan import GrowVolume, LiftGate, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
 from kavka_operator.domain.seen import SeenNode
 from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import PlatformUnavailableError
@@ -36,6 +37,7 @@ from kavka_operator.platform.kubernetes.objects.names import (
     CLUSTER,
     DIRECTORY_ID,
     FORMATTED,
+    GATE,
     Document,
     annotation,
     name_of,
@@ -59,6 +61,7 @@ KNOWN_SECONDS_MAX = 10.0
 """How long a list is believed where nothing was heard of the cluster's objects since."""
 
 BEGINNINGS_MAX = 3
+WITHOUT_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
 
 
 @dataclass(slots=True)
@@ -194,7 +197,7 @@ class Hosted:
         if live is None or len(self._known.cluster_ids) != 1:
             return False
         try:
-            for name in proved.keys() & set(layout.volumes):
+            for name in proved.keys() & set(layout.claimed):
                 self._claim(layout, name, {**self._kept(number, name), FORMATTED: self._drawn(number, name)})
             if proved:
                 self._relist()
@@ -254,8 +257,8 @@ class Hosted:
                     self._take_down(number)
                 case GrowVolume(node=number, volume=name) if number in self._layouts:
                     self._claim(self._layouts[number], name, self._kept(number, name))
-                case ResizeNode(node=number) if number in self._layouts:
-                    self._resize(self._layouts[number])
+                case ResizeNode(node=number) | LiftGate(node=number) if number in self._known.pods:
+                    self._change_pod(action, self._known.pods[number])
                 case _:
                     pass  # it has come or gone since it was decided: the next look tells
         except ApiError as error:
@@ -337,7 +340,7 @@ class Hosted:
             for layout in first
         )
         for layout in self._layouts.values():
-            for name in layout.volumes:
+            for name in layout.claimed:
                 self._claim(layout, name, {**self._kept(layout.node.id, name), **manifests.formed(initial)})
         self._relist()
 
@@ -397,10 +400,13 @@ class Hosted:
         if pod is not None:
             self._delete({**pod, "kind": "Pod"})
 
-    def _resize(self, layout: Layout) -> None:
-        """Give a broker that runs other resources, and its template too, so that its next pod has them."""
-        known_set, pod = self._known.sets.get(layout.node.id), self._known.pods.get(layout.node.id)
-        if known_set is None or pod is None or not self._resizing.give(layout, pod):
+    def _change_pod(self, action: ResizeNode | LiftGate, pod: Document) -> None:
+        """Let a pod be scheduled; or give a broker other resources, and its template too, for its next pod."""
+        if isinstance(action, LiftGate):
+            self.bridge.wait(self.api.patch_pod(pod, WITHOUT_GATE))
+            return
+        known_set, layout = self._known.sets.get(action.node), self._layouts.get(action.node)
+        if known_set is None or layout is None or not self._resizing.give(layout, pod):
             return
         self._put(layout.cluster, self._manifest(layout, self._identity(layout)), known_set)
         self._resizing.note(layout, pod)
@@ -408,7 +414,7 @@ class Hosted:
     def _claim_missing(self, layout: Layout) -> None:
         """Make the claims that a node lacks, each with an id of its own."""
         there = self._known.claims_of(layout.node.id)
-        missing = [name for name in layout.volumes if name not in there]
+        missing = [name for name in layout.claimed if name not in there]
         cluster_id = next(iter(self._known.cluster_ids), None) or self.draw()
         for name in missing:
             self._claim(layout, name, manifests.kept_of(cluster_id, self.draw(), self._known.initial))
@@ -420,7 +426,7 @@ class Hosted:
         number = layout.node.id
         wanted = manifests.zone_of(layout.node)
         for name, claim in self._known.claims_of(number).items():
-            if name in layout.volumes and any(annotation(claim, key) != value for key, value in wanted.items()):
+            if name in layout.claimed and any(annotation(claim, key) != value for key, value in wanted.items()):
                 self._claim(layout, name, self._kept(number, name))
 
     def _claim(self, layout: Layout, name: str, kept: Mapping[str, str]) -> None:
@@ -441,7 +447,7 @@ class Hosted:
     def _identity(self, layout: Layout) -> Identity:
         """The ids with which volumes are formatted: a first controller's only where its directory is still the same."""
         claims = self._known.claims_of(layout.node.id)
-        ids = {name: self._drawn(layout.node.id, name) for name in claims if name in layout.volumes}
+        ids = {name: self._drawn(layout.node.id, name) for name in claims if name in layout.claimed}
         own = ids.get(layout.metadata, "")
         is_first = bool(own) and any(entry.endswith(f":{own}") for entry in self._known.initial.split(","))
         (cluster_id,) = self._known.cluster_ids

@@ -22,6 +22,8 @@ AUDIT_OF = "kavka.dev/audit-of"  # on pods that answer from a cluster's trail, a
 ENGINE = "kavka.dev/audit-engine"
 AUDIT_KEY = "audit.key"  # in the Secret, and the name of the file
 YES = "true"
+GATE = "kavka.dev/empty-volumes"
+"""The scheduling gate of a pod whose volumes end with it: no machine takes it before the operator lifts the gate."""
 
 FINGERPRINT = "kavka.dev/fingerprint"
 ASKED = "kavka.dev/asked"

@@ -76,6 +76,16 @@ class Layout:
         return tuple(volume.name for volume in self.node.pool.storage.volumes)
 
     @property
+    def is_ephemeral(self) -> bool:
+        """Whether the node's volumes end with its pod."""
+        return self.node.pool.storage.is_ephemeral
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """The names of the volumes that have PersistentVolumeClaims: all, or none."""
+        return () if self.is_ephemeral else self.volumes
+
+    @property
     def host(self) -> str:
         """The host name of the node."""
         return host_of(self.name, self.cluster.metadata.namespace, self.node)

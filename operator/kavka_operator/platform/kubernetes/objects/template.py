@@ -2,19 +2,23 @@
 
 The settings travel in an annotation of the pod, which the downward API mounts as a file: no object beside the pod can
 change under it, and a pod that is evicted comes back with what it had. What a volume is formatted with stands in the
-arguments of the first container: its ids were drawn before, so the same template always formats the same.
+arguments of the first container: its ids were drawn before, so the same template always formats the same. Volumes that
+end with the pod are given no id: each pod draws another, by which the controller knows that the disk is new. Such a pod
+has a scheduling gate, as nobody but the operator knows whether it may begin empty.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kavka_operator.api.quantity import spell
 from kavka_operator.platform.kubernetes.objects.names import (
     ASKED,
     AUDIT_KEY,
     BESIDES_RESOURCES,
     CLUSTER,
     FINGERPRINT,
+    GATE,
     SETTINGS,
     Document,
     audit_key_name,
@@ -129,6 +133,7 @@ def template(layout: Layout, image: str, identity: Identity) -> Document:
                 **pod.security_context,
             },
             **_placed(layout),
+            **({"schedulingGates": [{"name": GATE}]} if layout.is_ephemeral else {}),
             "initContainers": [{"name": FORMAT, **formatting(identity), **_container(layout, image)}],
             "containers": [_broker(layout, image)],
             "volumes": [*_volumes(layout), *pod.volumes],
@@ -219,11 +224,18 @@ def secret_volume(name: str, secret: str, *, optional: bool = False) -> Document
     return {"name": name, "secret": {"secretName": secret, "defaultMode": SECRET_MODE, **own}}
 
 
-def _volumes(layout: Layout) -> list[Document]:
-    claims: list[Document] = [
+def _data(layout: Layout) -> list[Document]:
+    """The volumes with log directories."""
+    limit = layout.node.pool.storage.size_limit
+    if limit is not None:
+        return [{"name": name, "emptyDir": {"sizeLimit": spell(limit)}} for name in layout.volumes]
+    return [
         {"name": name, "persistentVolumeClaim": {"claimName": claim_name(layout.name, layout.node, name)}}
-        for name in layout.volumes
+        for name in layout.claimed
     ]
+
+
+def _volumes(layout: Layout) -> list[Document]:
     field = {"fieldPath": f"metadata.annotations['{SETTINGS}']"}
     settings = {"items": [{"path": "server.properties", "fieldRef": field}]}
     key = {
@@ -233,12 +245,27 @@ def _volumes(layout: Layout) -> list[Document]:
     }
     certificates = [secret_volume(CERTIFICATES_VOLUME, certificates_secret(node_name(layout.name, layout.node)))]
     return [
-        *claims,
+        *_data(layout),
         {"name": SETTINGS_VOLUME, "downwardAPI": settings},
         {"name": SCRATCH_VOLUME, "emptyDir": {}},
         *([{"name": KEY_VOLUME, "secret": key}] if layout.cluster.spec.is_audited else []),
         *(certificates if layout.cluster.spec.is_secured else []),
     ]
+
+
+def is_gated(pod_spec: Mapping[str, Any]) -> bool:
+    """Whether a pod waits to begin with empty volumes."""
+    return any(gate.get("name") == GATE for gate in pod_spec.get("schedulingGates") or ())
+
+
+def is_ephemeral(pod_spec: Mapping[str, Any]) -> bool:
+    """Whether the log directories of a pod end with it: the volumes below `DATA` are mounted from no claim."""
+    claims, found = (
+        claims_of(pod_spec),
+        [part for part in pod_spec.get("containers") or () if part.get("name") == BROKER],
+    )
+    places = {mount["name"]: mount["mountPath"] for broker in found for mount in broker.get("volumeMounts") or ()}
+    return any(place == directory(name) and name not in claims for name, place in places.items())
 
 
 def claims_of(pod_spec: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kavka_broker.core.config.properties import parse_properties
+from kavka_operator.api.pools import NODE_IDS_PER_POOL
 from kavka_operator.api.quantity import parse
 from kavka_operator.api.stored import part
 from kavka_operator.domain.seen import NodeState, SeenNode, SeenVolume, WantedNode
@@ -20,6 +21,7 @@ from kavka_operator.platform.kubernetes.objects.names import (
     FINGERPRINT,
     FIRST_NODE_ID,
     FORMATTED,
+    GATE,
     HOLDS_METADATA,
     INITIAL_CONTROLLERS,
     POOL,
@@ -35,7 +37,14 @@ from kavka_operator.platform.kubernetes.objects.names import (
     uid_of,
 )
 from kavka_operator.platform.kubernetes.objects.settings import Layout, directory, fingerprint, fingerprint_by_spelling
-from kavka_operator.platform.kubernetes.objects.template import BROKER, Identity, claims_of, formatted_with
+from kavka_operator.platform.kubernetes.objects.template import (
+    BROKER,
+    Identity,
+    claims_of,
+    formatted_with,
+    is_ephemeral,
+    is_gated,
+)
 
 IDS = (CLUSTER_ID, DIRECTORY_ID)
 ROLES = ("broker", "controller")
@@ -76,9 +85,11 @@ class Known:
 
     @property
     def pools(self) -> dict[str, int]:
-        """The first ids of the pools that have volumes."""
+        """The first ids of the pools that have nodes, or volumes."""
+        sets = {label(found, POOL): number - number % NODE_IDS_PER_POOL for number, found in self.sets.items()}
         firsts = {label(claim, POOL): annotation(claim, FIRST_NODE_ID) for claim in self.claims.values()}
-        return {pool: int(first) for pool, first in firsts.items() if pool and first.isdecimal()}
+        claimed = {pool: int(first) for pool, first in firsts.items() if first.isdecimal()}
+        return {pool: first for pool, first in {**sets, **claimed}.items() if pool}
 
     def claims_of(self, number: int) -> dict[str, Document]:
         """The claims of a node, by the names of its volumes."""
@@ -199,11 +210,14 @@ def _seen(number: int, known: Known, changed: tuple[str, ...] | None) -> SeenNod
     status = _broker_status(known.pods.get(number, {}))
     lost = _lost_directories(known, number) if state == "Stopped" else ()
     restarts, going = int(status.get("restartCount", 0)), going_volumes(known, number)
+    pod = known.pods.get(number, {})
     return SeenNode(
         *(number, state, mark, restarts, message, changed or ()),
         lost=lost,
         going=going,
-        has_begun=_has_begun(known.pods.get(number, {})),
+        has_begun=_has_begun(pod),
+        life=uid_of(pod) if is_ephemeral(part(pod, "spec")) else "",
+        is_gated=_is_gated(pod),
     )
 
 
@@ -254,8 +268,15 @@ def _is_going(document: Mapping[str, Any]) -> bool:
     return bool(part(document, "metadata").get("deletionTimestamp"))
 
 
+def _is_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod that stays waits to begin with empty volumes."""
+    return is_gated(part(pod, "spec")) and not _is_going(pod)
+
+
 def _on_its_way(pod: Mapping[str, Any]) -> tuple[NodeState, str]:
     """The state of a node whose broker does not answer."""
+    if _is_gated(pod):
+        return "Starting", f"its pod waits for the end of its scheduling gate {GATE}, as its volumes are empty"
     status = part(pod, "status")
     if status.get("phase") == "Failed":
         return "Restarting", shortened(f"{status.get('reason') or 'Failed'}: {status.get('message') or ''}")

@@ -3,7 +3,7 @@
 The operator looks at its pods with it, and so does a command that asks what another resource would do to them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kavka_broker.core.config.properties import parse_properties
@@ -30,19 +30,22 @@ from kavka_operator.platform.kubernetes.observe.services import outside
 from kavka_operator.platform.kubernetes.observe.zones import Machine, racked
 from kavka_operator.platform.nodes import nodes_of
 from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
+from kavka_operator.reconcile.volumes import forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """The nodes of a cluster. `layouts` are those that are wanted, `pools` the first ids of its pools.
 
-    `kept` says of nodes why they do not take other resources while they run.
+    `kept` says of nodes why they do not take other resources while they run; `given_up` names what a person has given
+    up of what volumes hold.
     """
 
     known: Known
     layouts: Mapping[int, Layout]
     pools: Mapping[str, int]
     kept: Mapping[int, str] = field(default_factory=dict)
+    given_up: Collection[str] = ()
 
     @classmethod
     def of(cls, cluster: KafkaCluster, known: Known, machines: Sequence[Machine] = ()) -> "Sight":
@@ -62,11 +65,13 @@ class Sight:
         elsewhere = controllers_elsewhere(known, layouts)
         if elsewhere:
             layouts = {number: replace(layout, controllers_at=elsewhere) for number, layout in layouts.items()}
-        return cls(known, layouts, first_ids(cluster.spec.node_pools, firsts))
+        return cls(known, layouts, first_ids(cluster.spec.node_pools, firsts), given_up=forgotten(cluster))
 
     def seen(self) -> dict[int, SeenNode]:
         """Every node that was started, with the settings of it that are wanted otherwise."""
         found = node_objects.seen_nodes(self.known, {number: tuple(self._changes(number)) for number in self.layouts})
+        forgiven = {number: node for number, node in found.items() if node.life in self.given_up and node.life}
+        found |= {number: replace(node, is_given_up=True) for number, node in forgiven.items()}
         return found | {number: self._judged(found[number]) for number in found.keys() & self.layouts.keys()}
 
     def wanted(self) -> list[WantedNode]:
@@ -151,4 +156,5 @@ class Sight:
         if node.is_controller and claim is not None:
             port = controller_port(layout.cluster)
             place = ControllerPlace(annotation(claim, DIRECTORY_ID), layout.host, port, CONTROLLER)
-        return WantedNode(node.id, mark, node.rack, node.roles, layout.volumes, node.pool.name, place)
+        told = (node.id, mark, node.rack, node.roles, layout.claimed, node.pool.name, place)
+        return WantedNode(*told, is_ephemeral=layout.is_ephemeral)

@@ -13,7 +13,7 @@ from typing import Any
 from kavka_operator.api.pools import NodePool
 from kavka_operator.api.stored import part
 from kavka_operator.platform.kubernetes.objects.names import ZONE, annotation, name_of
-from kavka_operator.platform.kubernetes.observe.node_objects import Known, machine_of
+from kavka_operator.platform.kubernetes.observe.node_objects import Known, machine_of, template_of
 from kavka_operator.platform.nodes import Node
 
 KEEPS_AWAY = ("NoSchedule", "NoExecute")
@@ -84,7 +84,10 @@ def _settled(node: Node, known: Known, machines: Iterable[Machine]) -> str | Non
 
 
 def _kept(node: Node, known: Known) -> str | None:
-    """The rack that the volumes of a node keep, for the label that its pool names now."""
+    """The rack that the volumes of a node keep, or its template without any, for the label that its pool names now."""
+    if node.pool.storage.is_ephemeral:
+        asked = part(template_of(known, node.id), "spec").get("nodeSelector") or {}
+        return asked.get(node.pool.topology_key)
     pairs = [annotation(claim, ZONE).partition("=") for claim in known.claims_of(node.id).values()]
     return next((value for key, _, value in pairs if key == node.pool.topology_key and value), None)
 
