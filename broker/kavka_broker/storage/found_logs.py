@@ -12,16 +12,20 @@ logs that were only begun, two logs of one name. The topic's id says what each i
 """
 
 import os
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Final
 
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage import partition_metadata
+from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.future_logs import FutureLogs
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_removal import has_records, remove_log
 from kavka_broker.storage.names import (
@@ -38,6 +42,8 @@ from kavka_broker.storage.set_aside import SetAside
 
 log = get("storage")
 
+#: What opening a log may meet in its files. Any other error is a defect of ours, and ends the start.
+UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
 #: The id of the topic whose partition of this name the cluster places on this broker; ZERO where it places none.
 KnownId = Callable[[PartitionName], bytes]
 
@@ -85,6 +91,39 @@ class Unusable:
     def may_be_of(self, topic_id: bytes) -> bool:
         """Whether the log is this topic's, or its topic is unknown."""
         return self.found.owner in (topic_id, ZERO)
+
+
+def open_found(disk: Disk, found: FoundLog, config: LogConfig, now_ms: int) -> Log | Exception:
+    """Return the log, opened, or why it cannot be read. Blocks; may run in a thread: it changes nothing but files."""
+    directory, name = found.directory, found.name
+    if not directory.is_online:
+        return OSError("its directory is offline")
+    try:
+        if found.not_readable:
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{found.path} cannot be read: {found.not_readable}; mend that, or remove the entry",
+            )
+        if found.topic_id == ZERO:
+            raise BrokerError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{found.path} has records and no topic id; write it to partition.metadata, or remove the log",
+            )
+        opened = recovery.open_log(
+            disk,
+            found.path,
+            config,
+            recover=not directory.is_clean,
+            recovery_point=directory.recovery_points.get(name, 0),
+            log_start_offset=directory.log_starts.get(name, 0),
+            now_ms=now_ms,
+            cleaned_offset=directory.cleaned_offsets.get(name, 0),
+            topic_id=found.topic_id,
+        )
+        opened.segments.release()  # otherwise a start would need as many descriptors as there are logs
+        return opened
+    except UNREADABLE as problem:
+        return problem
 
 
 class Search:

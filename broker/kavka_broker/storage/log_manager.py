@@ -9,25 +9,24 @@ start makes of what it finds is `found_logs`.
 """
 
 import os
-import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import Final
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.logs import get
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_passing
-from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable
+from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable, open_found
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
 from kavka_broker.storage.names import DELETE_DIRECTORY, LOG, STRAY_DIRECTORY, PartitionName, parse_future
 from kavka_broker.storage.new_logs import begin, clear, in_the_way
-from kavka_broker.storage.open_logs import OpenLogs
+from kavka_broker.storage.open_logs import HighWatermark, OpenLogs
 from kavka_broker.storage.side_by_side import side_by_side
 
 __all__ = ["LogManager", "UnusableDirectory"]
@@ -38,8 +37,6 @@ log = get("storage")
 RECOVERY_THREADS_MAX: Final = 2
 #: Size of the newest segment up to which the thread that looks for the logs opens a log itself.
 SMALL_BYTES_MAX: Final = 256 * 1024
-#: What opening a log may meet in its files. Any other error is a defect of ours, and ends the start.
-UNREADABLE: Final = (OSError, BrokerError, ProtocolViolation, struct.error, ValueError)
 Progress = Callable[[int, int, str], None]
 
 
@@ -90,7 +87,7 @@ class LogManager(OpenLogs):
         large: list[FoundLog] = []
         small: list[FoundLog] = []
         for found_log in found:
-            (large if self._has_much_to_recover(found_log) else small).append(found_log)
+            (large if self._threads_max > 1 and _has_much_to_recover(self.disk, found_log) else small).append(found_log)
         with side_by_side(min(self._threads_max, RECOVERY_THREADS_MAX) if large else 1, "recovery") as mapped:
             opened = chain(
                 zip(large, mapped(opening, large), strict=True), zip(small, map(opening, small), strict=True)
@@ -103,53 +100,24 @@ class LogManager(OpenLogs):
                     progress(count, len(found), str(made.name))
         self._is_loaded = True
 
-    def _has_much_to_recover(self, found_log: FoundLog) -> bool:
-        """Whether a thread of its own is worth what it costs the others. Two that open small logs wait for each other
-        at each call of the system, and take twice the time of one.
-        """
-        if found_log.directory.is_clean or self._threads_max == 1:
-            return False
-        try:
-            last = next((name for name in reversed(self.disk.names(found_log.path)) if name.endswith(LOG)), None)
-            return last is not None and self.disk.size(os.path.join(found_log.path, last)) > SMALL_BYTES_MAX
-        except OSError:
-            return False  # opening the log says why
-
     def _open(self, found_log: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
         directory, name = found_log.directory, found_log.name
         if not directory.is_online:
             self._unusable[name] = Unusable(found_log, OSError("its directory is offline"))
             return None
-        try:
-            if found_log.not_readable:
-                raise BrokerError(
-                    ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"{found_log.path} cannot be read: {found_log.not_readable}; mend that, or remove the entry",
-                )
-            if found_log.topic_id == ZERO:
-                raise BrokerError(
-                    ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"{found_log.path} has records and no topic id; write it to partition.metadata, or remove the log",
-                )
-            opened = recovery.open_log(
-                self.disk,
-                found_log.path,
-                config_of(name.topic),
-                recover=not directory.is_clean,
-                recovery_point=directory.recovery_points.get(name, 0),
-                log_start_offset=directory.log_starts.get(name, 0),
-                now_ms=now_ms,
-                cleaned_offset=directory.cleaned_offsets.get(name, 0),
-                topic_id=found_log.topic_id,
-            )
-            opened.segments.release()  # otherwise a start would need as many descriptors as there are logs
-            return opened
-        except UNREADABLE as problem:
-            log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
-            self._unusable[name] = unusable = Unusable(found_log, problem)
-            if unusable.has_failed:
-                self._fail(directory, unusable.cause)
-            return None
+        outcome = open_found(self.disk, found_log, config_of(name.topic), now_ms)
+        if isinstance(outcome, Log):
+            return outcome
+        self._note_unusable(found_log, outcome)
+        return None
+
+    def _note_unusable(self, found_log: FoundLog, problem: Exception) -> Unusable:
+        directory, name = found_log.directory, found_log.name
+        log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
+        self._unusable[name] = unusable = Unusable(found_log, problem)
+        if unusable.has_failed:
+            self._fail(directory, unusable.cause)
+        return unusable
 
     def _add(self, directory: LogDirectory, opened: Log) -> None:
         twin = self._logs.get(opened.name)
@@ -247,17 +215,45 @@ class LogManager(OpenLogs):
             is_empty = existing.log_end_offset == 0
             self._move_aside(name, DELETE_DIRECTORY if is_empty else STRAY_DIRECTORY)
 
+    def awaits_reopening(self, topic: str, partition: int) -> bool:
+        """Whether the partition's log could not be opened for want of room or descriptors: `reopen` tries again."""
+        name = PartitionName(topic, partition)
+        unusable = self._unusable.get(name)
+        return unusable is not None and unusable.is_passing and name not in self._reopened
+
+    def reopen(self, configs: Mapping[PartitionName, LogConfig], now_ms: int) -> None:
+        """Try again to open these logs, for `create` to take them. Blocks: call it in a thread, and let the loop do
+        nothing with these names meanwhile. Opening may recover whole segments, and syncs what it truncates.
+        """
+        for name, config in configs.items():
+            if self.awaits_reopening(*name):
+                self._reopened[name] = open_found(self.disk, self._unusable[name].found, config, now_ms)
+
     def _open_again(self, unusable: Unusable, config: LogConfig, now_ms: int) -> None:
-        """Try again where there was no room, or no descriptor. Raises KAFKA_STORAGE_ERROR, and has a cause then."""
+        """Take the log that a thread has opened; at a start, open it. Raises KAFKA_STORAGE_ERROR, and has a cause where
+        there was no room, or no descriptor.
+        """
         found = unusable.found
         if not unusable.is_passing:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{found.name}: {unusable.problem}")
-        opened = self._open(found, config_of=lambda _: config, now_ms=now_ms)
-        if opened is None:
-            raise _refused(found.name, "open", unusable.problem) from unusable.problem
+        outcome = self._reopened.pop(found.name, None)
+        self._take_opened(found, open_found(self.disk, found, config, now_ms) if outcome is None else outcome)
+
+    def _take_opened(self, found: FoundLog, outcome: Log | Exception) -> None:
+        if not isinstance(outcome, Log):
+            self._note_unusable(found, outcome)
+            raise _refused(found.name, "open", outcome) from outcome
         del self._unusable[found.name]
-        self._add(found.directory, opened)
+        self._add(found.directory, outcome)
         assert found.name in self._logs, f"{found.name} was opened, and is not in service"
+
+    def close(self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None) -> None:
+        """Close every log, as `OpenLogs` does, also those that a thread has opened and nothing has taken."""
+        while self._reopened:
+            name, outcome = self._reopened.popitem()
+            with suppress(BrokerError):
+                self._take_opened(self._unusable[name].found, outcome)
+        super().close(broker_epoch=broker_epoch, high_watermark_of=high_watermark_of)
 
     def _place(self, name: PartitionName, directory_id: bytes) -> LogDirectory:
         """Return the directory that a new log goes to."""
@@ -355,6 +351,9 @@ class LogManager(OpenLogs):
     def _put_unusable_aside(self, name: PartitionName) -> None:
         assert name in self._unusable, f"{name} is not among the logs that could not be opened"
         found = self._unusable.pop(name).found
+        reopened = self._reopened.pop(name, None)
+        if isinstance(reopened, Log):
+            reopened.abandon()
         found.directory.left[name] = None
         if found.directory.is_online:
             self.aside.put(found.directory, name, found.path, STRAY_DIRECTORY)
@@ -362,3 +361,16 @@ class LogManager(OpenLogs):
 
 def _refused(name: PartitionName, what: str, problem: Exception) -> BrokerError:
     return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name}: {what}: {problem}")
+
+
+def _has_much_to_recover(disk: Disk, found_log: FoundLog) -> bool:
+    """Whether a thread of its own is worth what it costs the others. Two that open small logs wait for each other
+    at each call of the system, and take twice the time of one.
+    """
+    if found_log.directory.is_clean:
+        return False
+    try:
+        last = next((name for name in reversed(disk.names(found_log.path)) if name.endswith(LOG)), None)
+        return last is not None and disk.size(os.path.join(found_log.path, last)) > SMALL_BYTES_MAX
+    except OSError:
+        return False  # opening the log says why

@@ -1,7 +1,7 @@
 """The logs that a broker has open, over its log directories: what is done to all of them time and again, and the end.
 
 A directory that fails goes offline with all its logs; the others go on. What takes time is made for threads and touches
-no log's structure: `secure`, `forget_former`, `flush_due`, `write_checkpoints`, `note_cleaned`, `remove_deleted`,
+no log's structure: `secure`, `forget_former`, `reopen`, `flush_due`, `write_checkpoints`, `note_cleaned`, `remove_deleted`,
 `close`. `retain` changes logs, and runs on the loop.
 """
 
@@ -57,6 +57,8 @@ class OpenLogs:
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
         self._unusable: dict[PartitionName, Unusable] = {}
+        # Of unusable logs: what a thread has come to that tried again, until the loop takes it.
+        self._reopened: dict[PartitionName, Log | Exception] = {}
         self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
         # Those that are not as their checkpoints say, or that have more to do: very many may have nothing.
         self._changed: dict[PartitionName, Log] = {}

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,34 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             is_full.clear()
             await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
             assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may recover the log, and syncs: all clients would wait with the loop."""
+    opened, is_full, threads = recovery.open_log, [True], list[str]()
+
+    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
+        if directory.endswith("t-0"):
+            threads.append(threading.current_thread().name)
+            if is_full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(disk, directory, *rest, **how)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            write_all(inside, 1)
+            await until_known(inside, 1)
+        monkeypatch.setattr(recovery, "open_log", refuse)
+        monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
+        async with running(tmp_path) as inside, asyncio.timeout(60):
+            threads.clear()
+            await until(lambda: len(threads) >= 3)
+            is_full.clear()
+            await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
+            assert threading.current_thread().name not in threads
 
     asyncio.run(scenario())
 

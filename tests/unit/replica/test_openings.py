@@ -6,7 +6,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, Final, cast
 
 import pytest
 
@@ -29,6 +29,7 @@ ID = b"i" * 16
 TOPIC_CONFIG = 2
 #: Nobody but the test writes checkpoints.
 SELDOM = {"replica.high.watermark.checkpoint.interval.ms": "3600000"}
+SETTINGS: Final[Any] = {"config_of": lambda topic: LogConfig(), "now_ms": lambda: 0}
 NO_LOGS = LogManager(SimDisk(), "cluster", [])
 
 
@@ -41,7 +42,7 @@ def test_one_a_turn_in_their_order() -> None:
 
     async def scenario() -> None:
         opened = list[int]()
-        openings = Openings(lambda _, index, has_forgotten: opened.append(index), NO_LOGS, never)
+        openings = Openings(lambda _, index, is_prepared: opened.append(index), NO_LOGS, never, **SETTINGS)
         for index in range(3):
             openings.add(ID, index)
         counts = []
@@ -71,6 +72,12 @@ class Former:
     def remembers_former(self, topic: str, partition: int) -> bool:
         return PartitionName(topic, partition) in self.names
 
+    def awaits_reopening(self, topic: str, partition: int) -> bool:
+        return False
+
+    def reopen(self, configs: dict[PartitionName, LogConfig], now_ms: int) -> None:
+        """None of these logs could not be opened."""
+
     def forget_former(self, names: set[PartitionName]) -> None:
         self.names -= names
         self.has_forgotten.set()
@@ -80,11 +87,13 @@ class Former:
 def opening(former: Former) -> tuple[Openings, list[str]]:
     opened = list[str]()
 
-    def opens(topic_id: bytes, index: int, has_forgotten: bool) -> None:
-        if has_forgotten or not openings.forget_first(topic_id.decode(), topic_id, index):
+    def opens(topic_id: bytes, index: int, is_prepared: bool) -> None:
+        if openings.wait_for_thread(topic_id.decode(), topic_id, index):
+            return
+        if is_prepared or not openings.prepare_first(topic_id.decode(), topic_id, index):
             opened.append(f"{topic_id.decode()}-{index}")
 
-    openings = Openings(opens, cast(LogManager, former), never)
+    openings = Openings(opens, cast(LogManager, former), never, **SETTINGS)
     openings.start()
     return openings, opened
 
@@ -98,6 +107,7 @@ def test_one_that_is_asked_for_again_while_a_thread_forgets_is_opened_once() -> 
         await until(former.has_forgotten.is_set)
         openings.add(b"a", 0)
         openings.open_soon()
+        assert (opened, len(openings)) == ([], 1), "the thread is at its files"
         former.may_end.set()
         await until(lambda: not len(openings))
         await openings.stop()
@@ -113,7 +123,7 @@ def test_who_comes_in_the_turn_in_which_the_work_ends_is_not_forgotten() -> None
         openings, opened = opening(former)
         openings.add(b"a", 0)
         openings.open_soon()
-        forgetting = openings._forgetting
+        forgetting = openings._preparation
         assert forgetting is not None
         await until(forgetting.done)
         former.names.add(PartitionName("b", 0))
@@ -138,10 +148,10 @@ def test_a_defect_ends_the_broker() -> None:
     async def scenario() -> None:
         crashes = list[BaseException]()
 
-        def opened(_: bytes, index: int, has_forgotten: bool) -> None:
+        def opened(_: bytes, index: int, is_prepared: bool) -> None:
             assert index < SLICE_MAX
 
-        openings = Openings(opened, NO_LOGS, crashes.append)
+        openings = Openings(opened, NO_LOGS, crashes.append, **SETTINGS)
         for index in range(2 * SLICE_MAX):
             openings.add(ID, index)
         openings.open_soon()

@@ -1,16 +1,18 @@
 """All logs of a broker: loading, creating, deleting, upkeep, a failing directory, a clean stop."""
 
+import errno
+
 import pytest
 
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.storage import partition_metadata
+from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.producer_expiry import expire_producers
-from tests.support.sim_disk import SimDisk
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
 ID, OTHER_ID = b"\1" * 16, b"\2" * 16
@@ -366,3 +368,33 @@ def test_a_log_that_could_not_be_opened_still_needs_its_recovery_and_its_checkpo
     found = manager.get("bad", 0)
     assert found is not None
     assert (found.log_start_offset, found.recovery_point, manager.high_watermark("bad", 0)) == (7, 12, 11)
+
+
+@pytest.mark.parametrize("end", ["taken", "stopped", "aside"])
+def test_a_thread_opens_again_a_log_that_found_no_descriptor(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = formatted()
+    manager = start(disk)
+    fill(manager.create("t", 0, ID, SMALL), 7)
+    disk.kill()
+    disk.errors = [DiskError(frozenset({"read"}), "/data/t-0/00000000000000000000.log", errno.EMFILE, times=1)]
+    manager = start(disk)
+    assert names(manager) == []
+    assert manager.awaits_reopening("t", 0)
+    manager.reopen({PartitionName("t", 0): SMALL}, NOW_MS)
+    assert not manager.awaits_reopening("t", 0), "once is enough"
+    assert names(manager) == [], "the loop takes it"
+    monkeypatch.setattr(recovery, "open_log", None)
+    if end == "aside":
+        manager.set_aside("t", 0)
+        assert not disk.exists("/data/t-0")
+        assert not manager._reopened
+        return
+    if end == "taken":
+        assert manager.create("t", 0, ID, SMALL).log_end_offset == 7
+    manager.close()
+    monkeypatch.undo()
+    manager = start(disk)
+    assert manager.directories[0].is_clean
+    found = manager.get("t", 0)
+    assert found is not None
+    assert (found.log_end_offset, found.recovery_point) == (7, 7)

@@ -3,8 +3,9 @@
 To make a log is half a millisecond of directories and files, and several where the disk is busy. A topic of a thousand
 partitions opened in one go would hold the loop, and with it heartbeats, votes and fetches, for as long as a follower
 needs to be taken for dead. So one is opened at once, and the others one a turn of the loop, in their order.
-What happens to a partition meanwhile is in the image, which is looked at when its turn comes. Where checkpoints still
-speak of a log that had the name, a thread lets them forget it first (`forget_first`): that is a sync or six.
+What happens to a partition meanwhile is in the image, which is looked at when its turn comes. A thread goes first where
+checkpoints still speak of a log that had the name, and lets them forget it: that is a sync or six. A thread opens, too,
+what could not be opened for want of room (`prepare_first`): that may recover the log.
 
 The topic's id in a new log is to survive a loss of power before the first record does. Threads sync many of them at a
 time (`secure`), right after they were made. Clients that write to one earlier wait for that (`secured`), and followers
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.loop.backlog import Drain
 from kavka_broker.loop.tasks import watch
 from kavka_broker.storage.log import Log
@@ -31,24 +33,34 @@ class Openings:
     """Partitions that wait to be opened, in order. `opened` opens one, or finds that it is not to be opened (yet)."""
 
     def __init__(
-        self, opened: Callable[[bytes, int, bool], None], logs: LogManager, crash: Callable[[BaseException], None]
+        self,
+        opened: Callable[[bytes, int, bool], None],
+        logs: LogManager,
+        crash: Callable[[BaseException], None],
+        *,
+        config_of: Callable[[str], LogConfig],
+        now_ms: Callable[[], int],
     ) -> None:
         self._open = opened
         self._logs = logs
         self._crash = crash
-        # Partitions that wait to be opened, and whether a thread was asked to forget former logs of the name.
+        self._config_of = config_of
+        self._now_ms = now_ms
+        # Partitions that wait to be opened, and whether a thread was asked to prepare that.
         self._waiting: dict[Place, bool] = {}
-        self._former: dict[Place, PartitionName] = {}
+        self._unprepared: dict[Place, PartitionName] = {}
+        # Names whose files a thread may be working on: the loop leaves them alone.
+        self._preparing: frozenset[PartitionName] = frozenset()
         self._drain = Drain("opening logs", lambda: self._waiting, self._open_and_secure, crash)
-        self._forgetting: asyncio.Task[None] | None = None
+        self._preparation: asyncio.Task[None] | None = None
         self._securing: asyncio.Task[None] | None = None
         self._is_started = False
 
     def __contains__(self, place: Place) -> bool:
-        return place in self._waiting or place in self._former
+        return place in self._waiting or place in self._unprepared
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._former)
+        return len(self._waiting) + len(self._unprepared)
 
     def add(self, topic_id: bytes, index: int) -> None:
         self._waiting[topic_id, index] = False
@@ -56,20 +68,28 @@ class Openings:
     def add_all(self, topic_id: bytes, indexes: Iterable[int]) -> None:
         self._waiting.update({(topic_id, index): False for index in indexes})
 
-    def forget_first(self, topic: str, topic_id: bytes, index: int) -> bool:
-        """Open the log after a thread has tried to make the checkpoints forget a former log of this name, if there was
-        one; returns whether there was.
+    def wait_for_thread(self, topic: str, topic_id: bytes, index: int) -> bool:
+        """Open the log after the thread, if that is working on files of this name; returns whether it is."""
+        name = PartitionName(topic, index)
+        if name in self._preparing:
+            self._unprepared[topic_id, index] = name
+        return name in self._preparing
+
+    def prepare_first(self, topic: str, topic_id: bytes, index: int) -> bool:
+        """Open the log after a thread has tried to make the checkpoints forget a former log of this name, or to open
+        again one that found no room; returns whether there is one or the other.
         """
-        if not self._is_started or not self._logs.remembers_former(topic, index):
+        is_needed = self._logs.remembers_former(topic, index) or self._logs.awaits_reopening(topic, index)
+        if not self._is_started or not is_needed:
             return False
-        self._former[topic_id, index] = PartitionName(topic, index)
-        self._forget_soon()
+        self._unprepared[topic_id, index] = PartitionName(topic, index)
+        self._prepare_soon()
         return True
 
-    def _forget_soon(self) -> None:
-        if self._former and self._forgetting is None:
-            task = asyncio.get_running_loop().create_task(self._forget(), name="forgetting former logs")
-            self._forgetting = watch(task, self._crash, forget=self._end_forgetting, then=self._forget_soon)
+    def _prepare_soon(self) -> None:
+        if self._unprepared and self._preparation is None:
+            task = asyncio.get_running_loop().create_task(self._prepare(), name="preparing logs")
+            self._preparation = watch(task, self._crash, forget=self._end_preparation, then=self._prepare_soon)
 
     def open_all(self) -> None:
         """Open all logs: at a start nothing else is done yet."""
@@ -77,7 +97,7 @@ class Openings:
             self._open_slice()
 
     def start(self) -> None:
-        """Start forgetting former logs in threads: the loop runs from now on."""
+        """Start preparing logs in threads: the loop runs from now on."""
         self._is_started = True
         self._secure_soon()
 
@@ -111,9 +131,9 @@ class Openings:
     async def stop(self) -> None:
         self._is_started = False
         self._waiting.clear()
-        self._former.clear()
-        if self._forgetting is not None:
-            await asyncio.gather(self._forgetting, return_exceptions=True)
+        self._unprepared.clear()
+        if self._preparation is not None:
+            await asyncio.gather(self._preparation, return_exceptions=True)
         await self._drain.stop()
         if self._securing is not None:
             await asyncio.gather(self._securing, return_exceptions=True)
@@ -125,17 +145,24 @@ class Openings:
     def _end_securing(self, _: "asyncio.Task[None]") -> None:
         self._securing = None
 
-    async def _forget(self) -> None:
-        while self._former:
-            former = dict(self._former)
-            await asyncio.to_thread(self._logs.forget_former, set(former.values()))
-            for place in former:
-                if self._former.pop(place, None) is not None:
+    async def _prepare(self) -> None:
+        while self._unprepared:
+            unprepared = dict(self._unprepared)
+            self._preparing = frozenset(unprepared.values())
+            configs = {name: self._config_of(name.topic) for name in self._preparing}
+            await asyncio.to_thread(self._work, configs, self._now_ms())
+            self._preparing = frozenset()
+            for place in unprepared:
+                if self._unprepared.pop(place, None) is not None:
                     self._waiting[place] = True
             self.open_soon()
 
-    def _end_forgetting(self, _: "asyncio.Task[None]") -> None:
-        self._forgetting = None
+    def _work(self, configs: dict[PartitionName, LogConfig], now_ms: int) -> None:
+        self._logs.forget_former(set(configs))
+        self._logs.reopen(configs, now_ms)
+
+    def _end_preparation(self, _: "asyncio.Task[None]") -> None:
+        self._preparation = None
 
     def _open_and_secure(self) -> None:
         self._open_slice()
@@ -143,5 +170,5 @@ class Openings:
 
     def _open_slice(self) -> None:
         for place in list(islice(self._waiting, SLICE_MAX)):
-            self._former.pop(place, None)  # the same partition may have been added twice: one opening is enough
+            self._unprepared.pop(place, None)  # the same partition may have been added twice: one opening is enough
             self._open(*place, self._waiting.pop(place))

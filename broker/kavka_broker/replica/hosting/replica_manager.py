@@ -98,7 +98,7 @@ class ReplicaManager:
         throttles = (throttle(side, config, self._effective, clock) for side in ("leader", "follower"))
         self.throttles = Throttles(node_id, *throttles)
         self._timers = timers
-        self.openings = Openings(self._open_placed, logs, crash)
+        self.openings = Openings(self._open_placed, logs, crash, config_of=self._effective.topic, now_ms=clock.now_ms)
         self.departures = Departures(self._end, crash)
         self.handovers = Backlog[Place]("handing partitions over", self._hand_over_all, crash)
         self._rechecks = Backlog[Partition]("looking at followers", self._recheck, crash)
@@ -270,17 +270,19 @@ class ReplicaManager:
             else:
                 self.openings.add(topic.topic_id, index)
 
-    def _open_placed(self, topic_id: bytes, index: int, has_forgotten: bool) -> None:
+    def _open_placed(self, topic_id: bytes, index: int, is_prepared: bool) -> None:
         """Open the partition in its turn, if it is still placed here and no former log of its name is left."""
         topic = self._metadata.topics.by_id(topic_id)
         if topic is None or not self._is_placed(topic.name, index):
+            return
+        if self.openings.wait_for_thread(topic.name, topic_id, index):
             return
         self.departures.end_now(topic.name, index)
         self._logs.make_way(topic.name, index, topic_id)
         if self._is_given_up(topic.partitions[index]) and self._logs.unusable(topic.name, index) is not None:
             self._set_aside(topic.name, index)  # before the partition is opened: a thread has to forget this log, too
         self._refusals.lift(topic, index)
-        if has_forgotten or not self.openings.forget_first(topic.name, topic_id, index):
+        if is_prepared or not self.openings.prepare_first(topic.name, topic_id, index):
             self._open(topic, index, topic.partitions[index])
 
     def _open_again(self, topic_id: bytes, index: int) -> None:
@@ -297,7 +299,7 @@ class ReplicaManager:
             return
         if opened.damage and self._is_given_up(state):
             self._set_aside(topic.name, index)
-            self._open_placed(topic.topic_id, index, has_forgotten=False)
+            self._open_placed(topic.topic_id, index, is_prepared=False)
             return
         high_watermark = self._logs.high_watermark(topic.name, index)
         partition = Partition(
