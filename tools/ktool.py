@@ -58,13 +58,17 @@ rootLogger.appenderRef.stderr.ref = STDERR
 """
 
 
-def command(name: str, *arguments: str, heap: str = "256M") -> list[str]:
-    """The java command line of a tool."""
+def jvm(heap: str) -> list[str]:
+    """The start of a command line of java, before its class path, of a program that logs as Kafka's tools do."""
     logging = cache("ktool") / "log4j2.properties"
     if not logging.exists() or logging.read_text() != LOGGING:
         logging.write_text(LOGGING)
-    jvm = [*java(heap), f"-Dlog4j2.configurationFile={logging}", "-cp", class_path()]
-    return [*jvm, CLASSES.get(name, name), *arguments]
+    return [*java(heap), f"-Dlog4j2.configurationFile={logging}"]
+
+
+def command(name: str, *arguments: str, heap: str = "256M") -> list[str]:
+    """The java command line of a tool."""
+    return [*jvm(heap), "-cp", class_path(), CLASSES.get(name, name), *arguments]
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.support.tool_runner import SHARED, tool_in_jvm
 from tools.cache import cache
 from tools.ktool import command
 from tools.kube.programs import BUILD_SECONDS_MAX, environment
@@ -18,6 +19,7 @@ from tools.kube.programs import BUILD_SECONDS_MAX, environment
 RUN_SECONDS_MAX = 120
 FETCH_SECONDS_MAX = 300
 SHELL_TRIES_MAX = 40
+OPTIONS_OF_JVMS = "JAVA_TOOL_OPTIONS"  # read by a JVM when it starts: a test that sets it needs one of its own
 
 
 def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -30,7 +32,12 @@ def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, 
 
 
 def kafka_tool(name: str, *arguments: str, stdin: str = "") -> str:
-    """Run one of Apache Kafka's tools."""
+    """Run one of Apache Kafka's tools: in a JVM that all tests of this process share, where the tool may."""
+    if name in SHARED and OPTIONS_OF_JVMS not in os.environ:
+        ended = tool_in_jvm(name, *arguments, stdin=stdin, seconds_max=RUN_SECONDS_MAX)
+        if ended is not None:
+            assert ended.status == 0, f"{name} ended with {ended.status}\n{ended.stdout}\n{ended.stderr}"
+            return ended.stdout
     return run(command(name, *arguments), stdin=stdin)
 
 
