@@ -99,6 +99,14 @@ How long does a request take, by API, waiting included?
 
 ```promql
 rate(kavka_request_seconds_total[1m]) / rate(kavka_requests_total[1m])
+histogram_quantile(0.99, sum by (api, le) (rate(kavka_request_duration_seconds_bucket[5m])))
+```
+
+Which groups are behind, by how many records and for how long?
+
+```promql
+topk(10, max by (group, topic) (kavka_group_lag_records{{isolation_level="read_uncommitted"}}))
+topk(10, max by (group, topic) (kavka_group_lag_seconds{{isolation_level="read_uncommitted"}}))
 ```
 """
 

@@ -23,6 +23,19 @@ def each(metric: str, legend: str = NODE) -> Query:
     return Query(f"{metric}{{{NODES}}}", legend)
 
 
+def percentile(part: float, title: str) -> Panel:
+    """A percentile of the time of requests, by API."""
+    buckets = f"sum by (api, le) (rate(kavka_request_duration_seconds_bucket{{{NODES}}}[$__rate_interval]))"
+    query = Query(f"topk(10, histogram_quantile({part}, {buckets}) > 0)", "{{api}}")
+    return Panel(title, "By API, waiting included: a Fetch waits for records, a Produce for replicas.", (query,), "s")
+
+
+def lag(unit: str, level: str) -> Query:
+    """The groups that are furthest behind; of two brokers that have coordinated one, the greater figure."""
+    selected = f'{{{NODES}, isolation_level="{level}"}}'
+    return Query(f"topk(10, max by (group, topic) (kavka_group_lag_{unit}{selected}))", "{{group}} on {{topic}}")
+
+
 HEALTH: Final = Row(
     "Health",
     (
@@ -137,6 +150,8 @@ REQUESTS: Final = Row(
             ),
             "s",
         ),
+        percentile(0.5, "Median time of a request"),
+        percentile(0.99, "99th percentile of the time of a request"),
         Panel(
             "Errors",
             "Requests that ended in an error of the whole request.",
@@ -150,6 +165,28 @@ REQUESTS: Final = Row(
         ),
         Panel("Connections accepted", "New ones a second.", (by_node("kavka_connections_accepted_total"),), "cps"),
         Panel("Connections refused", "Closed by the broker.", (by_node("kavka_connections_refused_total"),), "cps"),
+    ),
+)
+
+GROUPS: Final = Row(
+    "Consumer groups",
+    (
+        Panel(
+            "Records behind",
+            "Records between the committed offsets of a group and the ends of a topic, as of the last look.",
+            (lag("records", "read_uncommitted"),),
+        ),
+        Panel(
+            "Time behind",
+            "The age of the oldest record that a group has not read.",
+            (lag("seconds", "read_uncommitted"),),
+            "s",
+        ),
+        Panel(
+            "Records behind the last stable offset",
+            "For readers of committed records, which an open transaction holds back.",
+            (lag("records", "read_committed"),),
+        ),
     ),
 )
 
@@ -329,5 +366,5 @@ BROKER: Final = Dashboard(
         Variable("cluster", "label_values(kavka_broker_info, cluster)", is_many=False),
         Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
     ),
-    (HEALTH, TRAFFIC, REQUESTS, ROOM, REPLICATION, TRANSACTIONS),
+    (HEALTH, TRAFFIC, REQUESTS, GROUPS, ROOM, REPLICATION, TRANSACTIONS),
 )

@@ -7,18 +7,19 @@ from typing import Any, Final, Literal
 SCHEMA_VERSION: Final = 39  # Grafana 10.4 and newer read it
 COLUMNS: Final = 24
 SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
-HEIGHTS: Final = {"stat": 4, "timeseries": 8, "bargauge": 8}
+HEIGHTS: Final = {"stat": 4, "timeseries": 8, "bargauge": 8, "table": 10}
 
 Json = dict[str, Any]
-Kind = Literal["stat", "timeseries", "bargauge"]
+Kind = Literal["stat", "timeseries", "bargauge", "table"]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, and what a series of it is called."""
+    """A query, and what a series of it is called; in a table, its column, whose values have this unit."""
 
     expression: str
     legend: str = ""
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +143,29 @@ def panel_json(panel: Panel, where: Json) -> Json:
         "datasource": SOURCE,
         "gridPos": where,
         "targets": [target(query, index, panel.kind) for index, query in enumerate(panel.queries)],
-        "fieldConfig": {"defaults": defaults(panel), "overrides": []},
+        "fieldConfig": {"defaults": defaults(panel), "overrides": list(overrides(panel))},
         "options": OPTIONS[panel.kind],
+        **({"transformations": columns(panel)} if panel.kind == "table" else {}),
     }
+
+
+def overrides(panel: Panel) -> Iterator[Json]:
+    """Yield the units of a table's columns."""
+    for query in panel.queries:
+        if query.unit:
+            yield {
+                "matcher": {"id": "byName", "options": query.legend},
+                "properties": [{"id": "unit", "value": query.unit}],
+            }
+
+
+def columns(panel: Panel) -> list[Json]:
+    """Return how the answers become one table: a row for the same labels, a column for each query."""
+    names = {f"Value #{chr(ord('A') + index)}": query.legend for index, query in enumerate(panel.queries)}
+    if len(panel.queries) == 1:
+        names = {"Value": panel.queries[0].legend}
+    hidden = {"excludeByName": {"Time": True}, "renameByName": names}
+    return [{"id": "merge", "options": {}}, {"id": "organize", "options": hidden}]
 
 
 def target(query: Query, index: int, kind: Kind) -> Json:
@@ -156,6 +177,7 @@ def target(query: Query, index: int, kind: Kind) -> Json:
         "legendFormat": query.legend or "__auto",
         "instant": is_now,
         "range": not is_now,
+        **({"format": "table"} if kind == "table" else {}),
     }
 
 
@@ -181,5 +203,6 @@ NOW: Final[Json] = {"reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "v
 OPTIONS: Final[dict[str, Json]] = {
     "timeseries": SERIES,
     "stat": {**NOW, "colorMode": "value", "graphMode": "none", "textMode": "value"},
+    "table": {"showHeader": True, "cellHeight": "sm"},
     "bargauge": {**NOW, "displayMode": "gradient", "orientation": "horizontal"},
 }

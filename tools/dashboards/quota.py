@@ -10,6 +10,10 @@ CLIENTS: Final = f'{NODES}, user=~"$user", client_id=~"$client"'
 CLIENT: Final = "{{user}} / {{client_id}}"
 QUOTA: Final = "{{quota_type}}: {{entity}} on {{instance}}"
 BY_CLIENT: Final = "sum by (user, client_id, quota_type)"
+AT_BROKER: Final = "by (instance, user, client_id, quota_type)"
+LIMITS: Final = f"kavka_client_quota_limit_bytes_per_second{{{CLIENTS}}}"
+RATES: Final = f"rate(kavka_client_bytes_total{{{CLIENTS}}}[$__rate_interval])"
+USED: Final = f"sum {AT_BROKER} ({RATES}) / (max {AT_BROKER} ({LIMITS}) > 0)"
 
 
 def used_most(quota_type: str) -> Query:
@@ -158,6 +162,26 @@ CONFIGURED: Final = Row(
 BUSY: Final = Row(
     "Clients",
     (
+        Panel(
+            "Clients under a byte quota",
+            "Which quota limits each client, what it uses at the broker where that is most, and for how long it is held.",
+            (
+                Query(f"max by (user, client_id, quota_type, source) ({LIMITS})", "Limit", "Bps"),
+                Query(f"{BY_CLIENT} ({RATES})", "Rate", "Bps"),
+                Query(
+                    f"max by (user, client_id, quota_type) ({USED})",
+                    "Used",
+                    "percentunit",
+                ),
+                Query(
+                    f"{BY_CLIENT} (rate(kavka_client_throttle_seconds_total{{{CLIENTS}}}[$__rate_interval]))",
+                    "Throttled",
+                    "s",
+                ),
+            ),
+            kind="table",
+            width=24,
+        ),
         Panel("Produce: most bytes", "With a quota or without.", (used_most("produce"),), "Bps", width=12),
         Panel("Fetch: most bytes", "With a quota or without.", (used_most("fetch"),), "Bps", width=12),
         Panel(

@@ -19,10 +19,11 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 """
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.audit.happenings import Window
 from kavka_broker.core.audit.use import UseWindow
@@ -112,15 +113,20 @@ class Written(NamedTuple):
     pieces: list[Any]
 
 
-class ApiStats:
-    """Counters of one API key, read by the metrics at scrape time."""
+DURATION_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""The upper bounds of the buckets in which requests are counted by their time."""
 
-    __slots__ = ("errors", "requests", "seconds")
+
+class ApiStats:
+    """Counters of one API key, read by the metrics at scrape time. `by_duration` has a count for each bucket."""
+
+    __slots__ = ("by_duration", "errors", "requests", "seconds")
 
     def __init__(self) -> None:
         self.requests = 0
         self.errors = 0
         self.seconds = 0.0
+        self.by_duration = [0] * (len(DURATION_BOUNDS_S) + 1)
 
 
 class Dispatcher:
@@ -358,7 +364,9 @@ class Dispatcher:
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         stats = self.stats[exchange.api.key]
         stats.requests += 1
-        stats.seconds += (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000
+        seconds = (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000
+        stats.seconds += seconds
+        stats.by_duration[bisect_left(DURATION_BOUNDS_S, seconds)] += 1
 
     def _charge(self, exchange: Exchange) -> None:
         """Count the time on the loop until now, and throttle a client that has taken too much of it."""

@@ -13,6 +13,7 @@ from kavka_broker.runtime.metric_tables.cleaner import CLEANER
 from kavka_broker.runtime.metric_tables.clients import CLIENTS
 from kavka_broker.runtime.metric_tables.controller import CONTROLLER
 from kavka_broker.runtime.metric_tables.family import Family
+from kavka_broker.runtime.metric_tables.groups import GROUPS
 from kavka_broker.runtime.metric_tables.network import NETWORK
 from kavka_broker.runtime.metric_tables.node import NODE
 from kavka_broker.runtime.metric_tables.partitions import PARTITIONS
@@ -22,7 +23,19 @@ from kavka_broker.runtime.metric_tables.transactions import TRANSACTIONS
 
 FAMILIES: Final = tuple(
     Family(*row)
-    for rows in (NODE, CLIENTS, QUOTAS, NETWORK, PARTITIONS, CLEANER, CONTROLLER, TRANSACTIONS, TELEMETRY, AUDIT)
+    for rows in (
+        NODE,
+        CLIENTS,
+        QUOTAS,
+        NETWORK,
+        PARTITIONS,
+        CLEANER,
+        CONTROLLER,
+        GROUPS,
+        TRANSACTIONS,
+        TELEMETRY,
+        AUDIT,
+    )
     for row in rows
 )
 

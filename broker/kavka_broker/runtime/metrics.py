@@ -14,13 +14,14 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import version
+from itertools import accumulate
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.authentication.counts import Authentications
 from kavka_broker.core.names import label_of
-from kavka_broker.dispatch.dispatcher import ApiStats
+from kavka_broker.dispatch.dispatcher import DURATION_BOUNDS_S, ApiStats
 from kavka_broker.loop.slices import Slices, Work
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.listener import Listener
@@ -31,6 +32,7 @@ from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.runtime.auditing import Auditing
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, OF_SOCKETS, dashboard_samples
+from kavka_broker.runtime.lag_figures import lag_samples
 from kavka_broker.runtime.loop_use import LoopUse
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family, Kind
@@ -161,8 +163,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     found += directory_samples(sources.logs)
     if sources.cleaner is not None:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
-    if sources.transactions is not None:
-        found += transaction_samples(sources.transactions, sources.clock.now_ms())
+    found += coordinator_samples(sources)
     if sources.client_metrics is not None:
         found += yield from telemetry_samples(sources.client_metrics)
     if sources.auditing is not None:
@@ -172,6 +173,14 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     found += quorum_samples(sources.quorum)
     found += count_samples(sources.counts)
     return found
+
+
+def coordinator_samples(sources: Sources) -> Iterator[Sample]:
+    """Yield the figures of transactions and groups that are coordinated here."""
+    if sources.transactions is not None:
+        yield from transaction_samples(sources.transactions, sources.clock.now_ms())
+    if sources.lag is not None:
+        yield from lag_samples(sources.lag)
 
 
 def node_samples(sources: Sources) -> Iterator[Sample]:
@@ -188,13 +197,23 @@ def request_samples(counted: Iterable[tuple[str, ApiStats]]) -> Iterator[Sample]
     totals: dict[str, list[float]] = {}
     for api, stats in counted:
         if stats.requests:
-            total = totals.setdefault(api, [0, 0, 0])
-            for index, value in enumerate((stats.requests, stats.errors, stats.seconds)):
+            values = (stats.requests, stats.errors, stats.seconds, *stats.by_duration)
+            total = totals.setdefault(api, [0] * len(values))
+            for index, value in enumerate(values):
                 total[index] += value
-    for api, (requests, errors, seconds) in totals.items():
+    for api, (requests, errors, seconds, *by_duration) in totals.items():
         yield "kavka_requests_total", (api,), requests
         yield "kavka_request_errors_total", (api,), errors
         yield "kavka_request_seconds_total", (api,), seconds
+        yield from duration_samples(api, by_duration, seconds)
+
+
+def duration_samples(api: str, counts: Sequence[float], seconds: float) -> Iterator[Sample]:
+    bounds = [*map(str, DURATION_BOUNDS_S), "+Inf"]
+    for bound, count in zip(bounds, accumulate(counts), strict=True):
+        yield "kavka_request_duration_seconds_bucket", (api, bound), count
+    yield "kavka_request_duration_seconds_count", (api,), sum(counts)
+    yield "kavka_request_duration_seconds_sum", (api,), seconds
 
 
 def turn_samples(turns: Turns) -> Iterator[Sample]:

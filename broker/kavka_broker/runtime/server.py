@@ -17,6 +17,7 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.newborn import check_memory
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.refusal import CannotStart
+from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
@@ -87,6 +88,7 @@ class Server:
         self._addresses = Addresses(config, self._clock, self._timers, world.acceptor, Turns(world.work_ns))
         self._logs_are_loaded = False
         self._auditing: Auditing | None = None
+        self._lag: GroupLag | None = None  # measured for metrics alone: where none are served, it is not
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -171,6 +173,8 @@ class Server:
         key = key_of(config)
         if key is not None:
             self._auditing = Auditing(node.broker, key, world.disk)
+        if self.config["kavka.admin.listener"] and node.broker.serving is not None:
+            self._lag = wiring.group_lag(node.broker)
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
@@ -277,6 +281,9 @@ class Server:
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
         broker.transactions.start()
+        if self._lag is not None:
+            self._lag.start(self._crash)
+            self._stops.append(("group lag", self._lag.stop))
         assert node.housekeeping is not None
         assert node.cleaner is not None
         node.housekeeping.start()
@@ -338,6 +345,7 @@ class Server:
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,
             auditing=self._auditing,
+            lag=self._lag,
             dashboards=self.config["kavka.metrics.names"],
         )
 

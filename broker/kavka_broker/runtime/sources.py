@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.dispatcher import ApiStats
@@ -49,4 +50,5 @@ class Sources:
     failed_assertions_total: int  # before this process
     auditing: Auditing | None = None
     dashboards: Sequence[str] = ()  # whose names are served too (`kavka.metrics.names`)
+    lag: GroupLag | None = None  # of groups that a broker coordinates
     loop_use: LoopUse = field(default_factory=LoopUse)

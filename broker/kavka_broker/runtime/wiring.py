@@ -18,6 +18,7 @@ from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.coordinator.internal_topic import InternalTopic
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
@@ -175,6 +176,18 @@ class Wiring:
             cleaner = self._cleaner(broker)
         counts = ClusterCounts(broker.metadata)
         return Node(broker, of_brokers, of_controllers, alter_partition, balancing, housekeeping, cleaner, counts)
+
+    def group_lag(self, broker: Broker) -> GroupLag:
+        """Make what measures the lag of groups, for whom metrics are served."""
+        return GroupLag(
+            self._config.node_id,
+            broker.groups,
+            broker.replicas,
+            broker.metadata,
+            self._connections("lag"),
+            self._world.clock,
+            self._config["kavka.group.lag.interval.ms"],
+        )
 
     def _cleaner(self, broker: Broker) -> LogCleaner:
         effective = EffectiveConfig(self._config, broker.metadata.configs)

@@ -41,7 +41,7 @@ NAME = re.compile(r"[a-zA-Z_:][\w:]*")
 DOCS = Path(__file__).parents[3] / "docs"
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
 TOPIC = "watched"
-ALONE = {"enable.auto.commit": False}  # the offsets topic wants three brokers
+ALONE = {"enable.auto.commit": False}
 LIMITS = {
     "producer_byte_rate": 20_000,
     "consumer_byte_rate": 20_000,
@@ -112,6 +112,7 @@ def busy(bootstrap: str) -> Iterator[None]:
         consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in (0, 1)])
         while not is_over.is_set():
             consumer.poll(0.1)
+            consumer.commit(offsets=[TopicPartition(TOPIC, 0, 1)], asynchronous=True)
         consumer.close()
 
     threads = [threading.Thread(target=work, daemon=True) for work in (write, read)]
@@ -135,6 +136,9 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
         "kavka.audit.key.file": str(key),
         "kavka.audit.interval.ms": "1000",
         "default.replication.factor": "2",
+        "kavka.group.lag.interval.ms": "500",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "2",
     }
     with cluster(tmp_path, combined(2), settings, started=False) as nodes:
         targets = admin_ports(nodes)

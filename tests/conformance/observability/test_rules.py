@@ -16,6 +16,7 @@ pytestmark = pytest.mark.promtool
 NODE: Final = 'cluster="c", instance="a"'
 QUOTA: Final = f'{NODE}, entity="user \\"u\\"", quota_type="produce"'
 CLIENT: Final = f'{NODE}, user="u", client_id="c"'
+LAG: Final = f'{NODE}, group="g", topic="t", isolation_level="read_uncommitted"'
 TOPIC: Final = 'cluster="c", topic="orders", tier="log", group=""'
 ALL_RULES: Final = (*RULES, OF_OPERATOR, OF_ANALYTICS)
 DISK: Final = f'{NODE}, directory="/d"'
@@ -135,6 +136,23 @@ CASES: Final[Mapping[str, tuple[Series, int, Series]]] = {
         {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+6x30"},
         20,
         {f'kavka_loop_held_seconds_total{{{NODE}, callback="x"}}': "0+1x30"},
+    ),
+    "KavkaGroupLagGrows": (
+        {f"kavka_group_lag_seconds{{{LAG}}}": "290+60x60", f"kavka_group_lag_records{{{LAG}}}": "100+10x60"},
+        45,
+        {f"kavka_group_lag_seconds{{{LAG}}}": "4000x60", f"kavka_group_lag_records{{{LAG}}}": "5000-50x60"},
+    ),
+    "KavkaRequestsSlow": (
+        {
+            f'kavka_request_duration_seconds_bucket{{{NODE}, api="Produce", le="1.0"}}': "0+50x30",
+            f'kavka_request_duration_seconds_bucket{{{NODE}, api="Produce", le="5.0"}}': "0+100x30",
+            f'kavka_request_duration_seconds_bucket{{{NODE}, api="Produce", le="+Inf"}}': "0+100x30",
+        },
+        20,
+        {
+            f'kavka_request_duration_seconds_bucket{{{NODE}, api="Fetch", le="1.0"}}': "0+50x30",
+            f'kavka_request_duration_seconds_bucket{{{NODE}, api="Fetch", le="+Inf"}}': "0+100x30",
+        },
     ),
     "KavkaClientHurtByNeighbour": (
         {

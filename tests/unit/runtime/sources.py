@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from kavka_broker.coordinator.group_lag import Figures
 from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.group.lag import GroupTopicLag
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
@@ -12,6 +14,7 @@ from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
 from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState
+from kavka_broker.dispatch.dispatcher import ApiStats
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -137,15 +140,21 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     )
     brokers = [SimpleNamespace(fenced=False), SimpleNamespace(fenced=True)]
     quorum = SimpleNamespace(leader_id=1, epoch=3, high_watermark=11, log_end_offset=12, voters=(1, 2, 3))
+    stats = ApiStats()
+    stats.requests, stats.errors, stats.seconds = 3, 1, 0.5
+    stats.by_duration[:3] = [2, 0, 1]
     counts = SimpleNamespace(isr_shrinks=4, isr_expands=3, elections=7, unclean_elections=1)
+    measured = GroupTopicLag(0, "readers", "orders", (7, 5), (2.0, 1.0))
+    lag = SimpleNamespace(figures=Figures(0, [measured], 3), age_ms=lambda _: 4_000)
     parts: dict[str, Any] = {
+        "lag": lag,
         "node_id": 1,
         "cluster_id": "abc",
         "clock": StoppedClock(),
         "health": Health(STARTING),
         "metadata": cast(Any, SimpleNamespace(topics=[topic], brokers=brokers)),
         "quotas": ClientQuotas(),
-        "requests": [("Produce", SimpleNamespace(requests=3, errors=1, seconds=0.5))],
+        "requests": [("Produce", stats)],
         "listeners": [listener],
         "partitions": partitions,
         "is_active_controller": lambda: True,

@@ -342,3 +342,21 @@ def test_each_other_name_stands_for_a_metric_that_there_is() -> None:
 def test_no_two_families_have_one_name() -> None:
     names = [family.name for family in (*FAMILIES, *DASHBOARD_FAMILIES)]
     assert sorted(set(names)) == sorted(names)
+
+
+def test_the_time_of_requests_is_counted_in_buckets_by_api() -> None:
+    found = scrape(sources())
+    name, api = "kavka_request_duration_seconds", {"api": "Produce"}
+    counts = [value(found, f"{name}_bucket", **api, le=bound) for bound in ("0.001", "0.0025", "0.005", "30.0", "+Inf")]
+    assert counts == [2, 2, 3, 3, 3]
+    assert (value(found, f"{name}_count", **api), value(found, f"{name}_sum", **api)) == (3, 0.5)
+
+
+def test_the_lag_of_a_group_is_told_at_both_isolation_levels_with_its_age() -> None:
+    found = scrape(sources())
+    labels = {"group": "readers", "topic": "orders"}
+    for level, records, seconds in (("read_uncommitted", 7, 2.0), ("read_committed", 5, 1.0)):
+        assert value(found, "kavka_group_lag_records", **labels, isolation_level=level) == records
+        assert value(found, "kavka_group_lag_seconds", **labels, isolation_level=level) == seconds
+    assert value(found, "kavka_group_lag_age_seconds") == 4.0
+    assert value(found, "kavka_series_omitted", family="group") == 3

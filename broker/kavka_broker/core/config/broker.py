@@ -59,6 +59,9 @@ KAVKA_KEYS: Final = {
         "kavka.audit.interval.ms", ConfigType.INT, 60_000, check=Range(1_000, 600_000), served=True
     ),
     "kavka.audit.key.file": Definition("kavka.audit.key.file", ConfigType.STRING, "", served=True),
+    "kavka.group.lag.interval.ms": Definition(
+        "kavka.group.lag.interval.ms", ConfigType.INT, 15_000, check=Range(1), served=True
+    ),
     "kavka.log.format": Definition(
         "kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json")), served=True
     ),

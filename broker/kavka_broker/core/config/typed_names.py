@@ -260,6 +260,7 @@ Whole = Literal[
     "kafka.metrics.polling.interval.secs",
     "kavka.audit.buffer.events",
     "kavka.audit.interval.ms",
+    "kavka.group.lag.interval.ms",
     "kavka.log.stray.retention.ms",
     "kavka.login.timeout.ms",
     "leader.imbalance.check.interval.seconds",

@@ -13,6 +13,12 @@ NETWORK: Final[tuple[Row, ...]] = (
         ("api",),
         "Time between the arrival of requests and their answers, waiting included.",
     ),
+    (
+        "kavka_request_duration_seconds",
+        Kind.HISTOGRAM,
+        ("api",),
+        "The same time of each request, for percentiles; a Fetch that waits for records counts the wait.",
+    ),
     ("kavka_connections", Kind.GAUGE, ("listener",), "Open connections."),
     ("kavka_connections_throttled", Kind.GAUGE, ("listener",), "Connections muted because of a quota, now."),
     ("kavka_connections_accepted_total", Kind.COUNTER, ("listener",), "Connections that came in."),
