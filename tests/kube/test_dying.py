@@ -3,7 +3,8 @@
 A scenario is played whole: three nodes are made, and then rolled by a change of settings. It is played again with
 deaths: the operator dies right after its k-th write, another takes its place, and the end must be the same. Each
 broker is restarted once and no more, and at no time is more than one away. N writes make N such plays, of which a
-run draws one for each kind of write, by the seed of its tests' order: all would take minutes.
+run draws one for each kind of write, by the seed of its tests' order, and a commit plays half of these: all would take
+minutes.
 
 No kubelet runs here. The tests say of a pod that it is ready, three real brokers answer for all, and the
 StatefulSet controller of Kubernetes makes the pods anew.
@@ -25,12 +26,14 @@ from tests.kube.test_drain import POLL_SECONDS, READY
 from tests.kube.test_operator import Operated, reach
 from tests.kube.test_pods import MERGE, names, of_pods, place
 from tests.support.control_plane import Api, ControlPlane, Json
+from tests.support.drawn import in_turn
 from tests.support.nodes import Nodes, Place, cluster
 
 NODES = 3
 RESTARTS = 2
 """The pods that each node has had at the end: of its making, and of the one roll."""
 PLAYS_PER_KIND = 1
+PARTS = 2  # of the plays a commit has one
 AT_ONCE = 3
 KINDS = ("statefulsets", "persistentvolumeclaims", "services", "networkpolicies", "poddisruptionbudgets", "secrets")
 CLUSTER = ("KafkaCluster", "pods")
@@ -176,12 +179,13 @@ def kind_of(words: str) -> str:
     return " ".join("#" if word.startswith("data-pods") else word.rstrip("0123456789-") for word in words.split())
 
 
-def test_it_may_die_after_any_write(plane: ControlPlane, nodes: Nodes, tmp_path: Path) -> None:
-    whole = played(plane, nodes, tmp_path, "dying-never")
-    lasts = drawn(whole.writes)
-    assert len(lasts) > 5
+@pytest.mark.parametrize("part", in_turn(range(PARTS), PARTS))
+def test_it_may_die_after_any_write(plane: ControlPlane, nodes: Nodes, tmp_path: Path, part: int) -> None:
+    whole = played(plane, nodes, tmp_path, f"dying-never-{part}")
+    assert len(drawn(whole.writes)) > 5
+    lasts = drawn(whole.writes)[part::PARTS]
     print(f"{len(whole.writes)} writes, of which each may be the last; here {lasts}")
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        ends = pool.map(lambda last: played(plane, nodes, tmp_path, f"dying-{last}", last).end, lasts)
+        ends = pool.map(lambda last: played(plane, nodes, tmp_path, f"dying-{part}-{last}", last).end, lasts)
         for last, end in zip(lasts, ends, strict=True):
             assert end == whole.end, f"it died after write {last}: {whole.writes[last - 1]}"

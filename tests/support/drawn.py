@@ -32,6 +32,11 @@ def in_turn(cases: Sequence[T], parts: int, name: Callable[[T], str] = str) -> l
     return [pytest.param(cases[one], marks=marks[one in played], id=name(cases[one])) for one in numbers]
 
 
+def is_turn(number: int, parts: int) -> bool:
+    """Whether it is this one's turn, of so many that take turns by the commit."""
+    return int(commit(), 16) % parts == number
+
+
 def turn(number: int, parts: int) -> Callable[[Test], Test]:
     """Decorate one of so many tests of which `make test` plays one, which the commit draws, and `make test-all` all."""
-    return (lambda test: test) if int(commit(), 16) % parts == number else pytest.mark.extended
+    return (lambda test: test) if is_turn(number, parts) else pytest.mark.extended

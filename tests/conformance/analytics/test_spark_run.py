@@ -16,6 +16,7 @@ from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from tests.conformance.security.test_audit import KEY, TOPIC
 from tests.conformance.security.test_audit_run import table
 from tests.conformance.security.test_scram import MODULE
+from tests.support.drawn import turn
 from tests.support.programs import kafka_tool
 from tests.support.secured import Certificates, certificates
 from tests.support.servers import Server, free_port, start_kavka
@@ -125,6 +126,7 @@ def entries(directory: Path, condition: str) -> list[Any]:
     return sorted(found.filter(condition).fetchall(), key=lambda row: row[:2])
 
 
+@turn(0, 3)
 @pytest.mark.usefixtures("as_delivered")
 def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_path: Path) -> None:
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(audited.config(tmp_path)))
@@ -153,6 +155,7 @@ def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_pat
     assert len(offsets) == len(set(offsets)) > len(both[0])
 
 
+@turn(0, 3)
 def test_a_wrong_password_is_one_line(spark: Any, audited: Audited, tmp_path: Path) -> None:
     config = audited.config(tmp_path, "wrong")
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(config))

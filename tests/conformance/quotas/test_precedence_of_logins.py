@@ -1,5 +1,6 @@
 """Document 000's precedence with users that have logged in: of the eight levels the most specific holds, larger or
-smaller, for clients that we did not write.
+smaller, for clients that we did not write. A commit plays two of the levels, for each waits until it is throttled: all of
+them are played without clients by tests/property/quota.
 
 `KAVKA_TEST_SERVER=apache-kafka` runs it against the real thing.
 """
@@ -14,6 +15,7 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.domain.plan import AlterQuota, SetCredential
 from kavka_operator.kafka.client import KafkaClient
 from tests.conformance.security.test_scram import of_librdkafka, settings
+from tests.support.drawn import in_turn
 from tests.support.servers import Server, free_port, is_apache_kafka, start_server
 from tests.support.topics import create_topic
 
@@ -81,7 +83,7 @@ def is_throttled(port: int, user: str, client_id: str) -> bool:
     return max(times, default=0.0) > 0
 
 
-@pytest.mark.parametrize("level", range(len(LEVELS)))
+@pytest.mark.parametrize("level", in_turn(range(len(LEVELS)), 4))
 def test_of_eight_levels_the_most_specific_holds(client: KafkaClient, sasl_port: int, level: int) -> None:
     """It is the smallest first, then the largest, whatever those below it are."""
     for here, below in ((LOW, HIGH), (HIGH, LOW)):
