@@ -180,8 +180,8 @@ def test_the_older_name_of_a_nodes_id_says_the_same() -> None:
 
 
 def test_a_listener_may_have_a_bound_of_its_own() -> None:
-    assert parse().per_listener("max.connections") == {}
-    assert parse(listener_name_plaintext_max_connections="7").per_listener("max.connections") == {"PLAINTEXT": 7}
+    assert parse().per_listener["max.connections"] == {}
+    assert parse(listener_name_plaintext_max_connections="7").per_listener["max.connections"] == {"PLAINTEXT": 7}
 
 
 def test_a_broker_without_a_listener_is_refused() -> None:

@@ -314,18 +314,14 @@ class BrokerConfig:
         return name.upper() if name else self["security.inter.broker.protocol"]
 
     @cached_property
-    def _per_listener(self) -> dict[str, dict[str, int]]:
-        """The values of `listener.name.X.KEY`, by key and listener: most configurations set none of their many keys."""
-        values: dict[str, dict[str, int]] = {}
+    def per_listener(self) -> dict[str, dict[str, int]]:
+        """The values of `listener.name.X.KEY`, by key and listener: most configurations set none of them."""
+        values: dict[str, dict[str, int]] = {key: {} for key in LISTENER_KEYS}
         for name, value in self._values.items():
             if (said := listener_key(name)) is not None:
                 listener, key = said
-                values.setdefault(key, {})[listener] = int(value)
+                values[key][listener] = int(value)
         return values
-
-    def per_listener(self, name: str) -> dict[str, int]:
-        """What `listener.name.X.` with this key sets, by listener."""
-        return dict(self._per_listener.get(name, {}))
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""
