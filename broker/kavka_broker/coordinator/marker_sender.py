@@ -18,7 +18,8 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.transaction.state import Place, Standing, Transaction, TransactionState
 from kavka_broker.logs import get
-from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.backlog import Drain
+from kavka_broker.loop.tasks import raise_on_loop, watch
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
@@ -33,8 +34,6 @@ log = get("coordinator")
 
 AGAIN_MS: Final = 100
 """Between two looks for leaders that could not be reached, or were not leaders."""
-BETWEEN_SLICES_MS: Final = 1
-"""Between two looks for leaders of a large transaction's partitions: the next tick of the timers."""
 PLACES_PER_REQUEST_MAX: Final = 500
 PLACES_PER_TURN_MAX: Final = 500
 """Partitions whose leaders are looked up in one turn of the loop."""
@@ -80,6 +79,7 @@ class MarkerSender:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._lost: list[Owed] = []  # whose leaders are looked for again
         self._unrouted: deque[Owed] = deque()  # what of large transactions has not had its turn
+        self._routing = Drain("route markers", lambda: self._unrouted, self._route_some, raise_on_loop)
         self._again: Timer | None = None
         self._is_closed = False
 
@@ -92,9 +92,11 @@ class MarkerSender:
         """Begin to send the markers of a transaction that is decided."""
         assert transaction.standing.state.is_prepared, transaction.standing
         owed = Owed(shard, transaction, transaction.standing, tuple(transaction.unmarked))
-        self._route(owed._replace(places=owed.places[:PLACES_PER_TURN_MAX]))
-        if len(owed.places) > PLACES_PER_TURN_MAX:
-            self._route_later(owed._replace(places=owed.places[PLACES_PER_TURN_MAX:]))
+        if len(owed.places) <= PLACES_PER_TURN_MAX:
+            self._route(owed)
+        else:
+            self._unrouted.append(owed)
+            self._routing.begin()
 
     def close(self) -> None:
         """Send nothing more, as this broker stops."""
@@ -106,21 +108,14 @@ class MarkerSender:
         self._unrouted.clear()
         self._connections.close()
 
-    def _route_later(self, owed: Owed) -> None:
-        """Route these markers in later turns of the loop, with those of other large transactions."""
-        self._unrouted.append(owed)
-        if len(self._unrouted) == 1:
-            self._timers.after(BETWEEN_SLICES_MS, self._route_more)
-
-    def _route_more(self) -> None:
+    def _route_some(self) -> None:
+        """Route some markers of a large transaction; the next turn is that of another one, if there is one."""
         if not self._unrouted:
-            return
+            return  # closed meanwhile
         owed = self._unrouted.popleft()
         self._route(owed._replace(places=owed.places[:PLACES_PER_TURN_MAX]))
         if len(owed.places) > PLACES_PER_TURN_MAX and not owed.is_outdated:
             self._unrouted.append(owed._replace(places=owed.places[PLACES_PER_TURN_MAX:]))
-        if self._unrouted:
-            self._timers.after(BETWEEN_SLICES_MS, self._route_more)
 
     def _route(self, owed: Owed) -> None:
         """Put the markers into the queues of the partitions' leaders."""
