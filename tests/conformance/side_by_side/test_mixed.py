@@ -10,9 +10,18 @@ from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 from tests.conformance.side_by_side.load import PARTITIONS, load
 from tests.conformance.side_by_side.load import TOPIC as LOAD
 from tests.conformance.side_by_side.products import KAFKA, SETTINGS, become
-from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, expect, seen, transactional
+from tests.conformance.side_by_side.transacting import (
+    JAVA_TOPIC,
+    RECORDS,
+    TOPIC,
+    abort,
+    commit,
+    expect,
+    produce_by_java,
+    seen,
+    transactional,
+)
 from tests.support.nodes import Nodes, combined, prepare
-from tests.support.programs import kafka_tool
 from tests.support.topics import metadata
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
@@ -20,7 +29,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 SECONDS_MAX = 60.0
 FIRST, SECOND, KAVKA_NODE = 1, 2, 3
 INDEX_ENTRY_BYTES = 34
-JAVA_TOPIC, JAVA_RECORDS = "tx-java", 500
+JAVA_RECORDS = 500
 ON_KAFKA, ON_KAVKA = 0, 1  # partitions by the product that leads them at first
 COMMITTED = {"first": RECORDS, "second": RECORDS}
 
@@ -79,15 +88,6 @@ def has_three_brokers(nodes: Nodes) -> bool:
     return len(metadata(AdminClient({"bootstrap.servers": nodes.bootstrap})).brokers) == 3
 
 
-def produce_by_java(nodes: Nodes) -> None:
-    """Transactions of version 2, in which the leader adds its partition, and every one has an epoch of its own."""
-    kafka_tool(
-        "producer-perf-test", "--bootstrap-server", nodes.bootstrap, "--topic", JAVA_TOPIC,
-        "--num-records", str(JAVA_RECORDS), "--record-size", "100", "--throughput", "1000",
-        "--transactional-id", "java", "--transaction-duration-ms", "100",
-    )  # fmt: skip
-
-
 def test_kavka_and_apache_kafka_serve_one_cluster(nodes: Nodes) -> None:
     cluster = Cluster(nodes)
     nodes.wait("three brokers", lambda: has_three_brokers(nodes))
@@ -103,7 +103,7 @@ def test_kavka_and_apache_kafka_serve_one_cluster(nodes: Nodes) -> None:
             abort(producer, "aborted", partition)
             commit(producer, "second", partition)
             expect(COMMITTED, nodes.bootstrap, partition)
-        produce_by_java(nodes)
+        produce_by_java(nodes.bootstrap, JAVA_RECORDS)
         nodes.wait(
             "all of Java's transactions", lambda: sum(seen(nodes.bootstrap, topic=JAVA_TOPIC).values()) == JAVA_RECORDS
         )

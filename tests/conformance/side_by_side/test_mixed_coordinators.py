@@ -13,9 +13,19 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.conformance.side_by_side.products import KAFKA, KAVKA, SETTINGS, become
-from tests.conformance.side_by_side.transacting import RECORDS, TOPIC, abort, commit, expect, seen, transactional, write
+from tests.conformance.side_by_side.transacting import (
+    JAVA_TOPIC,
+    RECORDS,
+    TOPIC,
+    abort,
+    commit,
+    expect,
+    produce_by_java,
+    seen,
+    transactional,
+    write,
+)
 from tests.support.nodes import Nodes, combined, prepare
-from tests.support.programs import kafka_tool
 from tests.support.topics import metadata
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
@@ -23,7 +33,7 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.extended]
 SECONDS_MAX: Final = 60.0
 STATE: Final = "__transaction_state"
 OF_KAFKA, OF_KAVKA, THIRD = 1, 2, 3
-JAVA_TOPIC, JAVA_RECORDS = "tx-java", 300
+JAVA_RECORDS: Final = 300
 #: Partitions of the topic by the product that leads them.
 ON: Final = {KAFKA: 0, KAVKA: 1}
 
@@ -65,15 +75,6 @@ def are_in_sync(nodes: Nodes) -> bool:
     return all(len(one.isrs) == len(one.replicas) for topic in topics for one in topic.partitions.values())
 
 
-def produce_by_java(nodes: Nodes) -> None:
-    """Transactions of version 2."""
-    kafka_tool(
-        "producer-perf-test", "--bootstrap-server", nodes.bootstrap, "--topic", JAVA_TOPIC,
-        "--num-records", str(JAVA_RECORDS), "--record-size", "100", "--throughput", "1000",
-        "--transactional-id", "java", "--transaction-duration-ms", "100",
-    )  # fmt: skip
-
-
 def play_all(nodes: Nodes, round_name: str, expected: dict[int, dict[str, int]]) -> None:
     """Commit and abort in partitions of both products, and read what is committed."""
     producer = transactional(nodes.bootstrap, "mixed")
@@ -104,7 +105,7 @@ def test_a_coordinator_of_one_product_and_partitions_of_the_other(nodes: Nodes, 
     nodes.wait("every replica is in sync", lambda: are_in_sync(nodes))
     expected: dict[int, dict[str, int]] = {partition: {} for partition in ON.values()}
     play_all(nodes, "before", expected)
-    produce_by_java(nodes)
+    produce_by_java(nodes.bootstrap, JAVA_RECORDS)
 
     open_over_the_move = transactional(nodes.bootstrap, "open")
     write(open_over_the_move, "open", ON[KAFKA])
@@ -117,11 +118,11 @@ def test_a_coordinator_of_one_product_and_partitions_of_the_other(nodes: Nodes, 
     expected[ON[KAFKA]]["open"], expected[ON[KAVKA]]["open"] = RECORDS, 1
     transactional(nodes.bootstrap, "left")  # aborts what was left open
     play_all(nodes, "moved", expected)
-    produce_by_java(nodes)
+    produce_by_java(nodes.bootstrap, JAVA_RECORDS)
 
     move_coordinator(nodes, second, first)
     play_all(nodes, "back", expected)
-    produce_by_java(nodes)
+    produce_by_java(nodes.bootstrap, JAVA_RECORDS)
     nodes.wait("all of Java's transactions", lambda: java_records(nodes) == 3 * JAVA_RECORDS)
 
 

@@ -7,8 +7,11 @@ from typing import Final
 
 import confluent_kafka
 
+from tests.support.programs import kafka_tool
+
 TOPIC: Final = "tx"
 OPEN_TOPIC: Final = "tx-open"
+JAVA_TOPIC: Final = "tx-java"
 RECORDS: Final = 20
 SECONDS_MAX: Final = 60.0
 #: Nobody aborts an open transaction by itself while a test runs.
@@ -52,6 +55,15 @@ def write_plainly(bootstrap: str, word: str, topic: str = TOPIC) -> None:
     for _ in range(RECORDS):
         producer.produce(topic, word.encode(), partition=0)
     assert producer.flush(SECONDS_MAX) == 0
+
+
+def produce_by_java(bootstrap: str, records: int) -> None:
+    """Transactions of version 2, in which the leader adds its partition, and every one has an epoch of its own."""
+    kafka_tool(
+        "producer-perf-test", "--bootstrap-server", bootstrap, "--topic", JAVA_TOPIC,
+        "--num-records", str(records), "--record-size", "100", "--throughput", "1000",
+        "--transactional-id", "java", "--transaction-duration-ms", "100",
+    )  # fmt: skip
 
 
 def seen(bootstrap: str, partition: int = 0, topic: str = TOPIC, isolation: str = "read_committed") -> dict[str, int]:
