@@ -164,7 +164,7 @@ BUSY: Final = Row(
     (
         Panel(
             "Clients under a byte quota",
-            "Which quota limits each client, what it uses at the broker where that is most, and for how long it is held.",
+            "Which quota limits each client, what it uses at the broker where that is most, and how long it is held.",
             (
                 Query(f"max by (user, client_id, quota_type, source) ({LIMITS})", "Limit", "Bps"),
                 Query(f"{BY_CLIENT} ({RATES})", "Rate", "Bps"),

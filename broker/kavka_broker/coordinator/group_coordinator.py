@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.loading import load
@@ -41,6 +42,14 @@ LOAD_AGAIN_MS = 1000
 """The pause between two slices of background work: the next tick of the timers."""
 
 
+class Pacing(NamedTuple):
+    """The time of the loop: what it says, what is done later, and what is done a slice a turn."""
+
+    clock: Clock
+    timers: Timers
+    slices: Slices
+
+
 class GroupCoordinator:
     """Serves the groups of this broker. Made before any replica is hosted; `start` begins the periodic work."""
 
@@ -50,8 +59,7 @@ class GroupCoordinator:
         metadata: Metadata,
         topics: Topics,
         replicas: ReplicaManager,
-        clock: Clock,
-        timers: Timers,
+        pacing: Pacing,
         new_member_suffix: Callable[[], str],
     ) -> None:
         self.new_member_suffix = new_member_suffix
@@ -60,11 +68,9 @@ class GroupCoordinator:
         self.removals = Removals(metadata.topics)
         self._metadata = metadata
         self._openings = replicas.openings
-        self._clock = clock
-        self._timers = timers
+        self._clock, self._timers, self._slices = pacing
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
-        self._slices = Slices()
         self._shards: dict[int, Shard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
         self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs

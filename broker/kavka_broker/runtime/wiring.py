@@ -17,9 +17,10 @@ from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.connections import Connections
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator, Pacing
 from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.coordinator.internal_topic import InternalTopic
+from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
@@ -179,15 +180,10 @@ class Wiring:
 
     def group_lag(self, broker: Broker) -> GroupLag:
         """Make what measures the lag of groups, for whom metrics are served."""
-        return GroupLag(
-            self._config.node_id,
-            broker.groups,
-            broker.replicas,
-            broker.metadata,
-            self._connections("lag"),
-            self._world.clock,
-            self._config["kavka.group.lag.interval.ms"],
-        )
+        connections = self._connections("lag")
+        leaders = LeaderOffsets(self._config.node_id, broker.replicas, broker.metadata, connections, broker.slices)
+        interval_ms = self._config["kavka.group.lag.interval.ms"]
+        return GroupLag(broker.groups, leaders, self._world.clock, broker.slices, interval_ms)
 
     def _cleaner(self, broker: Broker) -> LogCleaner:
         effective = EffectiveConfig(self._config, broker.metadata.configs)
@@ -291,7 +287,8 @@ class Wiring:
             self._world.session_id,
             names_bytes_max=fetch_sessions.NAMES_BYTES_MAX,
         )
-        groups = GroupCoordinator(config, metadata, topics, replicas, clock, self._timers, self._world.suffix)
+        pacing = Pacing(clock, self._timers, slices)
+        groups = GroupCoordinator(config, metadata, topics, replicas, pacing, self._world.suffix)
         producer_ids = ProducerIds(channel, config.node_id, broker_epoch)
         markers = MarkerWrites(replicas, groups, clock, config["request.timeout.ms"])
         transactions = self._transactions(replicas, producer_ids, markers)

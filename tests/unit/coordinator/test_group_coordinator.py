@@ -12,7 +12,7 @@ from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import loading as loading_module
 from kavka_broker.coordinator import removals as removals_module
 from kavka_broker.coordinator import shard as shard_module
-from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
+from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator, Pacing
 from kavka_broker.coordinator.shard import framed
 from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
@@ -20,6 +20,7 @@ from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState, Topics
+from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import TICK_MS, Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -53,7 +54,14 @@ def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
         timers = Timers(clock, asyncio.get_running_loop())
         replicas = cast(Any, Replicas())
         await scenario(
-            GroupCoordinator(config, metadata, cast(Any, SimpleNamespace()), replicas, clock, timers, lambda: "suffix")
+            GroupCoordinator(
+                config,
+                metadata,
+                cast(Any, SimpleNamespace()),
+                replicas,
+                Pacing(clock, timers, Slices()),
+                lambda: "suffix",
+            )
         )
 
     asyncio.run(run())

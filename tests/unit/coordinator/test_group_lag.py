@@ -1,16 +1,19 @@
 """The lag of groups whose partitions other brokers lead: asked for, not known where they do not tell, in slices."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import group_lag
+from kavka_broker.coordinator import group_lag, leader_offsets
 from kavka_broker.coordinator.group_lag import AGES_MS, GroupLag
+from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.core.group.lag import EndSamples
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.names import LABEL_BYTES_MAX
+from kavka_broker.loop.slices import Slices
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.messages.list_offsets_request import ListOffsetsRequest
@@ -20,6 +23,7 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kavka_broker.runtime.lag_figures import lag_samples
+from tests.support.in_process import running
 
 HERE, OTHER = 1, 2
 HOUR_MS = 3_600_000
@@ -98,7 +102,9 @@ class Scene:
         self.own: Any = SimpleNamespace(leadership=leadership, high_watermark=40, last_stable_offset=30, log=None)
         replicas: Any = SimpleNamespace(get=lambda *_: self.own)
         clock: Any = self.peer.clock
-        self.lag = GroupLag(HERE, groups, replicas, metadata, connections, clock, 15_000)
+        slices = Slices()
+        leaders = LeaderOffsets(HERE, replicas, metadata, connections, slices)
+        self.lag = GroupLag(groups, leaders, clock, slices, 15_000)
 
     def found(self) -> dict[tuple[str, ...], float]:
         """The samples after a round, by name, topic and isolation level."""
@@ -168,7 +174,20 @@ def test_ten_thousand_groups_are_bounded_in_series_and_bytes() -> None:
 
 
 def test_many_partitions_are_asked_for_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_lag, "PARTITIONS_PER_REQUEST", 100)
+    monkeypatch.setattr(leader_offsets, "PARTITIONS_PER_REQUEST", 100)
     scene = Scene({"etl": {"orders": dict.fromkeys(range(250), 1_000)}})
     scene.found()
     assert sorted(scene.peer.asked) == [(0, 50), (0, 100), (0, 100), (1, 50), (1, 100), (1, 100)]
+
+
+def test_slices_of_coordinators_are_cut_by_the_clock_of_the_broker(tmp_path: Path) -> None:
+    """Slices of their own would have a clock that stands still, and no turns among those of clients."""
+
+    async def scenario() -> None:
+        async with running(tmp_path, {"kavka.admin.listener": "127.0.0.1:0"}) as node:
+            lag = node.server._lag
+            assert lag is not None
+            for part in (lag, lag._leaders, node.broker.groups):
+                assert part._slices is node.broker.slices
+
+    asyncio.run(scenario())
