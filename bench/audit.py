@@ -136,7 +136,7 @@ def write_chain(together: Barrier, bootstrap: str, number: int, events: int, end
         nonlocal lost
         lost += error is not None
 
-    conf = {"bootstrap.servers": bootstrap, "client.id": ADMIN_CLIENT_ID, "compression.type": "lz4"}
+    conf = {"bootstrap.servers": bootstrap, "client.id": ADMIN_CLIENT_ID, "compression.type": "gzip"}
     more = {"queue.buffering.max.kbytes": QUEUE_BYTES_MAX_KB, "queue.buffering.max.messages": 200_000, "linger.ms": 50}
     producer = Producer({**conf, **more}, on_delivery=delivered)
     partitions = len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)

@@ -28,9 +28,11 @@ ENTRIES_WORDS = """\
 ## entries/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet
 
 The records of the audit topic, each once. `kind` is `event`, `loss`, `head` or `end`, as in the
-[chain](../explanation/audit.md#what-the-chain-proves); `dead` for a record that is no entry, with the `problem`;
+[chain](../explanation/audit.md#what-the-chain-proves); `dead` for a record that is no entry, with the `problem` and the
+record itself in `record_headers` (JSON, values in base64) and `record_value`;
 `missed` for `lost` records that the topic had deleted before they were read. `outcome` is `allowed`, `denied` or
-`delayed`. `resource` of a delay is the entity with the quota.
+`delayed`. `resource` of a delay is the entity with the quota. An event in another version of OCSF than this program
+reads has its value in `record_value` too, so that fields of a later version are kept.
 """
 COUNTS_WORDS = """\
 ## counts/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet

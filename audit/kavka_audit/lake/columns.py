@@ -45,6 +45,9 @@ ENTRIES: Final[Columns] = {
     "config_key": "VARCHAR",
     "config_value": "VARCHAR",
     "config_previous": "VARCHAR",
+    # The record itself: of one that is dead, and the value of an event in another version of the schema.
+    "record_headers": "VARCHAR",  # JSON: keys, and values in base64
+    "record_value": "BLOB",
 }
 
 COUNTS: Final[Columns] = {

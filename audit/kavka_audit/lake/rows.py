@@ -1,13 +1,17 @@
 """A record of the audit topic as a row of the lake.
 
 A record that is no entry of a trail, or whose event is not what a broker writes, becomes a row of the kind `dead` with
-the reason: it is counted and shown, and stops nothing.
+the reason and the record itself: it is counted and shown, can be read again, and stops nothing.
+
+`row_of` says what the row of any record is. `spark.rows` makes the same rows by expressions of Spark.
 """
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from kavka_audit.lake.event_schema import VERSION, event_in, whole
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
 
@@ -24,9 +28,19 @@ OUTCOMES: Final = {1: "allowed", 2: "denied", 14: "delayed"}
 LOGINS: Final = 3002
 LIFECYCLES: Final = 6002
 REQUESTS: Final = 6003
+NODE, LISTENER = "kavka node ", "kafka listener "
+"""What stands before the name of a node, and of a listener."""
+LONG_WORDS: Final = f"its value is longer than {VALUE_BYTES_MAX} bytes"
+TIME_WORDS: Final = "end_time: not between start_time and an hour after the entry was written"
+LIMIT_WORDS: Final = f"quota_limit: no number from 0 to {LIMIT_MAX:g}"
+ENTITY_WORDS: Final = "quota_entity: no object"
+TEXT_WORDS: Final = "no text"
 STARTS: Final = {3: "START", 4: "STOP"}
 """What a node does, by the activity of OCSF."""
+SUMS: Final = ("bytes", "records", "throttle_time_ms", "throttle_time_ms_max")
+"""Numbers that a request may have."""
 Row = dict[str, object]
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Found(Protocol):
@@ -37,7 +51,7 @@ class Found(Protocol):
     @property
     def offset(self) -> int: ...
     @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+    def headers(self) -> Headers: ...
     @property
     def value(self) -> bytes | None: ...
 
@@ -74,20 +88,49 @@ class Batch(Protocol):
 def row_of(record: Found) -> Row:
     """Return the row of a record; a column that is left out is NULL."""
     row: Row = {"partition": record.partition, "offset": record.offset}
+    headers: Headers | None = None
     try:
-        entry = entry_of(record.headers, record.value)
-        row |= _of_entry(entry)  # which has its place in a chain, also where its event cannot be read
+        headers = record.headers
+        row |= _of_entry(
+            entry := _entry(headers, record.value)
+        )  # which has its place in a chain, also where its event cannot be read
         if len(record.value or b"") > VALUE_BYTES_MAX:
-            raise ValueError(f"its value has {len(record.value or b'')} bytes; {VALUE_BYTES_MAX} are read")
+            raise ValueError(LONG_WORDS)
         return row | (_of_event(entry) if entry.kind is Kind.EVENT else {})
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as problem:
-        words = f"{problem!s} is missing" if isinstance(problem, KeyError) else str(problem)
-        return row | {"kind": "dead", "problem": _whole(words[:500])}
+    except ValueError as problem:
+        kept = {"record_headers": None if headers is None else _text_of(headers), "record_value": record.value}
+        return row | {"kind": "dead", "problem": str(problem), **kept}
 
 
 def missed(partition: int, first: int, until: int) -> Row:
     """Return the row for records that the topic had deleted before they were read."""
     return {"partition": partition, "offset": first, "kind": "missed", "lost": until - first}
+
+
+def header_words(name: str) -> str:
+    """Return the reason for which a record is no entry, by the header that shows it."""
+    return f"{name}: not as a node writes it"
+
+
+def number_words(name: str, greatest: int = NUMBER_MAX) -> str:
+    """Return the reason for which an event is none, by the field that is no number."""
+    return f"{name}: no whole number from 0 to {greatest}"
+
+
+def _entry(headers: Headers, value: bytes | None) -> Entry:
+    try:
+        return entry_of(headers, value)
+    except ValueError as problem:
+        raise ValueError(header_words(str(problem).partition(":")[0])) from problem
+
+
+def _text_of(headers: Headers) -> str:
+    """Return headers as JSON: their keys, and their values in base64; one without a value has none."""
+    told = [
+        {"key": whole(name)} | ({} if value is None else {"value": b64encode(value).decode()})
+        for name, value in headers
+    ]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def _of_entry(entry: Entry) -> Row:
@@ -103,27 +146,27 @@ def _of_entry(entry: Entry) -> Row:
 
 
 def _of_event(entry: Entry) -> Row:
-    """Raises ValueError, LookupError, TypeError or AttributeError where the event is not what a broker writes."""
-    event = json.loads(entry.value)
-    if not isinstance(event, dict):
-        raise TypeError("its value is no JSON object")
+    """Raises ValueError where the event is not what a broker writes."""
+    event = event_in(entry.value)
     start_ms, end_ms = _number(event, "start_time"), _number(event, "end_time")
     if not start_ms <= end_ms <= entry.time_ms + AHEAD_MS_MAX:
-        raise ValueError(f"end_time: {end_ms} is not between start_time and an hour after the entry was written")
+        raise ValueError(TIME_WORDS)
     row: Row = {
         "class_uid": _number(event, "class_uid", CLASS_MAX),
         "start_ms": start_ms,
         "end_ms": end_ms,
         "times": _number(event, "count"),
     }
+    if _at(event, "metadata", "version") != VERSION:
+        row["record_value"] = entry.value
     if row["class_uid"] == LIFECYCLES:
         return row | _of_lifecycle(event)
-    row["address"] = _text_or_none(event["src_endpoint"], "ip")
+    row["address"] = _at(event, "src_endpoint", "ip")
     return row | (_of_login(event) if row["class_uid"] == LOGINS else _of_request(event))
 
 
 def _of_lifecycle(event: Mapping[str, Any]) -> Row:
-    node = _text(event["app"], "name").removeprefix("kavka node ")
+    node = _text(event, "app", "name").removeprefix(NODE)
     return {"operation": STARTS.get(_number(event, "activity_id")), "resource_type": "node", "resource": node}
 
 
@@ -132,63 +175,53 @@ def _of_login(event: Mapping[str, Any]) -> Row:
     return {
         "outcome": "allowed" if is_known else "denied",
         "operation": "LOGIN",
-        "principal": f"User:{_text(event['user'], 'name')}" if is_known else None,
+        "principal": f"User:{_text(event, 'user', 'name')}" if is_known else None,
         "resource_type": "listener",
-        "resource": _text(event["service"], "name").removeprefix("kafka listener "),
+        "resource": _text(event, "service", "name").removeprefix(LISTENER),
     }
 
 
 def _of_request(event: Mapping[str, Any]) -> Row:
-    user, resource = event["actor"]["user"], event["resources"][0]
-    changed, sums = resource.get("data") or {}, (event.get("unmapped") or {}).get("kafka") or {}
-    limit = sums.get("quota_limit")
-    if limit is not None and not (isinstance(limit, int | float) and 0 <= limit <= LIMIT_MAX):
-        raise ValueError(f"quota_limit: no number from 0 to {LIMIT_MAX}")
-    entity = sums.get("quota_entity")
-    if entity is not None and not isinstance(entity, dict):
-        raise TypeError("quota_entity: no object")
-    return {
+    resource = {"resources": next(iter(event["resources"] or ()), None)}
+    sums = _at(event, "unmapped", "kafka") or {}
+    limit, entity = sums.get("quota_limit"), sums.get("quota_entity")
+    row: Row = {
         "outcome": OUTCOMES.get(_number(event, "disposition_id")),
-        "operation": _text(event["api"], "operation"),
-        "principal": f"{_text(user, 'type')}:{_text(user, 'name')}",
-        "client_id": _text_or_none(event["actor"], "app_name"),
-        "resource_type": _text(resource, "type"),
-        "resource": _text(resource, "name"),
-        "bytes": _number_or_none(sums, "bytes"),
-        "records": _number_or_none(sums, "records"),
-        "quota_type": _text_or_none(sums, "quota_type"),
-        "quota_entity": None if entity is None else json.dumps(entity, sort_keys=True),
+        "operation": _text(event, "api", "operation"),
+        "principal": f"{_text(event, 'actor', 'user', 'type')}:{_text(event, 'actor', 'user', 'name')}",
+        "client_id": _at(event, "actor", "app_name"),
+        "resource_type": _text(resource, "resources", "type"),
+        "resource": _text(resource, "resources", "name"),
+        **{name: None if sums.get(name) is None else _number(sums, name) for name in SUMS},
+        "quota_type": sums.get("quota_type"),
+        "quota_entity": entity,
         "quota_limit": limit,
-        "throttle_time_ms": _number_or_none(sums, "throttle_time_ms"),
-        "throttle_time_ms_max": _number_or_none(sums, "throttle_time_ms_max"),
-        "config_key": _text_or_none(changed, "key"),
-        "config_value": _text_or_none(changed, "value"),
-        "config_previous": _text_or_none(changed, "previous"),
+        **{f"config_{name}": _at(resource, "resources", "data", name) for name in ("key", "value", "previous")},
     }
+    if limit is not None and not 0 <= limit <= LIMIT_MAX:
+        raise ValueError(LIMIT_WORDS)
+    if entity is not None and not entity.startswith("{"):
+        raise ValueError(ENTITY_WORDS)
+    return row
+
+
+def _at(event: Mapping[str, Any], *path: str) -> Any:
+    """Return what stands at a path; None where there is nothing."""
+    found: Any = event
+    for name in path:
+        found = None if found is None else found[name]
+    return found
 
 
 def _number(fields: Mapping[str, Any], name: str, greatest: int = NUMBER_MAX) -> int:
     value = fields[name]
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= greatest:
-        raise ValueError(f"{name}: no whole number from 0 to {greatest}")
-    return value
+    if value is None or not 0 <= value <= greatest:
+        raise ValueError(number_words(name, greatest))
+    return int(value)
 
 
-def _number_or_none(fields: Mapping[str, Any], name: str) -> int | None:
-    return None if fields.get(name) is None else _number(fields, name)
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields[name]
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: no text")
-    return _whole(value)
-
-
-def _text_or_none(fields: Mapping[str, Any], name: str) -> str | None:
-    return None if fields.get(name) is None else _text(fields, name)
-
-
-def _whole(text: str) -> str:
-    """Return text that can be written as UTF-8: JSON may hold half of a character."""
-    return text.encode(errors="replace").decode()
+def _text(event: Mapping[str, Any], *path: str) -> str:
+    value = _at(event, *path)
+    if value is None:
+        raise ValueError(f"{'.'.join(path)}: {TEXT_WORDS}")
+    return str(value)

@@ -4,7 +4,6 @@ Rows are written to files beside it as soon as they are known, so that no more t
 events as columns, a file for each form, and all others as lines of JSON. At the end DuckDB makes one file of them.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +15,7 @@ from kavka_audit.lake.columns import Columns
 from kavka_audit.lake.directory import PART
 from kavka_audit.lake.forms import Form
 from kavka_audit.lake.rows import Batch, Found, Packed, Row
+from kavka_audit.lake.writing import line_of
 
 BUFFER_BYTES: Final = 1 << 18
 """Lines that are not in a file yet, of each form."""
@@ -132,7 +132,7 @@ class Taking:
         self._add(rows)
 
     def _add(self, rows: Sequence[Row]) -> None:
-        self._others.add([json.dumps(row).encode() + b"\n" for row in rows])
+        self._others.add([line_of(row).encode() + b"\n" for row in rows])
         self.rows += len(rows)
 
     def write(self) -> None:

@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any, Final
 
+from kavka_audit.lake.event_schema import VERSION, text_of
 from kavka_audit.lake.rows import AHEAD_MS_MAX, OUTCOMES, VALUE_BYTES_MAX, Packed
 from kavka_broker.core.audit.cloud_events import SOURCE_PREFIX, TYPE_PREFIX
 
@@ -24,6 +25,7 @@ MARKS: Final = {
     "<text>": f'"{LETTERS}"',
     "<letters>": LETTERS,
     "<names>": rf'\{{"{LETTERS}":(?:null|"{LETTERS}")(?:,"{LETTERS}":(?:null|"{LETTERS}"))*\}}',
+    "<version>": re.escape(f'"{VERSION}"'),
     "<id>": "[0-9-]+",
     "<chain>": "(?P<node>0|[1-9][0-9]{0,8})-[0-9]{1,20}",
     "<digest>": "[0-9a-f]{64}",
@@ -48,7 +50,7 @@ def _marked(mark: str) -> str:
 ENDPOINT: Final = '"src_endpoint":{("ip":<text address>|"name":<text>)},'
 COMMON: Final = """
     "count":<number times>,"time":<number>,"start_time":<number start_ms>,"end_time":<number end_ms>,
-    "metadata":{"version":<text>,"uid":<text>,"product":{"name":<text>,"vendor_name":<text>},"profiles":[(<text>)?]}}
+    "metadata":{"version":<version>,"uid":<text>,"product":{"name":<text>,"vendor_name":<text>},"profiles":[(<text>)?]}}
 """
 ACTIVITY: Final = f"""
     {{"category_uid":6,"class_uid":6003,
@@ -160,7 +162,7 @@ def _derive_activity(fields: Fields) -> None:
 def _derive_other(fields: Fields) -> None:
     _derive_activity(fields)
     if (entity := fields["quota_entity"]) != "null":
-        fields["quota_entity"] = json.dumps(json.dumps(json.loads(entity), sort_keys=True))
+        fields["quota_entity"] = json.dumps(text_of(json.loads(entity)))
 
 
 def _derive_login(fields: Fields) -> None:

@@ -10,9 +10,20 @@ from kavka_audit.lake.columns import Columns
 from kavka_audit.lake.directory import PART, Lake
 
 
+def line_of(row: Mapping[str, object]) -> str:
+    """Return a row as a line of JSON. Bytes stand in it as DuckDB writes them in a text."""
+    return json.dumps(row, default=_escaped)
+
+
+def _escaped(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise TypeError(f"{type(value).__name__} in a row")
+    return "".join(f"\\x{byte:02X}" for byte in value)
+
+
 def write(lake: Lake, place: Path, rows: Iterable[Mapping[str, object]], columns: Columns) -> None:
     """Write rows, whole or not at all."""
-    write_lines(lake, place, map(json.dumps, rows), columns)
+    write_lines(lake, place, map(line_of, rows), columns)
 
 
 def write_lines(lake: Lake, place: Path, rows: Iterable[str], columns: Columns) -> None:

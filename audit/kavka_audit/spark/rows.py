@@ -1,151 +1,304 @@
-"""Records of the audit topic as rows, by Spark.
+"""Records of the audit topic as rows, by expressions of Spark alone: no record goes to Python.
 
-`lake.rows.row_of` says what the row of any record is. Python would take most of the time for that, so an event in a
-usual form becomes a row by one regular expression (`spark.forms`), and everything else goes to `row_of` itself. The
-forms are strict: a record that has none of them is never taken for something that it is not; it only takes longer.
+The rows are those of `lake.rows.row_of`. Headers are read by their places where they stand as a broker writes them, and
+by their names otherwise; the value is read by Spark's parser of JSON, by the schema of `lake.event_schema`. A record
+that does not fit is a row with the reason, and holds the record as it stood. So nothing is left for another parser.
 """
 
+from collections.abc import Iterable, Mapping
 from functools import reduce
-from operator import and_
-from typing import Any, Final, NamedTuple
+from operator import or_
+from typing import Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
 from kavka_audit.lake.columns import ENTRIES
-from kavka_audit.lake.rows import AHEAD_MS_MAX, LOGINS, OUTCOMES, REQUESTS, VALUE_BYTES_MAX, row_of
-from kavka_audit.lake.usual import HEADER_FORMS
-from kavka_audit.spark.columns import SQL_TYPES, schema, values
-from kavka_audit.spark.forms import ABSENT, ENTITIES, FIELDS, REPLACEMENT, SEPARATOR, USUAL
+from kavka_audit.lake.event_schema import VERSION, UnfitError, ddl
+from kavka_audit.lake.rows import (
+    AHEAD_MS_MAX,
+    CLASS_MAX,
+    ENTITY_WORDS,
+    LIFECYCLES,
+    LIMIT_MAX,
+    LIMIT_WORDS,
+    LISTENER,
+    LOGINS,
+    LONG_WORDS,
+    NODE,
+    NUMBER_MAX,
+    OUTCOMES,
+    STARTS,
+    SUMS,
+    TEXT_WORDS,
+    TIME_WORDS,
+    VALUE_BYTES_MAX,
+    header_words,
+    number_words,
+)
+from kavka_audit.spark.columns import schema
 from kavka_broker.core.audit.chain import Kind
+from kavka_broker.core.audit.cloud_events import SOURCE_PREFIX, TYPE_PREFIX
 
 Column = Any
 Frame = Any
-TEXTS: Final = ("client_id", "address", "quota_type", "config_key", "config_value", "config_previous")
-"""Columns whose field is JSON: a text in quotation marks."""
-NUMBERS: Final = {name: kind for name, kind in ENTRIES.items() if name in FIELDS and kind != "VARCHAR"}
-IS_USUAL: Final = "is_usual"
-UNUSUAL: Final = "unusual"
-
-
-class _Record(NamedTuple):
-    partition: int
-    offset: int
-    headers: list[tuple[str, bytes | None]]
-    value: bytes | None
+Found = tuple[Column, Column]
+"""Whether a problem shows, and what is said of it then."""
+HEADERS: Final = (
+    "ce_specversion",
+    "ce_id",
+    "ce_source",
+    "ce_type",
+    "ce_sequence",
+    "ce_chaintime",
+    "ce_chainlost",
+    "ce_chainprevious",
+    "ce_chainhash",
+    "content-type",
+    "ce_chainsignature",
+    "ce_chainkeyid",
+)
+"""The headers of an entry in a broker's order. Only heads have the last two; older nodes left out the second."""
+LEAST_HEADERS: Final = 10
+READ: Final = tuple(name for name in HEADERS if name not in {"ce_specversion", "ce_id", "content-type"})
+NUMBERS: Final = {"ce_sequence": "sequence", "ce_chaintime": "written_ms", "ce_chainlost": "lost"}
+DIGITS_MAX: Final = len(str(NUMBER_MAX))
+NODE_DIGITS: Final = 9
+HASHES: Final = ("ce_chainprevious", "ce_chainhash")
+HEAD_DIGITS: Final = {
+    "ce_chainsignature": "[0-9a-f]{64}([0-9a-f]{64})?",
+    "ce_chainkeyid": "([0-9a-f]{16})?",
+}
+CORRUPT: Final = "corrupt"
+"""The field in which Spark's parser puts a value that does not fit the schema."""
+JSON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
+EVENT_TYPE: Final = f"{ddl().removesuffix('>')}, `{CORRUPT}`: STRING>"
 
 
 def rows_of(records: Frame) -> Frame:
     """Return the rows of records, which have the columns partition, offset, headers and value of the Kafka source."""
-    # Only what Python is asked for goes to its process; of all others a row of nothing does.
-    asked = F.when(~F.col(IS_USUAL), F.struct(*_Record._fields)).alias(UNUSUAL)
-    parted = judged(records).select(IS_USUAL, *_usual_columns(), asked)
-    told = parted.withColumn(UNUSUAL, _in_python()(UNUSUAL))
-    return told.select(*(_chosen(name).alias(name) for name in ENTRIES))
+    named = records.select("partition", "offset", "headers", "value", _named().alias("named"))
+    read = named.select("partition", "offset", "headers", "value", *(_text(name).alias(name) for name in READ))
+    entries = read.select("*", *_of_entry(), _header_problem().alias("header_problem"))
+    events = entries.select("*", _event().alias("event"))
+    judged = events.select("*", _problem().alias("problem"))
+    # Nothing of an event that does not fit gets into a row.
+    sound = judged.withColumn("event", F.when(F.col("problem").isNull(), F.col("event")))
+    return sound.select(*_columns())
 
 
-def judged(records: Frame) -> Frame:
-    """Return records with the fields of the usual ones, and whether each is one."""
-    fields = F.split(F.regexp_replace(_joined(), F.lit(USUAL), F.lit(REPLACEMENT)), SEPARATOR)
-    found = records.select("partition", "offset", "headers", "value", fields.alias("fields"))
-    known = found.select("*", _entity().alias("entity"))
-    return known.select("*", F.coalesce(_is_usual(), F.lit(False)).alias(IS_USUAL))
-
-
-def _joined() -> Column:
-    """The record as one text, if its headers are named as a broker names them; NULL otherwise."""
-    headers, names = F.col("headers"), F.array(*map(F.lit, HEADER_FORMS))
-    texts = F.array_join(headers["value"].cast("array<string>"), SEPARATOR, ABSENT)
-    is_read = (headers["key"] == names) & (F.octet_length("value") <= VALUE_BYTES_MAX)
-    return F.when(is_read, F.concat(texts, F.lit(SEPARATOR), F.col("value").cast("string")))
-
-
-def _field(name: str) -> Column:
-    return F.get(F.col("fields"), F.lit(FIELDS.index(name)))
-
-
-def _number(name: str) -> Column:
-    """The number of a field; NULL where there is none."""
-    # Not `try_cast`: where there is no number it raises an error inside, which costs more than all the rest.
-    kind = NUMBERS[name]
-    return F.when(_field(name) != "", _field(name).cast(SQL_TYPES.get(kind, kind)))
+def _named() -> Column:
+    """The headers by name, where they do not stand as a broker writes them; NULL where they do."""
+    keys = F.col("headers")["key"]
+    orders = [F.array(*map(F.lit, HEADERS[:size])) for size in range(LEAST_HEADERS, len(HEADERS) + 1)]
+    in_order = reduce(or_, (keys == order for order in orders))
+    # The session's maps keep the last of equal keys, as a dictionary does.
+    return F.when(~in_order, F.map_from_arrays(keys, F.col("headers")["value"]))
 
 
 def _text(name: str) -> Column:
-    """The text of a field that is JSON; NULL where there is none."""
-    field = _field(name)
-    return F.when(field != "", F.substring(field, F.lit(2), F.length(field) - 2))
+    """The text of a header; NULL where it is not there. One without a value is an empty text."""
+    place, named = HEADERS.index(name), F.col("named")
+    by_place = F.when(F.size("headers") > place, F.coalesce(F.get(F.col("headers"), F.lit(place))["value"], F.lit(b"")))
+    by_name = F.when(F.map_contains_key(named, name), F.coalesce(named[name], F.lit(b"")))
+    return F.when(named.isNull(), by_place).otherwise(by_name).cast("string")
 
 
-def _entity() -> Column:
-    """The entity as Python writes it, with its keys sorted."""
-    field = _field("quota_entity")
-    chosen = reduce(lambda so_far, form: so_far.when(*_written(field, *form)), ENTITIES, F)
-    return F.when(field != "", chosen)
+def _of_entry() -> list[Column]:
+    source = F.make_valid_utf8(_after("ce_source", SOURCE_PREFIX))
+    node = F.substring_index(source, "-", 1)
+    return [
+        source.alias("source"),
+        _number_in(node, "int", NODE_DIGITS).alias("node"),
+        _after("ce_type", TYPE_PREFIX).alias("entry_kind"),
+        *(_number_in(F.col(name), "bigint", DIGITS_MAX).alias(column) for name, column in NUMBERS.items()),
+    ]
 
 
-def _written(field: Column, form: str, replacement: str) -> tuple[Column, Column]:
-    return field.rlike(form), F.regexp_replace(field, form, replacement)
+def _after(name: str, prefix: str) -> Column:
+    """What stands in a header behind a prefix; NULL where it does not begin so."""
+    return F.when(F.col(name).startswith(prefix), F.substr(F.col(name), F.lit(len(prefix) + 1)))
 
 
-def _is_usual() -> Column:
-    start_ms, end_ms = _number("start_ms"), _number("end_ms")
-    is_known = (_field("quota_entity") == "") | F.col("entity").isNotNull()
-    return reduce(and_, [start_ms <= end_ms, end_ms - AHEAD_MS_MAX <= _number("written_ms"), is_known])
+def _number_in(text: Column, kind: str, digits: int) -> Column:
+    """The number that a text of at most so many digits is; NULL where it is none."""
+    # Nearly every number reads as it is written. The expression for others takes longer than the cast.
+    number = text.try_cast(kind)
+    is_plain = (number >= 0) & (F.octet_length(text) <= digits) & (number.cast("string") == text)
+    return F.when(is_plain, number).when(text.rlike(rf"\A[0-9]{{1,{digits}}}\z"), number)
 
 
-def _usual_columns() -> list[Column]:
-    usual, kinds = _usual_row(), schema(ENTRIES)
-    return [usual.get(name, F.lit(None)).cast(kinds[name].dataType).alias(name) for name in ENTRIES]
+def _header_problem() -> Column:
+    """Why a record is no entry: by the first header that shows it."""
+    shows = {
+        "ce_type": ~F.coalesce(F.col("entry_kind").isin(*Kind), F.lit(False)),
+        "ce_source": F.col("source").isNull(),
+        **{name: F.col(column).isNull() for name, column in NUMBERS.items()},
+        **{name: ~F.coalesce(_is_hash(F.col(name)), F.lit(False)) for name in HASHES},
+        **{name: ~F.col(name).rlike(rf"\A{form}\z") for name, form in HEAD_DIGITS.items()},
+    }
+    return _first((shown, F.lit(header_words(name))) for name, shown in shows.items())
 
 
-def _usual_row() -> dict[str, Column]:
-    """The columns of a usual record, by name; one that is not here is NULL."""
-    status, user = _field("status"), _field("user")
-    is_login, is_proved = status != "", status == "1"
-    outcome = F.when(is_proved, "allowed").when(is_login, "denied")
-    for disposition, name in OUTCOMES.items():
-        outcome = outcome.when(_field("disposition") == str(disposition), name)
+def _is_hash(text: Column) -> Column:
+    # Without a regular expression, which would take longer than the rest of the headers.
+    return (F.octet_length(text) == 64) & (F.lower(text) == text) & F.unhex(text).isNotNull()
+
+
+def _event() -> Column:
+    """The event, where the record has one that can be looked at."""
+    value = F.col("value").cast("string")
+    is_read = F.col("header_problem").isNull() & (F.col("entry_kind") == Kind.EVENT.value)
+    is_read &= (F.octet_length("value") <= VALUE_BYTES_MAX) & F.is_valid_utf8(value)
+    return F.when(is_read, F.from_json(value, EVENT_TYPE, JSON))
+
+
+def _problem() -> Column:
+    """Why a record is dead, in the order in which `row_of` looks; NULL for one that is not."""
+    is_event = F.col("entry_kind") == Kind.EVENT.value
+    is_long = F.coalesce(F.octet_length("value") > VALUE_BYTES_MAX, F.lit(False))
+    return (
+        F.when(F.col("header_problem").isNotNull(), F.col("header_problem"))
+        .when(is_long, F.lit(LONG_WORDS))
+        .when(is_event, _event_problem())
+    )
+
+
+def _event_problem() -> Column:
+    is_unfit = F.col("event").isNull() | F.col(f"event.{CORRUPT}").isNotNull()
+    start_ms, end_ms = F.col("event.start_time"), F.col("event.end_time")
+    is_in_time = (start_ms <= end_ms) & (end_ms - AHEAD_MS_MAX <= F.col("written_ms"))
+    common = [
+        (is_unfit, F.lit(str(UnfitError()))),
+        _no_number("start_time"),
+        _no_number("end_time"),
+        (~is_in_time, F.lit(TIME_WORDS)),
+        _no_number("class_uid", CLASS_MAX),
+        _no_number("count"),
+    ]
+    by_class = F.when(_is_of(LIFECYCLES), _first([_no_text("app.name"), _no_number("activity_id")])).when(
+        _is_of(LOGINS), _first(_login_problems())
+    )
+    return F.coalesce(_first(common), by_class.otherwise(_first(_request_problems())))
+
+
+def _login_problems() -> list[Found]:
+    is_proved = F.col("event.status_id") == 1
+    shown, words = _no_text("user.name")
+    return [_no_number("status_id"), (is_proved & shown, words), _no_text("service.name")]
+
+
+def _request_problems() -> list[Found]:
+    texts = ("api.operation", "actor.user.type", "actor.user.name", "resources.type", "resources.name")
+    sums = [(F.col(_path(name)) < 0, F.lit(number_words(name))) for name in SUMS]
+    limit, entity = F.col(_path("quota_limit")), F.col(_path("quota_entity"))
+    return [
+        _no_number("disposition_id"),
+        *map(_no_text, texts),
+        *sums,
+        (~((limit >= 0) & (limit <= LIMIT_MAX)), F.lit(LIMIT_WORDS)),
+        (~entity.startswith("{"), F.lit(ENTITY_WORDS)),
+    ]
+
+
+def _first(found: Iterable[Found]) -> Column:
+    """The words of the first that shows a problem; NULL where none does."""
+    pairs = list(found)
+    return reduce(lambda so_far, pair: so_far.when(*pair), pairs[1:], F.when(*pairs[0]))
+
+
+def _no_number(name: str, greatest: int = NUMBER_MAX) -> Found:
+    number = F.col(f"event.{name}")
+    is_none = number.isNull() | (number < 0)
+    return is_none if greatest == NUMBER_MAX else is_none | (number > greatest), F.lit(number_words(name, greatest))
+
+
+def _no_text(path: str) -> Found:
+    return _field(path).isNull(), F.lit(f"{path}: {TEXT_WORDS}")
+
+
+def _is_of(class_uid: int) -> Column:
+    return F.col("event.class_uid") == class_uid
+
+
+def _path(name: str) -> str:
+    return f"event.unmapped.kafka.{name}"
+
+
+def _field(path: str) -> Column:
+    """What stands at a path of the event; of resources, in the first."""
+    first, _, rest = path.partition(".")
+    if first == "resources":
+        resource = F.get(F.col("event.resources"), F.lit(0))
+        return reduce(lambda found, name: found[name], rest.split("."), resource)
+    return F.col(f"event.{path}")
+
+
+def _columns() -> list[Column]:
+    """The row. A record that is dead keeps its place in a chain, if it has one."""
+    is_dead, is_entry = F.col("problem").isNotNull(), F.col("header_problem").isNull()
+    row = _of_event()
+    row |= {name: F.when(is_entry, F.col(name)) for name in ("source", "node", *NUMBERS.values())}
+    row |= {name: F.col(name) for name in ("partition", "offset", "problem")}
+    row["kind"] = F.when(is_dead, "dead").otherwise(F.col("entry_kind"))
+    row["record_headers"] = F.when(is_dead, F.coalesce(F.to_json("headers"), F.lit("[]")))
+    row["record_value"] = F.when(is_dead | _is_of_another_version(), F.col("value"))
+    kinds = schema(ENTRIES)
+    return [row[name].cast(kinds[name].dataType).alias(name) for name in ENTRIES]
+
+
+def _is_of_another_version() -> Column:
+    return F.col("event").isNotNull() & ~F.col("event.metadata.version").eqNullSafe(VERSION)
+
+
+def _of_event() -> dict[str, Column]:
+    """The columns of an event, by name; NULL of another entry."""
+    is_proved = F.col("event.status_id") == 1
     login = {
-        "class_uid": F.lit(LOGINS),
+        "outcome": F.when(is_proved, "allowed").otherwise("denied"),
         "operation": F.lit("LOGIN"),
-        "principal": F.when(is_proved, F.concat(F.lit("User:"), user)),
+        "principal": F.when(is_proved, F.concat(F.lit("User:"), _field("user.name"))),
+        "address": _field("src_endpoint.ip"),
         "resource_type": F.lit("listener"),
-        "resource": _field("listener"),
+        "resource": _without(_field("service.name"), LISTENER),
+    }
+    lifecycle = {
+        "operation": _chosen(_field("activity_id"), STARTS),
+        "resource_type": F.lit("node"),
+        "resource": _without(_field("app.name"), NODE),
     }
     request = {
-        "class_uid": F.lit(REQUESTS),
-        "operation": _text("operation"),
-        "principal": F.concat(_field("user_type"), F.lit(":"), user),
-        "resource_type": _text("resource_type"),
-        "resource": _text("resource"),
+        "outcome": _chosen(_field("disposition_id"), OUTCOMES),
+        "operation": _field("api.operation"),
+        "principal": F.concat(_field("actor.user.type"), F.lit(":"), _field("actor.user.name")),
+        "address": _field("src_endpoint.ip"),
+        "resource_type": _field("resources.type"),
+        "resource": _field("resources.name"),
     }
+    of_requests = {
+        "client_id": _field("actor.app_name"),
+        **{name: F.col(_path(name)) for name in (*SUMS, "quota_type", "quota_entity", "quota_limit")},
+        **{f"config_{name}": _field(f"resources.data.{name}") for name in ("key", "value", "previous")},
+    }
+    is_request = ~_is_of(LOGINS) & ~_is_of(LIFECYCLES)
     return {
-        "partition": F.col("partition"),
-        "offset": F.col("offset"),
-        "kind": F.lit(Kind.EVENT.value),
-        "source": _field("source"),
-        "outcome": outcome,
-        "quota_entity": F.col("entity"),
-        **{name: F.when(is_login, login[name]).otherwise(request[name]) for name in login},
-        **{name: _text(name) for name in TEXTS},
-        **{name: _number(name) for name in NUMBERS},
+        "class_uid": F.col("event.class_uid"),
+        "start_ms": F.col("event.start_time"),
+        "end_ms": F.col("event.end_time"),
+        "times": F.col("event.count"),
+        **{
+            name: F.when(_is_of(LOGINS), login[name])
+            .when(_is_of(LIFECYCLES), lifecycle.get(name, F.lit(None)))
+            .otherwise(request[name])
+            for name in request
+        },
+        **{name: F.when(is_request, found) for name, found in of_requests.items()},
     }
 
 
-def _chosen(name: str) -> Column:
-    return F.when(F.col(IS_USUAL), F.col(name)).otherwise(F.col(f"{UNUSUAL}.{name}"))
+def _chosen(number: Column, names: Mapping[int, str]) -> Column:
+    return _first((number == key, F.lit(name)) for key, name in names.items())
 
 
-def _in_python() -> Any:
-    # Without Arrow: what goes to Python is little, and neither pyarrow nor pandas has to be there.
-    return F.udf(_row, schema(ENTRIES), useArrow=False)
-
-
-def _row(asked: Any) -> tuple[object, ...] | None:
-    """The row of an unusual record; None for those that are not asked for."""
-    if asked is None:
-        return None
-    partition, offset, headers, value = asked
-    pairs = [(header[0], None if header[1] is None else bytes(header[1])) for header in headers or ()]
-    record = _Record(partition, offset, pairs, None if value is None else bytes(value))
-    return values(row_of(record), ENTRIES)
+def _without(text: Column, prefix: str) -> Column:
+    """The text without a prefix."""
+    return F.when(text.startswith(prefix), F.substr(text, F.lit(len(prefix) + 1))).otherwise(text)

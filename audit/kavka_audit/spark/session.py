@@ -6,7 +6,6 @@ all runs in this process on the processors that the machine has.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,8 +37,7 @@ def session() -> Iterator[Any]:
 
 
 def _started() -> Any:
-    # A worker is the same Python, with the same packages; both variables are read when Spark's Java process starts.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Both variables are read when Spark's Java process starts. It starts no Python: no record is for Python to look at.
     os.environ.setdefault("SPARK_DRIVER_MEMORY", MEMORY)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", collector(_settings(), *(os.environ.get(name, "") for name in OPTIONS)))
     try:

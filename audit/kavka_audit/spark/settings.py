@@ -23,8 +23,6 @@ DEFAULTS: Final = {
     # Java never compiles a method with more bytecode than this; one that makes rows took three times as long. Above the
     # limit Spark divides its code into small methods.
     "spark.sql.codegen.hugeMethodLimit": "8000",
-    # A usual record is nothing to Python: many of them go there and back together.
-    "spark.sql.execution.python.udf.maxRecordsPerBatch": "1000",
     # What a job has written counts only when it is over, and takes its place by a name that this engine gives: so its
     # tasks need not wait for each other's renames, and no file beside them says that all are there.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -35,6 +33,8 @@ ALWAYS: Final = {
     "spark.ui.showConsoleProgress": "false",
     # Spark's newer way asks an admin client and leaves out internal topics, as the audit topic is one.
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    # Of headers with the same name the last counts, as it does for a verifier of the chain.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
 }
 LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",

@@ -216,8 +216,17 @@ class KeptSource:
                 end = min(until, begin + task_records_max)
                 found = [(one.partition, one.offset, list(one.headers), one.value) for one in
                          self._kept.records[partition][begin:end]]  # fmt: skip
-                parts.append(spark.createDataFrame(found, kinds).coalesce(1))
+                parts.append(_opaque(spark, spark.createDataFrame(found, kinds).coalesce(1)))
         whole = parts[0]
         for part in parts[1:]:
             whole = whole.union(part)
         return whole
+
+
+def _opaque(spark: Any, frame: Any) -> Any:
+    """The same records, of which Spark knows as little before it reads them as of those of a topic. Rows that it knows
+    it puts together while it plans, so that a task would have those of several partitions.
+    """
+    from pyspark.sql import DataFrame
+
+    return DataFrame(spark._jsparkSession.createDataFrame(frame._jdf.javaRDD(), frame._jdf.schema()), spark)

@@ -16,7 +16,6 @@ from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.rows import row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
-from kavka_audit.lake.usual import usual_line
 from kavka_audit.lake.verdicts import stale
 from kavka_audit.questions.asking import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
@@ -27,6 +26,7 @@ from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 SEEDS = range(2)
+KIND, VALUE = list(ENTRIES).index("kind"), list(ENTRIES).index("record_value")
 SITUATIONS = [
     test_questions.test_topics_that_nobody_uses_may_be_deleted,
     test_questions.test_no_topic_may_be_deleted_where_the_trail_is_younger,
@@ -59,33 +59,66 @@ def typed(row: Mapping[str, object]) -> tuple[object, ...]:
     )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_record_has_the_same_row(spark: Any, seed: int) -> None:
+def rows_by_spark(spark: Any, kept: Kept) -> dict[tuple[int, int], tuple[object, ...]]:
+    """The rows of all records, by partition and offset."""
     from kavka_audit.spark.rows import rows_of
 
+    told = rows_of(KeptSource(kept).records(spark, kept.ranges(), 10_000)).collect()
+    return {(row["partition"], row["offset"]): tuple(row) for row in told}
+
+
+def rows_by_python(kept: Kept) -> dict[tuple[int, int], tuple[object, ...]]:
+    records = [record for partition in kept.records.values() for record in partition]
+    return {(record.partition, record.offset): typed(row_of(record)) for record in records}
+
+
+def dead(rows: Mapping[tuple[int, int], tuple[object, ...]]) -> int:
+    return sum(row[KIND] == "dead" for row in rows.values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_record_has_the_same_row(spark: Any, seed: int) -> None:
     kept = Drawn(seed).trail(600)
-    ranges = kept.ranges()
-    told = rows_of(KeptSource(kept).records(spark, ranges, 10_000)).collect()
-    found = {(row["partition"], row["offset"]): tuple(row) for row in told}
-    records = [record for partition in kept.records.values() for record in partition]
-    expected = {(record.partition, record.offset): typed(row_of(record)) for record in records}
-    assert found == expected
-    dead = sum(row["kind"] == "dead" for row in told)
-    assert 0 < dead < len(records) / 4
+    found = rows_by_spark(spark, kept)
+    assert found == rows_by_python(kept)
+    assert 0 < dead(found) < len(found) / 4
 
 
-def test_java_and_python_take_the_same_records_for_usual(spark: Any) -> None:
-    from kavka_audit.spark.rows import IS_USUAL, judged
-
-    kept, chance = Drawn(1).trail(600), random.Random(1)
-    kept.records[3] = list(USUAL)
+def test_a_damaged_record_has_the_same_row(spark: Any) -> None:
+    kept, chance = Kept(), random.Random(1)
     for record in USUAL * 20:
-        kept.add(4, record.headers, damaged(record.value or b"", chance))
-    found = judged(KeptSource(kept).records(spark, kept.ranges(), 10_000)).where(IS_USUAL).collect()
-    records = [record for partition in kept.records.values() for record in partition]
-    expected = {record[:2] for record in records if usual_line(record) is not None}
-    assert {(row["partition"], row["offset"]) for row in found} == expected
-    assert len(USUAL) < len(expected) < len(records)
+        kept.add(0, record.headers, damaged(record.value or b"", chance))
+        place = chance.randrange(len(record.headers))
+        name, value = record.headers[place]
+        header = (name, damaged(value or b"", chance))
+        kept.add(1, [*record.headers[:place], header, *record.headers[place + 1 :]], record.value)
+    found = rows_by_spark(spark, kept)
+    assert found == rows_by_python(kept)
+    assert len(found) / 4 < dead(found) < len(found)
+
+
+def test_what_a_later_version_tells_is_kept(spark: Any) -> None:
+    """Its known fields are read, and its value stands beside them, whatever else is in it."""
+    kept = Kept()
+    for record in USUAL:
+        event = json.loads(record.value or b"")
+        event["metadata"]["version"] = "1.9.0"
+        event["more"] = [{"than": ["is", "known"]}, None, 1e400, "x" * 99]
+        kept.add(0, record.headers, json.dumps(event).encode())
+    found = rows_by_spark(spark, kept)
+    assert found == rows_by_python(kept)
+    assert dead(found) == 0
+    assert [row[VALUE] for row in found.values()] == [record.value for record in kept.records[0]]
+
+
+def test_no_record_goes_to_python(spark: Any) -> None:
+    from kavka_audit.spark.rows import rows_of
+
+    kept = Drawn(1).trail(60)
+    frame = rows_of(KeptSource(kept).records(spark, kept.ranges(), 10_000))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "Project" in plan
+    assert "Python" not in plan
 
 
 def answers(directory: Path, engine: Any) -> dict[str, Table]:

@@ -213,7 +213,7 @@ def test_the_limit_that_fits_is_that_of_the_demand(tmp_path: Path) -> None:
     assert (row["entity"], row["quota_type"], row["quota_limit"]) == ("user=a", "produce", 100_000)
     assert row["demand"] == pytest.approx(200_000)
     assert row["fitting_limit"] == 4 * 65_536
-    assert (row["minutes"], row["node"], row["quota_entity"]) == (3, 1, '{"user": "a"}')
+    assert (row["minutes"], row["node"], row["quota_entity"]) == (3, 1, '{"user":"a"}')
     assert row["rate"] == pytest.approx(100_000)
 
 
