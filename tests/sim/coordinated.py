@@ -112,7 +112,7 @@ class Written:
 
 
 class Transactional(Client):
-    """One transaction after the other."""
+    """One transaction after the other. Some stop within one, as a client that dies: its coordinator has to abort it."""
 
     transactional_id: str
     index: int  # of the partition whose offset it commits
@@ -120,6 +120,7 @@ class Transactional(Client):
     record: "Record"
     fates: Fates
     is_stopping = False
+    has_ended = False
     _coordinators: dict[int, tuple[str, int]]
     _identity: tuple[int, int] | None = None
     _sequences: dict[Place, int]
@@ -127,17 +128,21 @@ class Transactional(Client):
     async def run(self) -> None:
         self._coordinators = {}
         chance = self.stream("idle")
+        dies = self.stream("dies").random() < 0.5
         while not self.is_stopping:
             try:
                 await self._begin()
                 while not self.is_stopping and chance.random() < 0.9:  # type: ignore[redundant-expr] # set from outside
                     await self._transact()
                     await self.rest(0.0, 0.3)
+                if dies:
+                    await self._stop_within_a_transaction()
             except Over:
                 pass
             self._identity = None
             # The other producer of the id may take over meanwhile.
             await self.rest(0.5, 4.0)
+        self.has_ended = True
 
     async def _begin(self) -> None:
         request = InitProducerIdRequest(self.transactional_id, TIMEOUT_MS)
@@ -163,6 +168,10 @@ class Transactional(Client):
             self.fates.committed |= dict.fromkeys(written.values, True)
         await self._end(commits=commits)
         written.committed = commits
+
+    async def _stop_within_a_transaction(self) -> None:
+        if self.is_stopping:
+            await self._write(self.random.choice(PLACES), self.record.begin(self.transactional_id))
 
     async def _write(self, place: Place, written: Written) -> None:
         values = [f"{self.name}.{written.transactional_id}.{written.number}.{place[1]}.{n}" for n in range(2)]
@@ -303,7 +312,7 @@ class Record:
 class Coordinated(Workload):
     """Two producers for each of two ids, of two generations; a reader of what is committed, and another at the end."""
 
-    share = 0.0  # it has seeds of its own, see `test_coordinated`
+    share = 0.2
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -329,6 +338,9 @@ class Coordinated(Workload):
     def stop(self) -> None:
         for producer in self._producers:
             producer.is_stopping = True
+
+    def missing(self) -> list[str]:
+        return [f"{producer.name} has not ended" for producer in self._producers if not producer.has_ended]
 
     def _reader(self, name: str, places: Sequence[Place]) -> "CommittedReader":
         reader = self.as_client(CommittedReader, name, places)

@@ -89,6 +89,8 @@ MUST_BE_REACHED: Final = {
     "played.strangers_refused": "a connection too many of one address",
     "played.topics_recreated": "a topic made again under the name of one that was deleted just now",
     "played.transactions_aborted": "values of an aborted transaction",
+    "played.coordinated_aborted": "an aborted transaction of a coordinator of the cluster",
+    "played.coordinated_committed": "a committed transaction of a coordinator of the cluster",
     "played.transactions_committed": "values of a committed transaction",
     "played.turns_waited_for": "a client that waits for its turn on a loop",
     "played.unregistered": "a broker that is forgotten while it is down",
