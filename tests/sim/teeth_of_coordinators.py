@@ -1,10 +1,18 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
+from kavka_broker.coordinator import transaction_coordinator, transaction_shard
 from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
 from kavka_broker.coordinator.staging import Staging
 from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.core.partition.transactions import Transactions
+from kavka_broker.core.transaction import records
+from kavka_broker.core.transaction.ending import End, end
+from kavka_broker.core.transaction.producers import fence
+from kavka_broker.core.transaction.state import Standing, Transaction
 from kavka_broker.loop.slices import Work
 from tests.sim.teething import Patch, tooth
 
@@ -36,3 +44,71 @@ def committed_offsets_are_dropped(patch: Patch) -> None:
         return settling(self, ended, commits=False)
 
     patch.setattr(Staging, "_settling", settle_none)
+
+
+@tooth("offsets count from the moment on that they are sent", "kill isolate", seeds="3", workloads="coordinated")
+def staged_offsets_count(patch: Patch) -> None:
+    keep = Staging.keep
+
+    def keep_and_settle(self: Staging, producer_id: int, *details: Any) -> None:
+        keep(self, producer_id, *details)
+        for staged in self._image.staged.end(producer_id):
+            self._upkeep.settle(staged)
+
+    patch.setattr(Staging, "keep", keep_and_settle)
+
+
+@tooth("a record has the epoch before the one that it gives", "kill isolate", seeds="3", workloads="coordinated")
+def epochs_are_not_written(patch: Patch) -> None:
+    framed = records.framed
+
+    def framed_before(transactional_id: str, standing: Standing, version: int) -> tuple[bytes, bytes]:
+        epoch = max(0, standing.producer_epoch - 1)
+        return framed(transactional_id, replace(standing, producer_epoch=epoch), version)
+
+    patch.setattr(transaction_shard, "framed", framed_before)
+
+
+@tooth("an open transaction is never aborted by its coordinator", "kill isolate", seeds="3", workloads="coordinated")
+def open_transactions_stay(patch: Patch) -> None:
+    patch.setattr(transaction_coordinator, "is_overdue", lambda transaction, now_ms: False)
+
+
+@tooth("a record names one partition of a transaction", "kill isolate", seeds="6", workloads="coordinated")
+def partitions_are_forgotten(patch: Patch) -> None:
+    framed = records.framed
+
+    def framed_short(transactional_id: str, standing: Standing, version: int) -> tuple[bytes, bytes]:
+        short = frozenset(sorted(standing.partitions)[:1])
+        return framed(transactional_id, replace(standing, partitions=short), version)
+
+    patch.setattr(transaction_shard, "framed", framed_short)
+
+
+@tooth("the stable offset passes transactions that are open", "kill isolate", seeds="3", workloads="coordinated")
+def open_transactions_are_stable(patch: Patch) -> None:
+    begin = Transactions.begin
+
+    def begin_stable(self: Transactions, producer_id: int, first_offset: int) -> None:
+        before = self.first_unstable_offset
+        begin(self, producer_id, first_offset)
+        self.first_unstable_offset = before
+
+    patch.setattr(Transactions, "begin", begin_stable)
+
+
+@tooth("a fence leaves the epoch as it is", "kill isolate", seeds="3", workloads="coordinated")
+def fences_fence_nobody(patch: Patch) -> None:
+    def fence_nobody(standing: Standing, fresh_id: int, version: int, now_ms: int) -> Standing:
+        return replace(fence(standing, fresh_id, version, now_ms), producer_epoch=standing.producer_epoch)
+
+    patch.setattr(transaction_coordinator, "fence", fence_nobody)
+
+
+@tooth("the end of a transaction leaves the epoch as it is", "kill isolate", seeds="3", workloads="coordinated")
+def ends_leave_the_epoch(patch: Patch) -> None:
+    def end_without(transaction: Transaction | None, asked: End, fresh_id: int, now_ms: int) -> Standing | None:
+        following = end(transaction, asked, fresh_id, now_ms)
+        return following and replace(following, producer_epoch=asked.producer_epoch)
+
+    patch.setattr(transaction_coordinator, "end", end_without)
