@@ -1,8 +1,8 @@
 """The operator against an API server that is slow, refuses, loses its answers, or tells what was: brokers are rolled.
 
 The brokers are real, and a client produces all the while. Whatever the API server does, each broker is restarted once,
-none while the partitions need it, and in the end all is as it was asked for, and nothing more is written. A commit plays
-one of the faults, another commit another: the roll is the same, and takes minutes.
+none while the partitions need it, and in the end all is as it was asked for, and nothing more is written. A commit
+plays one of the faults, another commit another: the roll is the same, and takes minutes.
 """
 
 from collections.abc import Iterator

@@ -277,7 +277,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(operated: Operated) -> None:
 
 @pytest.mark.parametrize("part", in_turn(range(3), 3))
 def test_it_may_die_after_any_write(operated: Operated, part: int) -> None:
-    """A scenario of so many writes is played again for each third of them, each time with a death after another write."""
+    """A scenario is played again for each write of a third of them, each time with a death after another one."""
     total = played(operated, "whole")
     assert total > 5
     for last in range(1 + part, total + 1, 3):

@@ -1,7 +1,7 @@
 """Plays half of the seeds that found a defect once, and some that nobody has played yet; `make sim` plays thousands.
 
-Both are drawn by the commit: each commit plays others, and the same ones wherever it is tested. What a kept seed found has
-a test of its own besides; `make test-all` plays all of them.
+Both are drawn by the commit: each commit plays others, and the same ones wherever it is tested. What a kept seed found
+has a test of its own besides; `make test-all` plays all of them.
 """
 
 import os

@@ -1,7 +1,8 @@
 """The same scripts on three Apache Kafka nodes and on three of Kavka: clients are told the same.
 
 What Apache Kafka says is in the scripts. `pytest tests/conformance/differential --rewrite -k apache-kafka` lets it say
-it again; read the diff before you commit it. The jars are pinned, so that it says the same: one commit of four asks it again.
+it again; read the diff before you commit it. The jars are pinned, so that it says the same: one commit of four asks it
+again.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Document 000's precedence with users that have logged in: of the eight levels the most specific holds, larger or
-smaller, for clients that we did not write. A commit plays two of the levels, for each waits until it is throttled: all of
-them are played without clients by tests/property/quota.
+smaller, for clients that we did not write. A commit plays two of the levels, for each waits until it is
+throttled: all of them are played without clients by tests/property/quota.
 
 `KAVKA_TEST_SERVER=apache-kafka` runs it against the real thing.
 """
