@@ -1,8 +1,8 @@
 """The logs that a broker has open, over its log directories: what is done to all of them time and again, and the end.
 
 A directory that fails goes offline with all its logs; the others go on. What takes time is made for threads and touches
-no log's structure: `secure`, `forget_former`, `reopen`, `flush_due`, `write_checkpoints`, `note_cleaned`, `remove_deleted`,
-`close`. `retain` changes logs, and runs on the loop.
+no log's structure: `secure`, `forget_former`, `reopen`, `flush_due`, `write_checkpoints`, `note_cleaned`,
+`remove_deleted`, `close`. `retain` changes logs, and runs on the loop.
 """
 
 import os
