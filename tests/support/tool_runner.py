@@ -1,8 +1,8 @@
 """Runs Apache Kafka's tools in one JVM: a JVM of its own costs each of them a second and a half of a processor.
 
 `ToolRunner.java` calls the `main` of a tool as `java` would, with streams of its own, and takes its exit status where
-it asks for its end. What a tool leaves in static fields stays for the next one. The tools that do not end by themselves,
-or whose process is what is looked at, are run by `tools.ktool.command`.
+it asks for its end. What a tool leaves in static fields stays for the next one. Tools that do not end by themselves, or
+whose process is what is looked at, are run by `tools.ktool.command`.
 """
 
 import atexit
