@@ -10,7 +10,7 @@ from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.writing.disk_queue import DiskQueue
-from kavka_broker.storage import log_manager, segment
+from kavka_broker.storage import log_manager, recovery, segment
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
@@ -20,6 +20,7 @@ from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.set_aside import Aside, SetAside
 from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
+from tests.sim import damage
 from tests.sim.teething import Patch, tooth
 from tests.support.sim_disk import SimFile
 
@@ -160,3 +161,10 @@ def rest_of_the_disk_queue_forgotten(patch: Patch) -> None:
             taken[1].set_result(None)
 
     patch.setattr(DiskQueue, "_let_on", let_one_on)
+
+
+@tooth("the epoch file of another log is believed", "damaged_files kill isolate", seeds="2")
+def foreign_epochs_are_believed(patch: Patch) -> None:
+    patch.setattr(recovery, "are_confirmed", lambda *_: True)
+    patch.setattr(damage, "FILES", {"epochs": damage.epochs})
+    patch.setattr(damage, "WAYS", ("exchanged",))
