@@ -34,10 +34,10 @@ from bench import machine, processes
 from bench.audited import Audited
 from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.happenings import Denied, Happening, LoggedIn, Tally
+from kavka_broker.core.audit.events import Denied, Happening, LoggedIn, Tally
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.quota_entities import entity_key
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.usage import Throttling, Use
 from kavka_broker.core.quota.entity import Entity
 from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from tools.spark_home import settings

@@ -24,7 +24,7 @@ from bench import load, machine, memory, processes, topics, wire
 from bench.brokers import KAVKA, Broker, compile_kavka
 from bench.load import Load
 from bench.sections import alternating
-from kavka_broker.core.audit.use import PAIRS_MAX
+from kavka_broker.core.audit.usage import PAIRS_MAX
 
 SMALL: Final = ("-X", "batch.num.messages=10", "-X", "linger.ms=0")
 RECORD_BYTES: Final = 100

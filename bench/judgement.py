@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kavka_broker.protocol.records.batch import HEADER_BYTES
-from kavka_broker.protocol.records.judgement import TooLong, time_span
+from kavka_broker.protocol.records.batch_validation import TooLong, time_span
 from kavka_broker.protocol.records.record import Record, build_batch
 from kavka_broker.storage.record_check import steps_on_loop
 

@@ -10,8 +10,8 @@ import time
 from typing import Final
 
 from kavka_broker.cli import main
-from kavka_broker.storage import strain
-from kavka_broker.storage.strain import DirtyPages
+from kavka_broker.storage import writeback_throttling
+from kavka_broker.storage.writeback_throttling import DirtyPages
 
 HOWS: Final = ("filled", "held")
 ALLOWED_BYTES: Final = 256 * 1024 * 1024
@@ -43,7 +43,7 @@ def written_bytes() -> int:
 
 def force(how: str) -> None:
     """Have this process see strain so."""
-    strain.count_dirty_pages = Filled().count if how == "filled" else lambda: [DirtyPages(1, 1)]
+    writeback_throttling.count_dirty_pages = Filled().count if how == "filled" else lambda: [DirtyPages(1, 1)]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from textual.pilot import Pilot
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import (
     CONNECTIONS,

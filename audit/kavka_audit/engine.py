@@ -8,9 +8,9 @@ what the cluster tells, what clients tell and the topics that they tell of, the 
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from kavka_audit.lake.crew import Opener, ingest_by_crew
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
+from kavka_audit.lake.parallel_ingest import Opener, ingest_by_crew
 from kavka_audit.questions.asking import Settings, Table, ask
 
 

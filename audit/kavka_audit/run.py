@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kavka_audit.engine import DUCKDB, Engine
-from kavka_audit.lake.balancing import Books, Progress, balance
+from kavka_audit.lake.completeness_ingest import Books, Progress, balance
+from kavka_audit.lake.completeness_results import note, stale, verdicts
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.errors import told
 from kavka_audit.lake.ingest import Ingested, Trail
-from kavka_audit.lake.keeping import keep_lately, merge
 from kavka_audit.lake.own_files import MADE
+from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
-from kavka_audit.lake.verdicts import note, stale, verdicts
 from kavka_audit.questions.asking import Settings, Table, questions
 from kavka_audit.report.answers import answer
 from kavka_audit.report.metrics import metrics

@@ -9,7 +9,7 @@ from kafka.admin import ACLOperation, ACLPermissionType, ACLResourcePatternType,
 from kafka.protocol.admin import DescribeAclsRequest
 
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.audit_topic import NO_TOPIC, TOPIC
 from kavka_operator.kafka.client import EARLIEST, TOPIC_RESOURCE

@@ -24,9 +24,9 @@ from kavka_cli.client_properties import java_properties
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.suggested_quotas import How, cluster_name, file_of
 from kavka_cli.target import Target, TargetOptions, find_target
-from kavka_operator.extras import lacking
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.audit_topic import AuditTopic
+from kavka_operator.optional_libraries import lacking
 
 DAYS_MAX = 3_650
 SECONDS_MAX = 86_400

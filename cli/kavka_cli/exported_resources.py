@@ -19,7 +19,7 @@ from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
 from kavka_operator.api.topic import INTERNAL_TOPICS
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text, to_wire
-from kavka_operator.domain.seen import SeenAccess, SeenTopic
+from kavka_operator.domain.observed import SeenAccess, SeenTopic
 from kavka_operator.reconcile.moves import LISTS
 
 NAME_LENGTH_MAX = 120

@@ -11,7 +11,7 @@ from kavka_cli.output import CommandError
 from kavka_cli.target import Target
 from kavka_operator.api.table import aligned
 from kavka_operator.domain import units
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Ends, Group, Onlooker

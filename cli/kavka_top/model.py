@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import ClientFigures, ClientKey, Page, growth
 from kavka_operator.kafka.offsets_and_lag import Ends, Group, LogDirs, Members

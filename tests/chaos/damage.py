@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kavka_broker.controller.promises import COPY, SYNCED
+from kavka_broker.controller.durable_promises import COPY, SYNCED
 from kavka_broker.controller.snapshots import BOOTSTRAP, parse_id
 from kavka_broker.core.raft.quorum_state import FILE_NAME as QUORUM_STATE
 

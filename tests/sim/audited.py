@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
-from kavka_broker.core.audit.happenings import Changed
+from kavka_broker.core.audit.events import Changed
 from kavka_broker.core.audit.keys import verifying_key
 from kavka_broker.core.audit.trail_check import TrailCheck
-from kavka_broker.core.audit.use import OTHERS
+from kavka_broker.core.audit.usage import OTHERS
 from kavka_broker.core.audit.verification import State
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.peers import Unreachable

@@ -15,13 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from kavka_broker.core.authentication.links import LoginSettings
+from kavka_broker.core.authentication.inter_node import LoginSettings
 from kavka_broker.core.authentication.login import PLAIN
 from kavka_broker.core.authentication.scram import SHA_256
 from kavka_broker.core.authentication.scram_client import Client as ScramClient
 from kavka_broker.core.authentication.scram_client import LoginError
-from kavka_broker.net.introduction import NONCE_BYTES, Ask, Introduction
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound_login import NONCE_BYTES, Ask, Introduction
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_delegation_token_request import (

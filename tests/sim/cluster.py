@@ -25,11 +25,11 @@ from tests.sim.clients import Admin
 from tests.sim.closing import last_move, last_occasions, last_reign
 from tests.sim.damaged_metadata import has_forgotten
 from tests.sim.divergences import Divergences
+from tests.sim.eligible_replicas import Heirs
 from tests.sim.events import Events
 from tests.sim.foreign import missing_foreign, plant
 from tests.sim.handing_over import HANDOVERS_A_TURN, slices_of
 from tests.sim.handovers import Handovers
-from tests.sim.heirs import Heirs
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariant, Invariants
 from tests.sim.joining import joins_complete
@@ -88,7 +88,7 @@ class Shape:
     is_besieged: bool = False  # after the storm, see `availability`
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
     has_foreign: bool = False  # users keep files of their own in the log directories, see `foreign`
-    is_strained: bool = False  # each disk: threads make room for every batch, see `storage.room`
+    is_strained: bool = False  # each disk: threads make room for every batch, see `storage.preallocation`
     handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
     @property
@@ -231,7 +231,7 @@ class Simulation:
         return self.may_lose_records(node)
 
     def may_lose_records(self, node: Node) -> bool:
-        """Whether any record of this node may be lost now: every partition has an heir beside it, see `heirs`.
+        """Whether any record of this node may be lost now: every partition has another leader (`eligible_replicas`).
 
         Not once the bound may be one: the ISR may be this node alone then, and others that have all are not eligible.
         """

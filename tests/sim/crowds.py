@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.net.connection_quotas import ConnectionBounds
-from kavka_broker.runtime.bounding import bounds_of
+from kavka_broker.runtime.connection_limits import bounds_of
 from tests.sim.accepting import Door
 from tests.sim.clients import Client
 from tests.sim.history import History

@@ -15,7 +15,7 @@ import asyncio
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.controller.promises import COPY, SYNCED
+from kavka_broker.controller.durable_promises import COPY, SYNCED
 from kavka_broker.controller.snapshots import parse_id
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.protocol.records.batch import BatchHeader

@@ -35,8 +35,8 @@ def begin(simulation: Simulation, name: str, detail: object) -> None:
 def allow(simulation: Simulation, name: str, is_safe: bool) -> bool:
     """`is_safe`; counts the faults that did not happen because they might have taken what is promised.
 
-    What is safe is judged by what the replicas really hold (`heirs`): a broker that forgets who could take over does
-    not make its own run gentler.
+    What is safe is judged by what the replicas really hold (`eligible_replicas`): a broker that forgets who could take
+    over does not make its own run gentler.
     """
     simulation.refused[name] += not is_safe
     return is_safe

@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from kavka_broker.core.authentication.links import LoginSettings
+from kavka_broker.core.authentication.inter_node import LoginSettings
 from kavka_broker.core.authentication.oauthbearer import MECHANISM
 from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.core.authentication.token_keys import VALIDATOR
-from kavka_broker.net.introduction import Ask, Introduction
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound_login import Ask, Introduction
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse

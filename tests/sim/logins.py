@@ -18,12 +18,12 @@ from contextlib import suppress
 from random import Random
 from typing import Any, Final, Generic, TypeVar
 
-from kavka_broker.core.authentication.links import LoginSettings
+from kavka_broker.core.authentication.inter_node import LoginSettings
 from kavka_broker.core.authentication.scram import ITERATIONS_MIN, SHA_256, salted
 from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.core.authorization.settings import STANDARD
-from kavka_broker.net.introduction import Ask, Introduction
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound_login import Ask, Introduction
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import alter_user_scram_credentials_request as altering

@@ -18,8 +18,8 @@ from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split_batches
 from kavka_broker.request.broker import Broker
+from kavka_broker.runtime.environment import World
 from kavka_broker.runtime.server import Server, StartError
-from kavka_broker.runtime.world import World
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory, read_meta_properties
 from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
 from tests.sim.accepting import LoopAcceptor

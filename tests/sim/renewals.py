@@ -12,11 +12,11 @@ own end comes behind the node's too.
 from collections.abc import Callable
 from typing import Final
 
-from kavka_broker.core.authentication.links import LoginSettings
+from kavka_broker.core.authentication.inter_node import LoginSettings
 from kavka_broker.core.authentication.scram import SHA_256
 from kavka_broker.core.authentication.scram_client import LoginError
-from kavka_broker.net.introduction import Ask, Introduction
 from kavka_broker.net.outbound import Limit, Link, Outbound, Remote
+from kavka_broker.net.outbound_login import Ask, Introduction
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kavka_broker.storage import room
+from kavka_broker.storage import preallocation
 
 
 @contextmanager
 def rooms_from(size_bytes: int) -> Iterator[None]:
     """Have room made for batches of so many bytes and more, by all nodes."""
-    before, room.ROOM_BYTES_MIN = room.ROOM_BYTES_MIN, size_bytes  # type: ignore[misc]
+    before, preallocation.ROOM_BYTES_MIN = preallocation.ROOM_BYTES_MIN, size_bytes  # type: ignore[misc]
     try:
         yield
     finally:
-        room.ROOM_BYTES_MIN = before  # type: ignore[misc]
+        preallocation.ROOM_BYTES_MIN = before  # type: ignore[misc]

@@ -18,7 +18,7 @@ from kavka_broker.core.metadata.decide.leadership import withdraw
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.core.raft import quorum_state
-from kavka_broker.replica.following import taking
+from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.leading import partition as replica_partition
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving import follower_reads
@@ -94,8 +94,8 @@ def truncation_to_the_high_watermark(patch: Patch) -> None:
     def cut(_: Any, epochs: Any, log_end_offset: int, high_watermark: int) -> int:
         return min(high_watermark, log_end_offset)
 
-    patch.setattr(taking, "truncation_offset", cut)
-    patch.setattr(taking, "first_fetch_offset", partial(cut, None))
+    patch.setattr(fetched_batches, "truncation_offset", cut)
+    patch.setattr(fetched_batches, "first_fetch_offset", partial(cut, None))
 
 
 @tooth("a follower enters the ISR at the high watermark that a new leader has not raised yet", "pause kill_all", 5,

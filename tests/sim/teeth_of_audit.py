@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from kavka_broker.core.audit.buffer import Journal, Policy
 from kavka_broker.core.audit.chain import Entry
-from kavka_broker.core.audit.happenings import Window
-from kavka_broker.core.audit.journal import Journal, Policy
+from kavka_broker.core.audit.events import Window
 from kavka_broker.dispatch import audit_changes, forwarding
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.request.audit_backpressure import Refusing, is_let_in, refusal

@@ -18,8 +18,8 @@ from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, 
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
-from kavka_broker.storage.set_aside import Aside, SetAside
-from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
+from kavka_broker.storage.retired_logs import Aside, SetAside
+from kavka_broker.storage.writeback_throttling import STRAINED_LOOK_SECONDS
 from tests.sim import damage
 from tests.sim.teething import Patch, tooth
 from tests.support.sim_disk import SimFile

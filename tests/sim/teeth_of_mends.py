@@ -9,9 +9,9 @@ from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.loop import backlog
 from kavka_broker.loop.backlog import Backlog
 from kavka_broker.membership.lifecycle import Lifecycle
-from kavka_broker.replica.following import taking
+from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.following.session import Followed
-from kavka_broker.replica.hosting.missing import MissingLogs
+from kavka_broker.replica.hosting.offline_replicas import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage import durability, recovery
@@ -57,7 +57,7 @@ def cut_on_the_loop(patch: Patch) -> None:
         partition.log.truncate_to(offset)
         partition.high_watermark = min(partition.high_watermark, partition.log.log_end_offset)
 
-    patch.setattr(taking, "cut", cut)
+    patch.setattr(fetched_batches, "cut", cut)
 
 
 @tooth("what an answer says of a log that has grown since is not looked at", "isolate kill slow_disk", 20,

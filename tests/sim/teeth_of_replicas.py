@@ -7,7 +7,7 @@ from kavka_broker.core.partition.isr_change import IsrAnswer
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.raft import leader as raft_leader
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.replica.following import taking
+from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.leading.in_sync import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
@@ -94,7 +94,7 @@ def own_epoch_ignored(patch: Patch) -> None:
         end_offset = high_watermark if diverging.end_offset < 0 else diverging.end_offset
         return min(end_offset, log_end_offset)
 
-    patch.setattr(taking, "truncation_offset", cut)
+    patch.setattr(fetched_batches, "truncation_offset", cut)
 
 
 @tooth("the quorum's leader counts what it has not synced", "unsynced_decision", 5, is_synced=False)

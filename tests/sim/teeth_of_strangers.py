@@ -16,15 +16,15 @@ from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.raft import election
-from kavka_broker.replica.following import taking
+from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import OffsetWaiters
 from kavka_broker.replica.serving.fetch_sessions import FetchSession
 from kavka_broker.storage import checkpoints, log_directory, retention
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.log_cutting import Cutting
 from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_truncation import Cutting
 from kavka_broker.storage.open_logs import OpenLogs
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
@@ -81,13 +81,13 @@ def recovery_points_ahead(patch: Patch) -> None:
 
 @tooth("a follower does not follow the start of its leader's log", "", 20)
 def deleted_records_not_replicated(patch: Patch) -> None:
-    append = taking.append
+    append = fetched_batches.append
 
     def append_only(partition: Partition, data: Any, now_ms: int) -> None:
         data.log_start_offset = -1
         append(partition, data, now_ms)
 
-    patch.setattr(taking, "append", append_only)
+    patch.setattr(fetched_batches, "append", append_only)
 
 
 @tooth("retention deletes what is not committed yet", "isolate kill", 20, workloads="trimming")

@@ -18,8 +18,8 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.records.record import Record, build_batch
+from kavka_broker.runtime.environment import REAL, World
 from kavka_broker.runtime.server import Server
-from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.disk import RealDisk
 
 CLUSTER_ID = "a2F2a2EtaW4tcHJvY2Vzcw"

@@ -99,24 +99,24 @@ BROKER = "broker/kavka_broker/"
 BANNED = (
     # (call, where, where it may stand, what to write instead)
     ("print", BROKER, (f"{BROKER}cli.py",), "the logger of kavka_broker.logs"),
-    ("time.time", BROKER, (f"{BROKER}runtime/",), "the clock that is handed in (kavka_broker.seams.Clock)"),
+    ("time.time", BROKER, (f"{BROKER}runtime/",), "the clock that is handed in (kavka_broker.interfaces.Clock)"),
     (
         "time.time_ns",
         BROKER,
         (f"{BROKER}runtime/",),
-        "the clock that is handed in (kavka_broker.seams.Clock)",
+        "the clock that is handed in (kavka_broker.interfaces.Clock)",
     ),
     (
         "time.monotonic",
         BROKER,
         (f"{BROKER}runtime/",),
-        "the clock that is handed in (kavka_broker.seams.Clock)",
+        "the clock that is handed in (kavka_broker.interfaces.Clock)",
     ),
     (
         "time.perf_counter",
         BROKER,
         (f"{BROKER}runtime/",),
-        "the clock that is handed in (kavka_broker.seams.Clock)",
+        "the clock that is handed in (kavka_broker.interfaces.Clock)",
     ),
     ("time.sleep", BROKER, (), "timers.after, or asyncio.sleep"),
     ("asyncio.wait", "", (), "asyncio.TaskGroup: a set of tasks has no order that a seed could repeat"),

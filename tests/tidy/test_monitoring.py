@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kavka_audit.report.metrics import FAMILIES as OF_ANALYTICS
-from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, OVERRIDE, PREFIX
+from kavka_broker.core.quota.entity_limits import CLUSTER, OBSERVED, OVERRIDE, PREFIX
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family

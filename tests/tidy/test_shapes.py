@@ -54,7 +54,7 @@ LONG_SIGNATURES: Final = {
     "replica_manager.py::ReplicaManager.__init__": 11,
     "run.py::refresh": 9,
     "runner.py::Runner.__init__": 10,
-    "upkeep.py::Upkeep.__init__": 8,
+    "expiration.py::Upkeep.__init__": 8,
     "wiring.py::Wiring.__init__": 9,
 }
 

@@ -32,7 +32,7 @@ PLANTS = (
     ("layers", "kavka_broker.loop.timers", "kavka_broker.logs"),
     ("metadata", "kavka_broker.core.metadata.image.topics", "kavka_broker.core.metadata.decide.policy"),
     ("replica", "kavka_broker.replica.leading.partition", "kavka_broker.replica.serving.fetch_sessions"),
-    ("replica", "kavka_broker.replica.following.fetcher", "kavka_broker.replica.hosting.openings"),
+    ("replica", "kavka_broker.replica.following.fetcher", "kavka_broker.replica.hosting.log_opener"),
     ("coordinator", "kavka_broker.coordinator.shard", "kavka_broker.controller.controller"),
     ("layers", "kavka_broker.request.broker", "kavka_broker.api.a00_produce"),
     ("layers", "kavka_broker.api.a03_metadata", "kavka_broker.dispatch.forwarding"),
@@ -62,7 +62,7 @@ PLANTS = (
     ("reconcile-layers", "kavka_operator.reconcile.rollout.roll", "kavka_operator.reconcile.cluster"),
     ("extras", "kavka_cli.commands.audit.verify", "kavka_audit.run"),
     ("audit", "kavka_audit.lake.rows", "kavka_broker.core.quota.entity"),
-    ("members", "kavka_broker.cli", "kavka_operator.extras"),
+    ("members", "kavka_broker.cli", "kavka_operator.optional_libraries"),
 )
 
 

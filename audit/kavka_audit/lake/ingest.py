@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
+from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.columns import COUNTS, ENTRIES
 from kavka_audit.lake.directory import PART, Lake
-from kavka_audit.lake.forms import FORMS
+from kavka_audit.lake.fast_parser import usual_line
+from kavka_audit.lake.partition_reader import Intake, Taking
 from kavka_audit.lake.reported import missed_reports, rows_of_report
 from kavka_audit.lake.rows import Batch, missed, row_of
-from kavka_audit.lake.taking import Intake, Taking
-from kavka_audit.lake.usual import usual_line
 
 ROWS_MAX: Final = 250_000
 """Rows of one file, which has some 5 MB. Of REPORTS, whose records have many rows, it is those of a batch more."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from kavka_audit.questions.asking import Table
 from kavka_audit.report.answers import ORDER, answer
-from kavka_audit.report.heat import heat
+from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.plot import plot
-from kavka_audit.report.weight import WORDS, weight
+from kavka_audit.report.severity import WORDS, weight
 from kavka_audit.report.words import cell, moment
 
 ROWS_MAX: Final = 20

@@ -20,11 +20,11 @@ from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.questions.asking import EVENTS, Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
-from kavka_audit.spark.faults import told
-from kavka_audit.spark.ground import Ground, Here, afar, is_here
+from kavka_audit.spark.errors import told
 from kavka_audit.spark.ingest import Ingestion
 from kavka_audit.spark.session import session
 from kavka_audit.spark.source import KafkaSource, Source
+from kavka_audit.spark.storage import Ground, Here, afar, is_here
 from kavka_audit.spark.writing import stage_frame, write_frame
 from kavka_audit.store.address import Address
 from kavka_audit.store.objects import Store

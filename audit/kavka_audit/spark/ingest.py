@@ -24,11 +24,11 @@ from kavka_audit.lake.ingest import Ingested, Range, Trail
 from kavka_audit.lake.rows import missed
 from kavka_audit.lake.writing import write
 from kavka_audit.spark.columns import schema
-from kavka_audit.spark.faults import told
-from kavka_audit.spark.ground import Ground
-from kavka_audit.spark.rounds import rounds
+from kavka_audit.spark.errors import told
+from kavka_audit.spark.micro_batches import rounds
 from kavka_audit.spark.rows import rows_of
 from kavka_audit.spark.source import Source
+from kavka_audit.spark.storage import Ground
 
 FILE_RECORDS_MAX: Final = 1_000_000
 """Records of one file, which one task makes."""

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from kavka_audit.lake.directory import Lake
-from kavka_audit.spark.faults import told
-from kavka_audit.spark.ground import Ground
+from kavka_audit.spark.errors import told
+from kavka_audit.spark.storage import Ground
 
 
 def write_frame(lake: Lake, ground: Ground, stage: Path, place: Path, frame: Any) -> None:

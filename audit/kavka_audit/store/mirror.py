@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from kavka_audit.lake.completeness_results import MARK
+from kavka_audit.lake.completeness_results import TABLE as VERDICTS
 from kavka_audit.lake.directory import PART, TABLES, LakeError, covering, span_of
 from kavka_audit.lake.own_files import CLAIM, ranges
-from kavka_audit.lake.verdicts import MARK
-from kavka_audit.lake.verdicts import TABLE as VERDICTS
 from kavka_audit.store.lease import Lease
 from kavka_audit.store.objects import Seen, Store
 
@@ -33,7 +33,7 @@ RANGE: Final = re.compile(rf"({'|'.join(TABLES)})/[A-Za-z0-9_-]{{1,64}}/[0-9]+-[
 LARGE: Final = "entries"
 """The table of whose files a directory may have the names alone."""
 STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
-"""What executors of Spark write beside the lake (`spark.ground`)."""
+"""What executors of Spark write beside the lake (`spark.storage`)."""
 CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet")
 """What a run reads of the one before beside ranges of the trail; all else it makes again."""
 Progress = Callable[[str], None]

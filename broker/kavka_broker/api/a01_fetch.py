@@ -25,8 +25,8 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.controller.metadata_fetch import metadata_fetch
+from kavka_broker.core.authorization.acl_types import Operation, ResourceType
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.terms import Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest

@@ -9,8 +9,8 @@
 - A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
 - Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: clients of
   librdkafka that are told of no controller ask again only when their own request has timed out.
-- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
-- A broker that was fenced a moment ago is still shown, without leading anything (`membership.lingering`).
+- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.unreachable_brokers`).
+- A broker that was fenced a moment ago is still shown, without leading anything (`membership.delayed_fencing`).
 - Without an authorizer, whoever asks for its operations gets all of them.
 Versions: flexible from 9; topic ids from 10; authorized operations of the cluster only in 8 to 10.
 """

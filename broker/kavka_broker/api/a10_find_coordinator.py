@@ -2,7 +2,7 @@
 
 - The leader of the group's partition of `__consumer_offsets`, or of the transactional id's partition of
   `__transaction_state`. The first one to ask makes that topic, and waits for it.
-- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.suspects`).
+- While a broker is suspected to be dead the answer waits for what becomes of it (`membership.unreachable_brokers`).
 - Share groups are not coordinated yet: INVALID_REQUEST.
 Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
 """

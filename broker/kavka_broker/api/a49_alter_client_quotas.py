@@ -2,8 +2,8 @@
 
 - A null name is the default of its type. A name is never read as a default, be it "default" or "<default>".
 - Keys: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate; of an ip only
-  connection_creation_rate. Beside these, keys of Kavka's own (`core.quota.terms`). Another key, or a limit that is not
-  above 0, is INVALID_REQUEST.
+  connection_creation_rate. Beside these, keys of Kavka's own (`core.quota.entity_limits`). Another key, or a limit that
+  is not above 0, is INVALID_REQUEST.
 - An ip is an address, or the name of a host that the controller finds; brokers ask for its addresses themselves.
 - An entity changes whole or not at all, and each for itself. Removing what is not set is fine.
 - `validate_only` says what would happen, and nothing does. A change holds from the next request on, on every broker.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.refusal import CannotStart
+from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.raft.settings import Identity, Settings

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kavka_broker.controller.batches import read_batch
+from kavka_broker.controller.durable_promises import Promises
 from kavka_broker.controller.format import METADATA_DIRECTORY, bootstrap_snapshot
-from kavka_broker.controller.promises import Promises
 from kavka_broker.controller.snapshots import BOOTSTRAP, SnapshotId, Snapshots, read
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig

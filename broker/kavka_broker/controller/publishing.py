@@ -21,11 +21,11 @@ from kavka_broker.controller.runner import RunBlocking
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.steps import Step, steps_of
+from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
 from kavka_broker.protocol.records.batch import read_header
-from kavka_broker.seams import Clock
 
 Subscriber = Callable[[Sequence[Message]], None]
 

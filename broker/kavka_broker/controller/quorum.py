@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
 from kavka_broker.controller.batches import metadata_batch
-from kavka_broker.controller.catching_up import CatchingUp
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
-from kavka_broker.controller.lost_memory import is_alone
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
+from kavka_broker.controller.metadata_recovery import is_alone
 from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
 from kavka_broker.controller.recovery import Recovered, recover
-from kavka_broker.controller.refusal import CannotStart
 from kavka_broker.controller.runner import Handle, RunBlocking, Runner
 from kavka_broker.controller.snapshots import SnapshotId
 from kavka_broker.controller.snapshotting import Snapshotter
+from kavka_broker.controller.start_errors import CannotStart
+from kavka_broker.controller.startup_barrier import CatchingUp
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.features import level_in
 from kavka_broker.core.metadata.image.steps import steps_of
@@ -35,6 +35,7 @@ from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity
 from kavka_broker.core.raft.voters import Voter
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Peer, Peers, Unreachable
@@ -50,7 +51,6 @@ from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftV
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kavka_broker.protocol.messages.vote_request import VoteRequest
 from kavka_broker.protocol.records.batch import set_base_offset
-from kavka_broker.seams import Clock
 
 log = get("raft")
 

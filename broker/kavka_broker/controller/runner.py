@@ -39,6 +39,7 @@ from kavka_broker.core.raft.effects import (
 )
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.node import RaftNode
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.peers import Peer, Peers, Unreachable
@@ -55,7 +56,6 @@ from kavka_broker.protocol.messages.fetch_snapshot_response import FetchSnapshot
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kavka_broker.protocol.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from kavka_broker.protocol.messages.vote_response import VoteResponse
-from kavka_broker.seams import Clock
 
 log = get("raft")
 

@@ -27,12 +27,12 @@ from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Presence
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.peers import Peers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.seams import Clock
 
 log = get("controller")
 

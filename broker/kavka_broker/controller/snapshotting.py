@@ -18,10 +18,10 @@ from kavka_broker.controller.snapshots import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.effects import Effect
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.message import Message
-from kavka_broker.seams import Clock
 
 log = get("raft")
 

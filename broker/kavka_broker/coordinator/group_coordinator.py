@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from kavka_broker.coordinator.expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.loading import load
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.shard import Shard
-from kavka_broker.coordinator.upkeep import OFFSETS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Slices, Work, at_once
 from kavka_broker.loop.tasks import watch
@@ -29,7 +30,6 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.message import Message
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.seams import Clock
 
 log = get("coordinator")
 

@@ -13,9 +13,9 @@ from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.group.lag import Ends, EndSamples, GroupTopicLag, Place, Shown, lag_of
+from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.loop.tasks import watch
-from kavka_broker.seams import Clock
 
 SERIES_MAX: Final = 500
 """Groups and topics whose lag is shown, with four series each."""

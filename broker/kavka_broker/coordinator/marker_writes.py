@@ -13,6 +13,7 @@ from kavka_broker.coordinator.shard import Shard
 from kavka_broker.coordinator.staging import Committed
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.transaction.state import BUMPS_FROM
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.write_txn_markers_request import WritableTxnMarker
@@ -24,7 +25,6 @@ from kavka_broker.protocol.messages.write_txn_markers_response import (
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
 
 log = get("coordinator")

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from kavka_broker.coordinator.expiration import GROUP_IN_OFFSETS, Upkeep
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.removals import Removals
 from kavka_broker.coordinator.staging import Staging, Waiting
-from kavka_broker.coordinator.upkeep import GROUP_IN_OFFSETS, Upkeep
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
@@ -34,6 +34,7 @@ from kavka_broker.core.group.records import KeyedRecord, group_record, offset_to
 from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
@@ -45,7 +46,6 @@ from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 from kavka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import ACKS_ALL
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
 
 GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on

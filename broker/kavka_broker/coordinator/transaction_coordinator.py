@@ -16,7 +16,6 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
-from kavka_broker.core.transaction.census import Count
 from kavka_broker.core.transaction.ending import End, end, told
 from kavka_broker.core.transaction.partitions import add_partitions, verify_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id
@@ -29,14 +28,15 @@ from kavka_broker.core.transaction.state import (
     Standing,
     Transaction,
 )
+from kavka_broker.core.transaction.state_counts import Count
 from kavka_broker.core.transaction.times import is_overdue
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.seams import Clock
 
 log = get("coordinator")
 

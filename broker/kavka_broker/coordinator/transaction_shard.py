@@ -11,18 +11,18 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.coordinator.led_partition import LedPartition
-from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.ending import complete
 from kavka_broker.core.transaction.records import framed, tombstone
 from kavka_broker.core.transaction.settings import TRANSACTIONS_PER_PARTITION_MAX, TransactionSettings
 from kavka_broker.core.transaction.state import Standing, Transaction
+from kavka_broker.core.transaction.state_counts import Census
 from kavka_broker.core.transaction.times import is_expired, kill
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import ACKS_ALL
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Origin
 
 log = get("coordinator")

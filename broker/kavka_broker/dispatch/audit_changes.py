@@ -33,7 +33,7 @@ from kavka_broker.request.audit_backpressure import Refusing, is_let_in, refusal
 from kavka_broker.request.delegation_tokens import find, known
 
 if TYPE_CHECKING:
-    from kavka_broker.core.audit.happenings import Window
+    from kavka_broker.core.audit.events import Window
     from kavka_broker.request.broker import Broker, Client
     from kavka_broker.request.registry import Answer, Api, Role
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from kavka_broker.core.told_once import shortened
+from kavka_broker.core.log_once import shortened
 from kavka_broker.dispatch.forwarding import Forwarded, forward_in_name
 from kavka_broker.logs import get
 from kavka_broker.loop.steps import paid

@@ -25,8 +25,8 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from kavka_broker.core.audit.happenings import Window
-from kavka_broker.core.audit.use import UseWindow
+from kavka_broker.core.audit.events import Window
+from kavka_broker.core.audit.usage import UseWindow
 from kavka_broker.core.authentication.login import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened

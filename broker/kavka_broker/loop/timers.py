@@ -15,7 +15,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TypeVarTuple
 
-from kavka_broker.seams import Clock
+from kavka_broker.interfaces import Clock
 
 __all__ = ["Timer", "Timers"]
 

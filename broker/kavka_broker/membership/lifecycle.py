@@ -27,6 +27,7 @@ from typing import Final
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.features import CORDONED_SINCE
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.channel import ControllerChannel
@@ -40,7 +41,6 @@ from kavka_broker.protocol.messages.broker_registration_request import BrokerReg
 from kavka_broker.protocol.messages.broker_registration_request import Listener as RequestListener
 from kavka_broker.protocol.messages.broker_registration_response import BrokerRegistrationResponse
 from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
-from kavka_broker.seams import Clock
 
 log = get("membership")
 

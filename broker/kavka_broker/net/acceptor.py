@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ssl import SSLError
 from typing import Final, Protocol
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.logs import get
 from kavka_broker.loop.turns import CONNECTION_NS, Flow
 from kavka_broker.net.limits import Limits

@@ -13,7 +13,7 @@ from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import entity_of_ip
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage, shown_of
-from kavka_broker.quotas.observed import WouldBeHeld
+from kavka_broker.quotas.observe_mode import WouldBeHeld
 from kavka_broker.quotas.sensor import HeldTime
 
 ADDRESSES_MAX: Final = 10_000

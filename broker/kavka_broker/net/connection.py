@@ -21,10 +21,11 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.login import Login
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
+from kavka_broker.interfaces import Clock
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.loop.turns import CONNECTION_NS, NS_PER_BYTE, Flow
 from kavka_broker.net.inbox import Inbox
@@ -35,7 +36,6 @@ from kavka_broker.net.transports import free
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.request.broker import Connected
-from kavka_broker.seams import Clock
 
 OUTBOX_BYTES_MAX = 1024 * 1024
 IN_FLIGHT_MAX = 64

@@ -13,9 +13,10 @@ from asyncio import Transport
 from collections.abc import Callable
 
 from kavka_broker.core.audit.quota_entities import entity_key
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.dispatch.dispatcher import Dispatcher
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
@@ -25,7 +26,6 @@ from kavka_broker.net.connection_rates import ConnectionRates
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import Tls
 from kavka_broker.quotas.sensor import HeldTime
-from kavka_broker.seams import Clock
 
 log = get("net")
 

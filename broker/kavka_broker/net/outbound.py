@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.logs import get
-from kavka_broker.net.introduction import Introduction
+from kavka_broker.net.outbound_login import Introduction
 from kavka_broker.net.tls_protocol import connect
 from kavka_broker.net.transports import free
 from kavka_broker.peers import Peer, Unreachable

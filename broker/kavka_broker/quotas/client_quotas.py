@@ -24,9 +24,9 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.topic_limits import TopicLimit
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.callback import CONTROLLER_MUTATION, FETCH, PRODUCE, REQUEST
-from kavka_broker.quotas.calls import CalledRule, QuotaCalls
+from kavka_broker.quotas.callback_runner import CalledRule, QuotaCalls
 from kavka_broker.quotas.mutation_quota import MutationQuota
-from kavka_broker.quotas.observed import ObservedQuota
+from kavka_broker.quotas.observe_mode import ObservedQuota
 from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares

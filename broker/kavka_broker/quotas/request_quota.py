@@ -9,8 +9,8 @@ from math import inf
 from typing import Final
 
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
-from kavka_broker.quotas.observed import ObservedRequests
-from kavka_broker.quotas.rules import Rule
+from kavka_broker.quotas.observe_mode import ObservedRequests
+from kavka_broker.quotas.resolver import Rule
 from kavka_broker.quotas.sensor import Sensor
 from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 

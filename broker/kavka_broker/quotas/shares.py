@@ -25,9 +25,9 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.quota.resolve import Effective, Share, as_kept, is_of_one_share
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.quotas.entity_usage import EntityUsage, entity_usages
-from kavka_broker.quotas.room import Room, size_of
-from kavka_broker.quotas.rules import KafkaRule, Rule
+from kavka_broker.quotas.resolver import KafkaRule, Rule
 from kavka_broker.quotas.sensor import OTHER, HeldTime, Holding, Sensor, Usage
+from kavka_broker.quotas.sensor_bounds import Room, size_of
 
 SENSORS_MAX = 10_000
 SERIES_MAX = 100

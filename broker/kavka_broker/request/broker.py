@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kavka_broker.core.told_once import ToldOnce
+from kavka_broker.core.log_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -30,23 +30,24 @@ if TYPE_CHECKING:
     from kavka_broker.coordinator.internal_topic import InternalTopic
     from kavka_broker.coordinator.marker_writes import MarkerWrites
     from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
-    from kavka_broker.core.audit.happenings import Window
-    from kavka_broker.core.audit.journal import Journal
-    from kavka_broker.core.audit.use import UseWindow
+    from kavka_broker.core.audit.buffer import Journal
+    from kavka_broker.core.audit.events import Window
+    from kavka_broker.core.audit.usage import UseWindow
     from kavka_broker.core.authentication.delegation import TokenSecrets
     from kavka_broker.core.authentication.login import Login
     from kavka_broker.core.authentication.session import Session
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
+    from kavka_broker.interfaces import Clock
     from kavka_broker.loop.timers import Timers
     from kavka_broker.loop.turns import Flow
     from kavka_broker.membership.channel import ControllerChannel
+    from kavka_broker.membership.delayed_fencing import Lingering
     from kavka_broker.membership.lifecycle import Lifecycle
-    from kavka_broker.membership.lingering import Lingering
     from kavka_broker.membership.producer_ids import ProducerIds
-    from kavka_broker.membership.suspects import Suspects
     from kavka_broker.membership.topics import TopicMaker
+    from kavka_broker.membership.unreachable_brokers import Suspects
     from kavka_broker.peers import Peers
     from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from kavka_broker.replica.serving.fetches import Fetches
     from kavka_broker.replica.writing.writes import Writes
     from kavka_broker.request.registry import Role
-    from kavka_broker.seams import Clock
     from kavka_broker.telemetry.client_metrics import ClientMetrics
 
 

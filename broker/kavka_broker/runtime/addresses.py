@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from kavka_broker.core.authentication.links import LinkSettings, to_brokers, to_controllers
+from kavka_broker.core.authentication.inter_node import LinkSettings, to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authentication.tls import tls_of
 from kavka_broker.core.authentication.tokens import TokenJudge
@@ -15,19 +15,19 @@ from kavka_broker.core.config.listeners import Listener as Address
 from kavka_broker.core.config.unserved import check_promises, check_secured, without_effect
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.dispatch.dispatcher import Dispatcher
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionQuotas
-from kavka_broker.net.introduction import Introduction
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
+from kavka_broker.net.outbound_login import Introduction
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.net.tls import Tls, TlsError
 from kavka_broker.quotas.client_quotas import OfEntities
-from kavka_broker.runtime.bounding import Bounding
-from kavka_broker.seams import Clock
+from kavka_broker.runtime.connection_limits import Bounding
 
 log = get("runtime")
 

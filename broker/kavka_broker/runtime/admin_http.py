@@ -20,7 +20,7 @@ from http import HTTPStatus
 from typing import Final
 
 from kavka_broker.logs import get
-from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.metric_sources import Sources
 
 log = get("admin")
 

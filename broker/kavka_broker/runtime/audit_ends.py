@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from kavka_broker.core.audit.chain import Entry
-from kavka_broker.core.audit.ends import End, ends_of, text_of, with_end
+from kavka_broker.core.audit.chain_ends import End, ends_of, text_of, with_end
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage.disk import Disk

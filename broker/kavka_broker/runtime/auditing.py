@@ -12,11 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+from kavka_broker.core.audit.buffer import Journal, Policy
 from kavka_broker.core.audit.chain import Chain, Entry, Kind
 from kavka_broker.core.audit.changes import transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.happenings import Lifecycle
-from kavka_broker.core.audit.journal import Journal, Policy
+from kavka_broker.core.audit.events import Lifecycle
 from kavka_broker.core.audit.keys import KeyProblemError, SigningKey, signing_key
 from kavka_broker.core.audit.ocsf import BROKER
 from kavka_broker.core.config.broker import BrokerConfig

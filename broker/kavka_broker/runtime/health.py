@@ -13,8 +13,8 @@ has been fenced. Shorter silences are elections, and clients need not hear of th
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.message import Message
-from kavka_broker.seams import Clock
 
 FENCED = "fenced by the controller, which waits for heartbeats"
 

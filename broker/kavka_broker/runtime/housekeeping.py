@@ -11,12 +11,12 @@ from functools import partial
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.names import PartitionName

@@ -19,13 +19,13 @@ from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Final
 
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.names import label_of
 from kavka_broker.dispatch.dispatcher import DURATION_BOUNDS_S, ApiStats
 from kavka_broker.loop.slices import Slices, Work
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.listener import Listener
-from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.callback_runner import QuotaCalls
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.entity_usage import EntityUsage
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
@@ -34,6 +34,7 @@ from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES, OF_SOCKETS, dashboard_samples
 from kavka_broker.runtime.lag_figures import lag_samples
 from kavka_broker.runtime.loop_use import LoopUse
+from kavka_broker.runtime.metric_sources import Sources
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family, Kind
 from kavka_broker.runtime.partition_figures import Sample, controller_samples, partition_samples
@@ -44,7 +45,6 @@ from kavka_broker.runtime.quota_figures import (
     quota_samples,
     throttle_samples,
 )
-from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.transaction_figures import transaction_samples
 from kavka_broker.runtime.watchdog import Watchdog

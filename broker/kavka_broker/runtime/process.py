@@ -20,8 +20,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime.crash import Crash
+from kavka_broker.runtime.log_rate_limit import Quiet
 from kavka_broker.runtime.logs import configure
-from kavka_broker.runtime.quiet import Quiet
 from kavka_broker.runtime.server import Server, StartError
 
 log = get("runtime")

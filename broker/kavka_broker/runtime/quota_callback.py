@@ -18,7 +18,7 @@ from kavka_broker.protocol.messages.metadata.register_broker_record import Regis
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.unregister_broker_record import UnregisterBrokerRecord
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
-from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.callback_runner import QuotaCalls
 
 KEY: Final = "client.quota.callback.class"
 GROUP: Final = "kavka.quota_callback"

@@ -13,8 +13,8 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.unserved import plain_name
 from kavka_broker.logs import get
-from kavka_broker.net.introduction import Introduction
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound_login import Introduction
 from kavka_broker.runtime.addresses import Addresses, Contexts, StartError, introduction_of, links_of
 
 log = get("runtime")

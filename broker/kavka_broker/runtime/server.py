@@ -14,9 +14,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.newborn import check_memory
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.controller.refusal import CannotStart
+from kavka_broker.controller.start_errors import CannotStart
+from kavka_broker.controller.voter_amnesia import check_memory
 from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
@@ -39,14 +39,14 @@ from kavka_broker.request.registry import APIS
 from kavka_broker.runtime.addresses import Addresses, StartError, check, introduction_of, links_of
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.auditing import Auditing, key_of
+from kavka_broker.runtime.environment import REAL, World
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
+from kavka_broker.runtime.metric_sources import Sources
 from kavka_broker.runtime.quota_callback import KEY, load
 from kavka_broker.runtime.renewal import Renewal
-from kavka_broker.runtime.sources import Sources
 from kavka_broker.runtime.token_signers import TokenSigners
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Outbounds, Wiring
-from kavka_broker.runtime.world import REAL, World
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
 from kavka_broker.storage.names import PartitionName
 

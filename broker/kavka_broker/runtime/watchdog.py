@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any, Final
 
 from kavka_broker.logs import get
-from kavka_broker.runtime.quiet import Quiet
+from kavka_broker.runtime.log_rate_limit import Quiet
 
 log = get("runtime")
 

@@ -42,18 +42,18 @@ from kavka_broker.loop.timers import Timers
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.assign_directories import DirectoryAssigner
 from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.membership.delayed_fencing import Lingering
 from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
-from kavka_broker.membership.lingering import Lingering
 from kavka_broker.membership.producer_ids import ProducerIds
-from kavka_broker.membership.suspects import Suspects
 from kavka_broker.membership.topics import TopicMaker
+from kavka_broker.membership.unreachable_brokers import Suspects
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 from kavka_broker.quotas.callback import ClientQuotaCallback
-from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.callback_runner import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.quotas.following import QuotaTerms, TopicTerms
+from kavka_broker.quotas.updates import QuotaTerms, TopicTerms
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving import fetch_sessions
@@ -66,10 +66,10 @@ from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
 from kavka_broker.runtime.collector import post_to
 from kavka_broker.runtime.cordoning import Cordoning
+from kavka_broker.runtime.environment import World
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
-from kavka_broker.runtime.world import World
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics

@@ -6,7 +6,7 @@ on disk too, before the log is cut and written again below it.
 A cut takes three steps, of which a thread does the first and the last (`sync_records`) for logs that clients wait for:
 
     lower    the checkpoint says that less is synced (`on_recovery_point_lowered`)
-    cut      renames, one ftruncate, and what is known in memory (`log_cutting`)
+    cut      renames, one ftruncate, and what is known in memory (`log_truncation`)
     seal     sync files and names: nothing of the old history may come back beside the new; work out the producers
 
 Between the steps the log takes no records. What is planned, and not cut yet, may be given up.

@@ -38,7 +38,7 @@ from kavka_broker.storage.names import (
     parse_partition,
 )
 from kavka_broker.storage.new_logs import is_unused
-from kavka_broker.storage.set_aside import SetAside
+from kavka_broker.storage.retired_logs import SetAside
 
 log = get("storage")
 
@@ -98,17 +98,11 @@ def open_found(disk: Disk, found: FoundLog, config: LogConfig, now_ms: int) -> L
     directory, name = found.directory, found.name
     if not directory.is_online:
         return OSError("its directory is offline")
+    if found.not_readable:
+        return _unusable(f"{found.path} cannot be read: {found.not_readable}; mend that, or remove the entry")
+    if found.topic_id == ZERO:
+        return _unusable(f"{found.path} has records and no topic id; write it to partition.metadata, or remove the log")
     try:
-        if found.not_readable:
-            raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{found.path} cannot be read: {found.not_readable}; mend that, or remove the entry",
-            )
-        if found.topic_id == ZERO:
-            raise BrokerError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"{found.path} has records and no topic id; write it to partition.metadata, or remove the log",
-            )
         opened = recovery.open_log(
             disk,
             found.path,
@@ -124,6 +118,10 @@ def open_found(disk: Disk, found: FoundLog, config: LogConfig, now_ms: int) -> L
         return opened
     except UNREADABLE as problem:
         return problem
+
+
+def _unusable(reason: str) -> BrokerError:
+    return BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
 
 class Search:

@@ -29,7 +29,7 @@ from kavka_broker.storage.names import (
     parse_future,
 )
 from kavka_broker.storage.new_logs import begin
-from kavka_broker.storage.set_aside import SetAside
+from kavka_broker.storage.retired_logs import SetAside
 
 log = get("storage")
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 from typing import Protocol
 
-from kavka_broker.storage.modes import FILE_MODE
+from kavka_broker.storage.file_modes import FILE_MODE
 
 
 class Lock(Protocol):

@@ -4,7 +4,7 @@ A new log goes to the directory that has the fewest. What changes which logs the
 `delete`, `replace`; what is done to all of them is in `open_logs`.
 
 A log is its topic's id: one of another topic of the same name never serves for it, wherever it comes from. What nobody
-knows any more is set aside (`set_aside`), copies on their way into another directory are `future_logs`, and what a
+knows any more is set aside (`retired_logs`), copies on their way into another directory are `future_logs`, and what a
 start makes of what it finds is `found_logs`.
 """
 
@@ -27,7 +27,7 @@ from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, 
 from kavka_broker.storage.names import DELETE_DIRECTORY, LOG, STRAY_DIRECTORY, PartitionName, parse_future
 from kavka_broker.storage.new_logs import begin, clear, in_the_way
 from kavka_broker.storage.open_logs import HighWatermark, OpenLogs
-from kavka_broker.storage.side_by_side import side_by_side
+from kavka_broker.storage.parallel import side_by_side
 
 __all__ = ["LogManager", "UnusableDirectory"]
 

@@ -11,7 +11,7 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_removal import has_records, remove_log, unknown_files
 from kavka_broker.storage.names import STRAY_DIRECTORY, PartitionName
-from kavka_broker.storage.set_aside import SetAside
+from kavka_broker.storage.retired_logs import SetAside
 
 
 def clear(disk: Disk, aside: SetAside, directory: LogDirectory, name: PartitionName) -> None:

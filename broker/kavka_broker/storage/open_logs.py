@@ -21,9 +21,9 @@ from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.parallel import side_by_side
 from kavka_broker.storage.retention import delete_expired
-from kavka_broker.storage.set_aside import STRAY_RETENTION_MS, SetAside
-from kavka_broker.storage.side_by_side import side_by_side
+from kavka_broker.storage.retired_logs import STRAY_RETENTION_MS, SetAside
 
 log = get("storage")
 

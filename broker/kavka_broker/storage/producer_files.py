@@ -12,9 +12,9 @@ from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.producer_walk import ProducerWalk, entry_of, note_batch
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.segment_fingerprint import batch_of, witness_of
 from kavka_broker.storage.segments import Segments
 from kavka_broker.storage.transaction_index import Trust
-from kavka_broker.storage.witness import batch_of, witness_of
 
 
 class ProducerFiles:

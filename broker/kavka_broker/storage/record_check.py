@@ -10,8 +10,8 @@ from typing import Final
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
+from kavka_broker.protocol.records.batch_validation import UNBOUNDED, Misnumbered, TooLong, time_span
 from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge, decompress
-from kavka_broker.protocol.records.judgement import UNBOUNDED, Misnumbered, TooLong, time_span
 from kavka_broker.protocol.records.scan import scan
 
 #: Records that are walked over on the loop: two or three milliseconds.

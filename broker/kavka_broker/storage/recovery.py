@@ -41,9 +41,9 @@ from kavka_broker.storage.names import (
 )
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
+from kavka_broker.storage.segment_fingerprint import contradicts, is_shifted
 from kavka_broker.storage.time_check import denies
 from kavka_broker.storage.transaction_index import Trust
-from kavka_broker.storage.witness import contradicts, is_shifted
 
 log = get("storage")
 

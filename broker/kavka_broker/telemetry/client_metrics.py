@@ -19,6 +19,7 @@ from kavka_broker.core.telemetry.instances import INSTANCES_MAX, Instance, Insta
 from kavka_broker.core.telemetry.otlp import Pushed, decode, with_attributes
 from kavka_broker.core.telemetry.series import AllSeries, Source, gathered, source
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX, Attributes, Demand, Subscription, subscription
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, LoopTime, Work, sliced
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
@@ -26,7 +27,6 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.records.compression import TooLarge, decompress
 from kavka_broker.protocol.uuids import ZERO
-from kavka_broker.seams import Clock
 from kavka_broker.telemetry.forward import Forward
 
 log = get("telemetry")

@@ -3,7 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from kavka_cli.output import CommandError, complain
-from kavka_operator.extras import lacking
+from kavka_operator.optional_libraries import lacking
 
 HELP = "The main job: three brokers, 336,776 flights, a kill -9, a roll under load, a quota. Under a minute."
 

@@ -22,7 +22,7 @@ from kavka_cli.exported_resources import (
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
-from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
 

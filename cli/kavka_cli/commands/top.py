@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
-from kavka_operator.extras import lacking
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.optional_libraries import lacking
 
 if TYPE_CHECKING:
     from kavka_top.sources import ClusterSource

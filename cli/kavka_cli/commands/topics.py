@@ -11,7 +11,7 @@ from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.api.table import aligned
 from kavka_operator.domain import units
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import Ends, Onlooker

@@ -1,7 +1,7 @@
 """Nodes: the brokers with what they lead, hold and carry."""
 
 from kavka_operator.domain import units
-from kavka_operator.domain.seen import SeenBroker
+from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.kafka.broker_metrics import CONNECTIONS, RECEIVED, SENT, WAITING, Page
 from kavka_top.model import History
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone

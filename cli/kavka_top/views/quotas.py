@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.entity import TopicEntity
-from kavka_broker.core.quota.terms import CLUSTER, OBSERVED, PREFIX, SHARE, base_key
+from kavka_broker.core.quota.entity_limits import CLUSTER, OBSERVED, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
 from kavka_operator.domain.entities import as_meant, entity_text

@@ -7,8 +7,8 @@ a type of its own (`api/quota.py` makes one of what a resource says).
 from collections.abc import Mapping
 
 from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part, Prefix
+from kavka_broker.core.quota.entity_limits import PREFIX, prefixed
 from kavka_broker.core.quota.resolve import seen
-from kavka_broker.core.quota.terms import PREFIX, prefixed
 from kavka_operator.api.quota import AnyEntity
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kavka_broker.core.config.properties import format_properties
 from kavka_operator.api.user import KafkaUser
-from kavka_operator.domain.seen import Login, SeenSecret
+from kavka_operator.domain.observed import Login, SeenSecret
 
 PASSWORD, USERNAME = "password", "username"
 MECHANISM, PROTOCOL, JAAS, BOOTSTRAP = "sasl.mechanism", "security.protocol", "sasl.jaas.config", "bootstrap.servers"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.certificates import SeenCertificates
-from kavka_operator.domain.seen import SeenNode, SeenVolume, WantedNode
+from kavka_operator.domain.observed import SeenNode, SeenVolume, WantedNode
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.observed import SeenAccess, SeenCluster, SeenDisk, Survey
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenDisk, Survey
 
 
 class AdminError(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 import kafka.errors
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 
 Send = Callable[[Any], Any]
 """Sends a request to the broker that is to be believed."""

@@ -17,7 +17,7 @@ from kafka.protocol.admin import (
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.doctor.evidence import Broker, Examined, Group, LogDir, Partition
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import BROKER_RESOURCE, EARLIEST, LATEST, TOPIC_RESOURCE

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kavka_operator.domain.seen import Login
+from kavka_operator.domain.observed import Login
 
 Settings = Mapping[str, str]
 

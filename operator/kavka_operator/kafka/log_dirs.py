@@ -7,7 +7,7 @@ from typing import Any
 import kafka.errors
 from kafka.protocol.admin import DescribeLogDirsRequest
 
-from kavka_operator.domain.seen import SeenDisk
+from kavka_operator.domain.observed import SeenDisk
 
 Send = Callable[[Any, int], Any]
 """Sends a request to a broker, by its id."""

@@ -14,7 +14,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kavka_broker.core.config.topic_table import LONG_MAX, RATE_KEYS
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.access_rules import Binding
-from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
-from kavka_operator.domain.seen import SeenObserver, SeenPartition, SeenQuorum
+from kavka_operator.domain.observed import SeenObserver, SeenPartition, SeenQuorum
 from kavka_operator.domain.text import counted
 from kavka_operator.kafka.topic_ids import text_of
 

@@ -7,7 +7,7 @@ its own allowance under a default), so `used` is that of the client nearest to i
 
 from collections.abc import Iterable, Mapping
 
-from kavka_operator.domain.seen import SeenUsage
+from kavka_operator.domain.observed import SeenUsage
 from kavka_operator.kafka.broker_metrics import (
     FETCH,
     PRODUCE,

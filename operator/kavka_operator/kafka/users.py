@@ -22,8 +22,8 @@ from kafka.protocol.admin import (
 )
 
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.observed import SeenAccess
 from kavka_operator.domain.plan import CreateAcls, DeleteAcls, DropCredential, SetCredential, UserAction
-from kavka_operator.domain.seen import SeenAccess
 from kavka_operator.kafka.errors import raise_for
 from kavka_operator.kafka.listeners import logins_of, takes_certificates
 

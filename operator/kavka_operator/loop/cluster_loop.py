@@ -19,6 +19,7 @@ from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
+from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import (
     Action,
     AddVoter,
@@ -38,7 +39,6 @@ from kavka_operator.domain.plan import (
     stalled,
     unknown,
 )
-from kavka_operator.domain.seen import SeenNode
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.deletion import doubts, has_cluster, is_overdue, outlives

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Plan, Word
-from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import Admin, BarredError
 from kavka_operator.loop.error_isolation import Mishaps
 from kavka_operator.loop.failures import Failures

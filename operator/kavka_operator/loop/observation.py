@@ -6,8 +6,8 @@ from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Key, Managed
+from kavka_operator.domain.observed import SeenAccess, SeenCluster, SeenUsage
 from kavka_operator.domain.plan import Word
-from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenUsage
 from kavka_operator.reconcile.grants import refusals
 from kavka_operator.reconcile.pause import is_paused
 from kavka_operator.reconcile.users import declared_access

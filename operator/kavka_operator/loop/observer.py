@@ -10,8 +10,8 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Managed
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.observed import SeenCluster, SeenDisk, SeenNode, Survey
 from kavka_operator.domain.plan import Action, AskedAction, StopNode
-from kavka_operator.domain.seen import SeenCluster, SeenDisk, SeenNode, Survey
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge

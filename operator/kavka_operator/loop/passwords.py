@@ -13,8 +13,8 @@ from typing import Protocol
 
 from kavka_operator.api.kinds import Key, key_of
 from kavka_operator.api.user import KafkaUser
+from kavka_operator.domain.observed import Login, NoSecret
 from kavka_operator.domain.plan import DropSecret, KeepSecret
-from kavka_operator.domain.seen import Login, NoSecret
 from kavka_operator.domain.user_secret import (
     ITERATIONS_MAX,
     ITERATIONS_MIN,

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
+from kavka_operator.domain.observed import NoSecret, SeenAccess, SeenCluster, SeenSecret
 from kavka_operator.domain.plan import (
     AlterQuota,
     CreateAcls,
@@ -23,7 +24,6 @@ from kavka_operator.domain.plan import (
     ManagedAction,
     SetCredential,
 )
-from kavka_operator.domain.seen import NoSecret, SeenAccess, SeenCluster, SeenSecret
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.passwords import Passwords

@@ -2,7 +2,7 @@
 
 import sys
 
-from kavka_operator.extras import lacking
+from kavka_operator.optional_libraries import lacking
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kavka_operator.domain.observed import SeenAccess, SeenCluster, SeenDisk, Survey
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenAccess, SeenCluster, SeenDisk, Survey
 from kavka_operator.kafka.admin import Admin, AdminError
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, Entity, IpEntity, Prefix, QuotaKey
+from kavka_broker.core.quota.entity_limits import in_force, observed
 from kavka_broker.core.quota.resolve import LEVELS, Share, as_seen, candidates, resolve, resolve_ip, seen, share_of
-from kavka_broker.core.quota.terms import in_force, observed
 from kavka_operator.api.quota import AnyEntity
 
 E = TypeVar("E", Entity, IpEntity)

@@ -15,6 +15,7 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults, dynamic
+from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.plan import (
     AlterBrokers,
     ClusterPlan,
@@ -26,7 +27,6 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.cordoning import cordon, release

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from kavka_operator.api.cluster_status import NodeStatus
+from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, CordonNode, MoveReplicas, Plan, StopNode, reconciling
-from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.domain.text import named
 
 

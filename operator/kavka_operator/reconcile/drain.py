@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from kavka_operator.domain.observed import SeenPartition, Survey
 from kavka_operator.domain.plan import MoveReplicas
-from kavka_operator.domain.seen import SeenPartition, Survey
 from kavka_operator.domain.text import counted, named, some
 
 MOVES_MAX = 8

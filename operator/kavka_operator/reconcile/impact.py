@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import ClusterPlan, GrowVolume, MoveReplicas, ResizeNode, StartNode
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     SeenBroker,
     SeenCluster,
     SeenNode,
@@ -21,6 +20,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import ClusterPlan, GrowVolume, MoveReplicas, ResizeNode, StartNode
 from kavka_operator.reconcile.cluster import NO_VOLUMES, reconcile
 from kavka_operator.reconcile.drain import held_by
 from kavka_operator.reconcile.resizing import resizes

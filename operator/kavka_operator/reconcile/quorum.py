@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_operator.api.cluster_status import RolloutStatus
+from kavka_operator.domain.observed import ControllerPlace, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.domain.plan import AddVoter, ClusterPlan, Plan, RemoveVoter, VoterAction, reconciling
-from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenQuorum, Survey, WantedNode
 
 CHANGING = "QuorumChanging"
 CONTROLLER = "controller"

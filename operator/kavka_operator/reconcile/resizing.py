@@ -7,8 +7,8 @@ be given something else meanwhile.
 
 from collections.abc import Mapping, Sequence
 
+from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, Plan, ResizeNode, reconciling, stalled
-from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.reconcile.rollout.diagnose import have_changed
 
 REASON = "Resizing"

@@ -17,6 +17,7 @@ from kavka_operator.api.security import OF_NODES
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.observed import Login, NoSecret, SeenAccess, SeenSecret
 from kavka_operator.domain.plan import (
     AlterQuota,
     CreateAcls,
@@ -33,7 +34,6 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.seen import Login, NoSecret, SeenAccess, SeenSecret
 from kavka_operator.domain.text import counted
 
 TAKE_OVER = "kavka.dev/take-over-password"

@@ -7,8 +7,8 @@ costs no writes.
 from collections.abc import Iterator, Sequence
 
 from kavka_operator.api.cluster_status import NodeStatus, VolumeStatus
+from kavka_operator.domain.observed import SeenDisk, SeenNode
 from kavka_operator.domain.plan import Word
-from kavka_operator.domain.seen import SeenDisk, SeenNode
 from kavka_operator.domain.text import some
 
 STEP_PERCENT = 3

@@ -7,9 +7,9 @@ from typing import Any
 
 from kavka_audit.lake.ingest import Range
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn
+from kavka_broker.core.audit.events import Changed, Denied, Happening, LoggedIn
 from kavka_broker.core.audit.quota_entities import entity_key
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.usage import Throttling, Use
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from tests.unit.analytics.books import BUCKET_MS, Books, Logged, Told
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, Record, chain_of

@@ -11,16 +11,16 @@ import duckdb
 import pytest
 
 from kavka_audit.engine import DUCKDB
-from kavka_audit.lake.balancing import balance
 from kavka_audit.lake.columns import ENTRIES
+from kavka_audit.lake.completeness_ingest import balance
+from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.rows import row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
-from kavka_audit.lake.verdicts import stale
 from kavka_audit.questions.asking import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
 from tests.unit.analytics import test_questions
-from tests.unit.analytics.test_usual import USUAL, damaged
+from tests.unit.analytics.test_fast_parser import USUAL, damaged
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]

@@ -108,7 +108,7 @@ def test_both_engines_keep_the_same_rows_and_answers_and_one_goes_on_with_the_ot
     spark: Any, stored: Stored, tmp_path: Path
 ) -> None:
     from kavka_audit.spark.engine import SparkEngine
-    from kavka_audit.spark.ground import CREDENTIALS, afar
+    from kavka_audit.spark.storage import CREDENTIALS, afar
 
     kept = Drawn(7).trail(150)
     for name in ("by-spark", "by-duckdb"):
@@ -167,7 +167,7 @@ def test_a_run_that_dies_at_any_commit_leaves_nothing_twice_and_nothing_beside_t
     spark: Any, stored: Stored, tmp_path: Path
 ) -> None:
     from kavka_audit.spark.engine import SparkEngine
-    from kavka_audit.spark.ground import afar
+    from kavka_audit.spark.storage import afar
 
     kept = Drawn(3).trail(120)
     for name in ("whole", "dying"):

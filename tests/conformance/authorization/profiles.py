@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kavka_broker.core.authorization.terms import Operation as Op
+from kavka_broker.core.authorization.acl_types import Operation as Op
 from kavka_broker.protocol.messages.create_acls_request import AclCreation
 from tests.conformance.authorization.requests import GROUP, TOPIC
 

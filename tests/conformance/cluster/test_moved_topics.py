@@ -14,8 +14,8 @@ from kafka.admin import KafkaAdminClient
 
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.topic import Move, Topic
+from kavka_operator.domain.observed import SeenTopic
 from kavka_operator.domain.plan import KafkaAction
-from kavka_operator.domain.seen import SeenTopic
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kavka_operator.domain.observed import ControllerPlace, SeenNode, Survey, WantedNode
 from kavka_operator.domain.plan import AddVoter, RemoveVoter
-from kavka_operator.domain.seen import ControllerPlace, SeenNode, Survey, WantedNode
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.reconcile.quorum import follow

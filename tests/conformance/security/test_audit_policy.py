@@ -25,8 +25,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kavka_broker.core.audit.buffer import HELD_MAX
 from kavka_broker.core.audit.chain import Kind
-from kavka_broker.core.audit.journal import HELD_MAX
 from kavka_broker.core.audit.verification import verify
 from tests.conformance.security.test_audit import KEY, TOPIC, trail
 from tests.conformance.security.test_plain import ANSWER_SECONDS_MAX, PASSWORDS, of_librdkafka, settings

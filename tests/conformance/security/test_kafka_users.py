@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaConsumer
 
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.observed import SeenAccess
 from kavka_operator.domain.plan import CreateAcls, DeleteAcls, DropCredential, SetCredential
-from kavka_operator.domain.seen import SeenAccess
 from kavka_operator.kafka.client import KafkaClient
 from tests.conformance.security.test_scram import settings
 from tests.operator.local.support import Kavka, wait_until

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey, WantedNode
+from kavka_operator.domain.observed import SeenPartition, SeenQuorum, Survey, WantedNode
 from kavka_operator.reconcile.rollout.batches import next_batch
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing
 

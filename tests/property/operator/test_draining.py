@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kavka_operator.domain.observed import SeenPartition, SeenQuorum, Survey
 from kavka_operator.domain.plan import MoveReplicas
-from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
 from kavka_operator.reconcile.drain import MOVES_MAX, held_by, moves, out_of_reach, reasons_to_stay, too_large
 from kavka_operator.reconcile.scale_down import shrink
 

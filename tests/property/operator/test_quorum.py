@@ -7,8 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_operator.domain.plan import AddVoter, RemoveVoter
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     ControllerPlace,
     NodeState,
     SeenNode,
@@ -17,6 +16,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import AddVoter, RemoveVoter
 from kavka_operator.kafka.roll_survey import doubt_about
 from kavka_operator.reconcile.quorum import follow
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_operator.api.cluster_status import RolloutStatus
-from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, RestartNode
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -20,6 +19,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, RestartNode
 from kavka_operator.reconcile.rollout.roll import is_on, roll
 from tests.unit.operator.fakes import NOW, cluster
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.core.quota.entity import Entity
-from kavka_broker.core.quota.terms import Limits, budgets, in_force
+from kavka_broker.core.quota.entity_limits import Limits, budgets, in_force
 from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.client_quotas import PRODUCE, ClientQuotas
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.shares import PART_BURST_MS
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenUsage
+from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenUsage
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.quotas import target_values
 from tests.unit.operator.fakes import NOW, quota

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kavka_audit.lake import crew, taking
+from kavka_audit.lake import parallel_ingest, partition_reader
 from kavka_audit.lake.directory import Lake, LakeError
-from kavka_broker.core.audit.use import Use
+from kavka_broker.core.audit.usage import Use
 from tests.unit.analytics.trail import CLUSTER, At, Kept, Single, chain_of
 
 USE = Use("User:alice", "10.0.0.1", "app", "WRITE", "orders", 100, 3)
@@ -47,7 +47,7 @@ class Ending(Kept):
     def __init__(self, trail: Kept, point: str, at: int) -> None:
         super().__init__(trail.topic_id, trail.records, trail.begins, trail.cuts)
         self._point, self._at = point, at
-        self._write = taking.Taking.write
+        self._write = partition_reader.Taking.write
 
     def batches(self, partition: int, first: int, until: int) -> Iterator[Single]:
         is_here = (partition, first) == (0, self._at)
@@ -67,12 +67,12 @@ class Ending(Kept):
         if self._point in ("writing", "written"):
             point, write, end = self._point, self._write, self._end
 
-            def write_and_end(made: taking.Taking) -> None:
+            def write_and_end(made: partition_reader.Taking) -> None:
                 if point == "written":
                     write(made)
                 end()
 
-            setattr(taking.Taking, "write", write_and_end)  # noqa: B010 - in this process alone
+            setattr(partition_reader.Taking, "write", write_and_end)  # noqa: B010 - in this process alone
 
     @staticmethod
     def _end() -> None:
@@ -87,7 +87,7 @@ def run(directory: Path, point: str, reading: str) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     small = {"PIECE_RECORDS_MAX": PIECE, "RECORDS_MIN": 0}
     for name, value in small.items():
-        setattr(crew, name, value)
+        setattr(parallel_ingest, name, value)
     settle = Lake.settle
 
     def ending(lake: Lake, part: Path, place: Path) -> None:
@@ -101,7 +101,7 @@ def run(directory: Path, point: str, reading: str) -> None:
     setattr(Lake, "settle", ending)  # noqa: B010 - of this process alone
     lake, opener = Lake(directory), Opener(trail_of(), reading, 3 * PIECE)
     with lake.held(CLUSTER):
-        for so_far in crew.ingest_by_crew(lake, opener.trail, opener, 2):
+        for so_far in parallel_ingest.ingest_by_crew(lake, opener.trail, opener, 2):
             print(so_far.records, flush=True)
 
 

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from kafka import TopicPartition
 from kafka.record import MemoryRecords
 
+from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.columns import ENTRIES
-from kavka_audit.lake.forms import FORMS
 from kavka_audit.lake.ingest import EVENTS
+from kavka_audit.lake.partition_reader import Taking
 from kavka_audit.lake.rows import row_of
-from kavka_audit.lake.taking import Taking
-from kavka_broker.core.audit.happenings import Happening, LoggedIn
-from kavka_broker.core.audit.use import Use
+from kavka_broker.core.audit.events import Happening, LoggedIn
+from kavka_broker.core.audit.usage import Use
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record as Sent
 from kavka_broker.protocol.records.record import build_batch
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.records import PackedBatch, PackedRecord, _PackedRecords
-from tests.unit.analytics.test_usual import HAPPENINGS, ODD, damaged, records_of
+from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD, damaged, records_of
 from tests.unit.analytics.trail import Record
 
 PARTITION = 3

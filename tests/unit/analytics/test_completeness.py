@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kavka_audit.completeness import reports
 from kavka_audit.completeness.ranges import Ranges, bucket_of
 from kavka_audit.completeness.reports import Report, decode, encode, parts
+from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
-from kavka_audit.lake.verdicts import stale
 from kavka_audit.questions.asking import Table
 from kavka_audit.report.answers import answer
 from tests.unit.analytics.books import BUCKET_MS, Books, Logged, judged, verdicts

@@ -16,8 +16,8 @@ from kavka_audit.lake.ingest import Ingested, ingest
 from kavka_audit.lake.rows import VALUE_BYTES_MAX, row_of
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.happenings import Changed, Denied, Happening, LoggedIn
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.events import Changed, Denied, Happening, LoggedIn
+from kavka_broker.core.audit.usage import Throttling, Use
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, At, Kept, Record, chain_of, taken_in
 
 USE = Use("User:alice", "10.0.0.1", "app", "WRITE", "orders", 100, 3)

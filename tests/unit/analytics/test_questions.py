@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kavka_audit.questions.asking import Settings, Table, questions
 from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
-from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
+from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
+from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
 from tests.unit.analytics.few import asked
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
 

@@ -9,15 +9,15 @@ import pytest
 
 from kavka_audit.questions.asking import Settings, ask, questions
 from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
-from kavka_audit.report.heat import heat
+from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.page import page
 from kavka_audit.report.plot import BARS_MAX, plot
-from kavka_audit.report.weight import weight
+from kavka_audit.report.severity import weight
 from kavka_audit.report.words import cell, moment, sized
 from kavka_audit.run import ROWS_READ
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
-from kavka_broker.core.audit.use import MINUTE_MS, Throttling, Use
+from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
+from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, taken_in

@@ -9,8 +9,8 @@ from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.asking import Settings, Table
 from kavka_audit.run import refresh
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed, Denied, LoggedIn
-from kavka_broker.core.audit.use import MINUTE_MS, Throttling
+from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
+from kavka_broker.core.audit.usage import MINUTE_MS, Throttling
 from tests.unit.analytics.books import BUCKET_MS, Books
 from tests.unit.analytics.test_questions import grant, topic, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_of

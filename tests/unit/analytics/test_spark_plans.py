@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_audit.spark.rounds import rounds
+from kavka_audit.spark.micro_batches import rounds
 from kavka_audit.spark.settings import ALWAYS, COLLECTOR, LOCAL, collector, missing
 
 

@@ -53,7 +53,7 @@ def small(monkeypatch: pytest.MonkeyPatch, others: dict[str, Table]) -> Iterator
     assert others.keys() >= {*ASKED}
     monkeypatch.setattr("os.fsync", lambda _: None)  # no machine fails here
     monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 1)
-    monkeypatch.setattr("kavka_audit.lake.keeping.MERGED_FILES_MIN", 2)
+    monkeypatch.setattr("kavka_audit.lake.retention.MERGED_FILES_MIN", 2)
     kept = {name: SNAPSHOT[name] for name in ("counted", "stale", "verdicts")}
     monkeypatch.setattr("kavka_audit.lake.snapshot.SNAPSHOT", kept)
     with asked(*ASKED):
@@ -121,7 +121,7 @@ def test_a_run_that_dies_behind_any_request_is_gone_on_with(
 def test_a_second_run_fetches_what_its_directory_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: dict[str, Table]
 ) -> None:
-    monkeypatch.setattr("kavka_audit.lake.keeping.MERGED_FILES_MIN", 100)
+    monkeypatch.setattr("kavka_audit.lake.retention.MERGED_FILES_MIN", 100)
     objects = Objects()
     ran(lake_in(Connection(objects), tmp_path / "a"), 9, others)
     ranges = objects.names("entries/")

@@ -11,7 +11,7 @@ from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.asking import Settings, Table, ask
 from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.happenings import Happening, Tally
+from kavka_broker.core.audit.events import Happening, Tally
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.protocol.records.record import put_varint
 

@@ -10,7 +10,7 @@ import pytest
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.hosting.openings import Openings
+from kavka_broker.replica.hosting.log_opener import Openings
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.in_process import running

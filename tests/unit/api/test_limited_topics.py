@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
-from kavka_broker.runtime.world import REAL
+from kavka_broker.runtime.environment import REAL
 from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.turns import CALLS_PER_TURN_MAX, Turns

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.audit.changes import CHANGES, EXPIRY, HIDDEN, Before, Change, is_hidden
-from kavka_broker.core.audit.happenings import Tally, Window
+from kavka_broker.core.audit.events import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.names import NAME_CHARACTERS_MAX

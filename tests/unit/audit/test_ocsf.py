@@ -10,9 +10,9 @@ from ocsf_json_schema import get_ocsf_schema
 from ocsf_json_schema.embedded import OcsfJsonSchemaEmbedded
 
 from kavka_broker.core.audit.changes import Change, transaction_aborted
-from kavka_broker.core.audit.happenings import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
+from kavka_broker.core.audit.events import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
 from kavka_broker.core.audit.ocsf import VERSION, event_of
-from kavka_broker.core.audit.use import Throttling, Use
+from kavka_broker.core.audit.usage import Throttling, Use
 
 CHANGE = Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "9", None)
 HAPPENINGS: list[Happening] = [

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.audit.chain_ends import End, text_of
 from kavka_broker.core.audit.cloud_events import headers_of
-from kavka_broker.core.audit.ends import End, text_of
 from tests.unit.audit.trails import KEY, Trail, long_trail
 
 PAGE = Path(__file__).parents[3] / "docs/reference/audit-chain.md"

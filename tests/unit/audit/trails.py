@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
+from kavka_broker.core.audit.buffer import Journal
 from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry, Kind
-from kavka_broker.core.audit.ends import End, with_end
-from kavka_broker.core.audit.happenings import Lifecycle
-from kavka_broker.core.audit.journal import Journal
+from kavka_broker.core.audit.chain_ends import End, with_end
+from kavka_broker.core.audit.events import Lifecycle
 from kavka_broker.core.audit.keys import HmacKey, SigningKey, VerifyingKey
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.verification import Verdict

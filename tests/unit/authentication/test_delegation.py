@@ -5,7 +5,7 @@ from hmac import digest
 
 import pytest
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.authentication.login import Login, Proof
 from kavka_broker.core.authentication.sasl import SaslSettings

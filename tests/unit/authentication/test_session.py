@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.login import Login, Proof
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.session import RENEWAL_MS_MIN, Session

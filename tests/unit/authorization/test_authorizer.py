@@ -5,11 +5,11 @@ from sys import getsizeof
 import pytest
 
 from kavka_broker.core.authorization import authorizer as module
+from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.authorization.authorizer import DECISIONS_BYTES_MAX, Authorizer
 from kavka_broker.core.authorization.hosts import plain_address
 from kavka_broker.core.authorization.index import OfType
 from kavka_broker.core.authorization.rules import Rule
-from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
 
 TOPIC = ResourceType.TOPIC
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

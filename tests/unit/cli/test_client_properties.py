@@ -15,7 +15,7 @@ from kavka_cli.client_properties import client_of_file, java_properties
 from kavka_cli.output import CommandError
 from kavka_cli.target import TargetOptions, find_target
 from kavka_operator.domain.access import OF_RESOURCE, OPEN, Security
-from kavka_operator.domain.seen import Login
+from kavka_operator.domain.observed import Login
 from kavka_operator.domain.user_secret import Notes, texts_of
 from kavka_operator.kafka.admin import BarredError
 from kavka_operator.kafka.connection import context_of, told_in_words

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_cli.packaged_examples import names, text_of
+from kavka_top.views import VIEWS
 from tests.unit.operator.person import run
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +37,7 @@ def completed(script: Path, *words: str) -> set[str]:
 def test_commands_options_and_choices_are_completed(script: Path) -> None:
     assert completed(script, "kavka", "to") == {"top", "topics"}
     assert completed(script, "kavka", "top", "--o") == {"--once", "--output"}
-    assert completed(script, "kavka", "top", "--view", "") == {"clients", "topics", "groups", "quotas", "nodes"}
+    assert completed(script, "kavka", "top", "--view", "") == set(VIEWS)
 
 
 def test_commands_of_a_group_are_completed(script: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
-from kavka_broker.core.quota.terms import share_key
+from kavka_broker.core.quota.entity_limits import share_key
 from kavka_cli.commands.explain.quota import Told, of_address, of_client
 from kavka_cli.target import Target
 from kavka_cli.topic_limits import of_topic

@@ -22,7 +22,7 @@ from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.topic import TOPIC_NAME_PATTERN, Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding, declared
-from kavka_operator.domain.seen import SeenAccess, SeenTopic
+from kavka_operator.domain.observed import SeenAccess, SeenTopic
 
 MAIN = Wanted("main")
 NAMES = st.from_regex(TOPIC_NAME_PATTERN, fullmatch=True).map(lambda name: name[:249])

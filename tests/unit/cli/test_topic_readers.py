@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_cli.topic_readers import TopicReaders, as_text, partition_rows, reader_rows
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.offsets_and_lag import Group
 from tests.unit.operator.person import run

@@ -3,7 +3,7 @@
 from kavka_cli.commands import groups, topics
 from kavka_cli.commands.groups import Groups
 from kavka_cli.commands.topics import Topics
-from kavka_operator.domain.seen import SeenPartition
+from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.offsets_and_lag import Group
 
 PARTITIONS = (

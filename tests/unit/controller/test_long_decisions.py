@@ -11,7 +11,7 @@ from kavka_broker.controller import publishing
 from kavka_broker.controller.batches import metadata_batch
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.refusal import CannotStart
+from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics, delete_topic
 from kavka_broker.core.metadata.image.metadata import Metadata

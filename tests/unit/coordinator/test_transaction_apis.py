@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed
-from kavka_broker.core.transaction.census import Census
+from kavka_broker.core.audit.events import Changed
 from kavka_broker.core.transaction.state import TransactionState as State
+from kavka_broker.core.transaction.state_counts import Census
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.settings import STANDARD
-from kavka_broker.core.authorization.terms import Operation
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.topic_names import INTERNAL

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.audit.buffer import Journal, Policy
 from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed
-from kavka_broker.core.audit.journal import Journal, Policy
-from kavka_broker.core.told_once import FORGET_MS, TEXT_MAX, ToldOnce
+from kavka_broker.core.audit.events import Changed
+from kavka_broker.core.log_once import FORGET_MS, TEXT_MAX, ToldOnce
 from kavka_broker.dispatch import automatic_topics as module
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

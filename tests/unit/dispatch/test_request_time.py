@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.request.broker import Connected
-from kavka_broker.runtime.world import REAL
+from kavka_broker.runtime.environment import REAL
 from tests.support.clocks import StoppedClock
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until

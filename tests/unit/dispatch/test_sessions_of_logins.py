@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.listener import Listener
 from kavka_broker.protocol.errors import ErrorCode

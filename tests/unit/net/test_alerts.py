@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.authentication.tls import PROTOCOLS, ClientTlsSettings
-from kavka_broker.net.introduction import Introduction, client_context
 from kavka_broker.net.outbound import Outbound
+from kavka_broker.net.outbound_login import Introduction, client_context
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse

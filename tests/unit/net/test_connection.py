@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.audit.happenings import Window
-from kavka_broker.core.audit.use import UseWindow
+from kavka_broker.core.audit.events import Window
+from kavka_broker.core.audit.usage import UseWindow
 from kavka_broker.loop.timers import Timers
 from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.limits import Limits

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.core.audit.happenings import Denied, Window
-from kavka_broker.core.audit.use import Throttling, UseWindow
+from kavka_broker.core.audit.events import Denied, Window
+from kavka_broker.core.audit.usage import Throttling, UseWindow
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.loop.slices import at_once
 from kavka_broker.loop.timers import Timers

@@ -15,8 +15,8 @@ import pytest
 from kavka_broker.core.authentication.tls import PROTOCOLS, ClientTlsSettings
 from kavka_broker.net.acceptor import SocketAcceptor
 from kavka_broker.net.connection import Connection
-from kavka_broker.net.introduction import Introduction, client_context
 from kavka_broker.net.outbound import Link, Outbound
+from kavka_broker.net.outbound_login import Introduction, client_context
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse

@@ -14,6 +14,21 @@ from kavka_operator.api.stored import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.observed import (
+    Login,
+    NodeState,
+    NoSecret,
+    SeenAccess,
+    SeenBroker,
+    SeenCluster,
+    SeenDisk,
+    SeenNode,
+    SeenPartition,
+    SeenQuorum,
+    SeenTopic,
+    Survey,
+    WantedNode,
+)
 from kavka_operator.domain.plan import (
     AddPartitions,
     AddVoter,
@@ -37,21 +52,6 @@ from kavka_operator.domain.plan import (
     StopNode,
     TopicAction,
     UserAction,
-)
-from kavka_operator.domain.seen import (
-    Login,
-    NodeState,
-    NoSecret,
-    SeenAccess,
-    SeenBroker,
-    SeenCluster,
-    SeenDisk,
-    SeenNode,
-    SeenPartition,
-    SeenQuorum,
-    SeenTopic,
-    Survey,
-    WantedNode,
 )
 from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError

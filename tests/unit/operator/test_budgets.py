@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.quota.entity import Entity, Prefix
-from kavka_broker.core.quota.terms import CLUSTER, SHARE, in_force, share_key
+from kavka_broker.core.quota.entity_limits import CLUSTER, SHARE, in_force, share_key
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenUsage
 from kavka_operator.domain.plan import AlterQuota
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenUsage
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.budgets import parts

@@ -8,8 +8,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.settings import broker_faults, topic_faults
-from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, CordonNode, MoveReplicas, StartNode, StopNode
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -19,6 +18,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import AlterBrokers, ClusterPlan, CordonNode, MoveReplicas, StartNode, StopNode
 from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members

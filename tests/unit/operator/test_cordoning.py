@@ -1,7 +1,7 @@
 """Nodes that go are cordoned first, after the status says so; who is wanted again takes replicas again."""
 
+from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import CordonNode, MoveReplicas, Plan, StartNode, StopNode, reconciling, stalled
-from kavka_operator.domain.seen import SeenNode, WantedNode
 from kavka_operator.reconcile.cordoning import cordon, marked, marks, release
 from tests.unit.operator.fakes import cluster, cordoning
 

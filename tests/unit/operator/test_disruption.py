@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
     SeenCluster,

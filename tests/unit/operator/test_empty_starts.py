@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import LiftGate, RestartNode
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -18,6 +17,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import LiftGate, RestartNode
 from kavka_operator.platform.kubernetes.objects.names import GATE
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members

@@ -13,7 +13,7 @@ from kavka_operator.api.kinds import key_of
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX
 from kavka_operator.api.stored import Unreadable, UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
-from kavka_operator.domain.seen import SeenCluster
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.error_isolation import Mishaps

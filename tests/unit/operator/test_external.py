@@ -11,7 +11,7 @@ from kavka_operator.api.external import External
 from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import AnyResource
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.domain.seen import SeenBroker
+from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.requeue import DRIFT_SECONDS

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.plan import MoveReplicas
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     SeenBroker,
     SeenCluster,
     SeenNode,
@@ -18,6 +17,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import MoveReplicas
 from kavka_operator.reconcile.impact import Forecast, as_told, bytes_to_copy, forecast
 from tests.unit.operator.fakes import NOW, cluster
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.domain.plan import KafkaAction, LimitBrokers, LimitReplicas, MoveReplicas
-from kavka_operator.domain.seen import SeenBroker
 from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.moves import LISTS, RATES

@@ -7,6 +7,7 @@ import pytest
 
 from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.quota import entity_of
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import (
     Action,
     AlterBrokers,
@@ -19,7 +20,6 @@ from kavka_operator.domain.plan import (
     RestartNode,
     stalled,
 )
-from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation
 from kavka_operator.reconcile.notices import OF_ACTION, Notice, invalid, notices

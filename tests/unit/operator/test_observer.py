@@ -13,8 +13,8 @@ import pytest
 
 from kavka_operator.api.table import node_table
 from kavka_operator.domain.access import OPEN, Security
+from kavka_operator.domain.observed import SeenObserver, SeenPartition
 from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
-from kavka_operator.domain.seen import SeenObserver, SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.eligible_leaders import with_eligible

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from kavka_operator.api.cluster_status import RolloutStatus
-from kavka_operator.domain.plan import AddVoter, CordonNode, RemoveVoter, StopNode, VoterAction
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     ControllerPlace,
     NodeState,
     SeenBroker,
@@ -15,6 +14,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import AddVoter, CordonNode, RemoveVoter, StopNode, VoterAction
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import quorum
 from tests.unit.operator.fakes import NOW, cluster, cordoning

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.domain.plan import ResizeNode, RestartNode
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.platform.kubernetes.objects.names import BESIDES_RESOURCES
 from kavka_operator.reconcile.cluster import reconcile

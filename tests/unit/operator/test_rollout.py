@@ -8,8 +8,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster, Window
 from kavka_operator.api.cluster_status import LastRolloutStatus, RolloutStatus
-from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling, unknown
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
     SeenCluster,
@@ -19,6 +18,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling, unknown
 from kavka_operator.domain.view import View
 from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.notices import notices

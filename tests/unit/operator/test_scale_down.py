@@ -6,8 +6,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import NodeStatus
-from kavka_operator.domain.plan import ClusterPlan, MoveReplicas, Plan, StartNode, StopNode
-from kavka_operator.domain.seen import (
+from kavka_operator.domain.observed import (
     SeenBroker,
     SeenCluster,
     SeenNode,
@@ -16,6 +15,7 @@ from kavka_operator.domain.seen import (
     Survey,
     WantedNode,
 )
+from kavka_operator.domain.plan import ClusterPlan, MoveReplicas, Plan, StartNode, StopNode
 from kavka_operator.domain.view import View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.drain import MOVES_MAX

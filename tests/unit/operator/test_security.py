@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.authentication.links import to_brokers, to_controllers
+from kavka_broker.core.authentication.inter_node import to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import sasl_of
 from kavka_broker.core.authentication.tls import tls_of
 from kavka_broker.core.authorization.settings import settings_of

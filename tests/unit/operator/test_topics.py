@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenTopic
 from kavka_operator.domain.plan import AddPartitions, AlterTopic, CreateTopic, DeleteTopic, KafkaPlan, MoveReplicas
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenTopic
 from kavka_operator.reconcile.topics import FORGET, managed_after, needs_records, reconcile, retire
 from tests.unit.operator.fakes import DEFAULTS, topic
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenPartition, SeenQuorum, Survey
 from kavka_operator.domain.plan import ClusterPlan, RestartNode
-from kavka_operator.domain.seen import SeenBroker, SeenCluster, SeenPartition, SeenQuorum, Survey
 from kavka_operator.platform import nodes as platform_nodes
 from kavka_operator.platform.kubernetes.objects import requested, settings
 from kavka_operator.reconcile.cluster import reconcile

@@ -3,7 +3,7 @@
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import BrokerUsage, ClientQuotaStatus
-from kavka_operator.domain.seen import SeenUsage
+from kavka_operator.domain.observed import SeenUsage
 from kavka_operator.kafka.usage import fetch, usage_by_entity
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation

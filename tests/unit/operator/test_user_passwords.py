@@ -2,8 +2,8 @@
 
 import json
 
+from kavka_operator.domain.observed import Login, NoSecret
 from kavka_operator.domain.plan import DropCredential, SetCredential
-from kavka_operator.domain.seen import Login, NoSecret
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.passwords import Passwords
 from kavka_operator.reconcile.users import TAKE_OVER

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding
-from kavka_operator.domain.seen import Login, NoSecret
+from kavka_operator.domain.observed import Login, NoSecret
 from kavka_operator.kafka.listeners import logins_of, takes_certificates
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation

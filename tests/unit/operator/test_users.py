@@ -11,8 +11,8 @@ from kavka_operator.api.kinds import key_of
 from kavka_operator.api.quota import INTERNAL_USERS
 from kavka_operator.api.user import KafkaUser, KafkaUserStatus
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.observed import Login, SeenAccess
 from kavka_operator.domain.plan import AlterQuota, CreateAcls, DeleteAcls, DropCredential, SetCredential
-from kavka_operator.domain.seen import Login, SeenAccess
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.loop.observation import Observation

@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_operator.api.cluster_status import NodeStatus, VolumeStatus
-from kavka_operator.domain.seen import SeenDisk, SeenNode
+from kavka_operator.domain.observed import SeenDisk, SeenNode
 from kavka_operator.reconcile.volume_usage import lines, words
 
 GIB = 1 << 30

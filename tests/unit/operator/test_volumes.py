@@ -10,8 +10,8 @@ from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.stored import resource_from
+from kavka_operator.domain.observed import SeenNode, SeenPartition, SeenQuorum, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.plan import StartNode
-from kavka_operator.domain.seen import SeenNode, SeenPartition, SeenQuorum, SeenVolume, Survey, WantedNode
 from kavka_operator.platform.local import node_identity, volumes
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members

@@ -6,7 +6,7 @@ from datetime import timedelta
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.resource import Condition
 from kavka_operator.api.user import KafkaUserStatus
-from kavka_operator.domain.seen import Login
+from kavka_operator.domain.observed import Login
 from kavka_operator.loop.converge import Outcome, converge
 from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords

@@ -14,9 +14,9 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.quotas import calls as calls_module
+from kavka_broker.quotas import callback_runner as calls_module
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
-from kavka_broker.quotas.calls import QuotaCalls
+from kavka_broker.quotas.callback_runner import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas, Limits
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.quota_callback import KEY, load

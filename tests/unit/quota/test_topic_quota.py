@@ -13,9 +13,9 @@ from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTo
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX, EntityUsage
-from kavka_broker.quotas.following import TopicTerms
 from kavka_broker.quotas.sensor import Holding
 from kavka_broker.quotas.topic_quota import OWED_MS_MAX, LimitedTopic, TopicQuota
+from kavka_broker.quotas.updates import TopicTerms
 from tests.support.cluster import StillClock
 
 LIMIT = 1000

@@ -18,8 +18,8 @@ from kavka_broker.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kavka_broker.replica.following.fetched_batches import Next, take
 from kavka_broker.replica.following.fetcher import TAKEN_PER_TURN_MAX
-from kavka_broker.replica.following.taking import Next, take
 from kavka_broker.replica.leading.partition import Partition
 from tests.support.alone import Alone
 from tests.support.sim_disk import DiskError

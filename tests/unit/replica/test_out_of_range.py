@@ -10,8 +10,8 @@ from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.following.cutting import restart_at
-from kavka_broker.replica.following.taking import Next, resume_between, take
+from kavka_broker.replica.following.fetched_batches import Next, resume_between, take
+from kavka_broker.replica.following.truncation import restart_at
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.storage import recovery

@@ -22,7 +22,7 @@ from kavka_broker.replica.writing import preparation
 from kavka_broker.replica.writing.preparation import BATCHES_AHEAD
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from kavka_broker.storage.disk import RealDisk, RealFile
-from kavka_broker.storage.room import MAKES_ROOM
+from kavka_broker.storage.preallocation import MAKES_ROOM
 from tests.support.in_process import InProcess, running
 from tests.support.waiting import until
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.audit.buffer import HELD_MAX, Journal
 from kavka_broker.core.audit.changes import CHANGES, Change
-from kavka_broker.core.audit.happenings import Changed
-from kavka_broker.core.audit.journal import HELD_MAX, Journal
+from kavka_broker.core.audit.events import Changed
+from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message, says
 from kavka_broker.protocol.messages import (
@@ -72,8 +73,7 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.request.registry import APIS
-from kavka_broker.runtime.world import REAL
-from kavka_broker.seams import Clock
+from kavka_broker.runtime.environment import REAL
 from tests.support.clocks import StoppedClock
 from tests.support.in_process import InProcess, batch, running
 from tests.support.waiting import until

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.audit.buffer import Journal
 from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.changes import Change
-from kavka_broker.core.audit.happenings import Changed
-from kavka_broker.core.audit.journal import Journal
+from kavka_broker.core.audit.events import Changed
 from kavka_broker.logs import levels, set_level
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import incremental_alter_configs_request as altering

@@ -5,15 +5,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.coordinator.group_lag import Figures
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.group.lag import GroupTopicLag
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
-from kavka_broker.core.transaction.census import Census
 from kavka_broker.core.transaction.state import TransactionState
+from kavka_broker.core.transaction.state_counts import Census
 from kavka_broker.dispatch.dispatcher import ApiStats
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.connection_rates import ConnectionRates
@@ -21,7 +21,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.health import STARTING, Health
-from kavka_broker.runtime.sources import Sources
+from kavka_broker.runtime.metric_sources import Sources
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics

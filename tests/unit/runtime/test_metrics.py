@@ -9,10 +9,10 @@ from kavka_broker.core.names import label_of
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.dashboard_names import ALIASES, DASHBOARD_FAMILIES, PARTITION_NAMES
+from kavka_broker.runtime.metric_sources import Sources
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metrics import render
 from kavka_broker.runtime.partition_figures import PARTITION_SERIES_MAX, TOPIC_SERIES_MAX
-from kavka_broker.runtime.sources import Sources
 from tests.support.sim_disk import DiskError
 from tests.support.turns import Turns
 from tests.unit.runtime.sources import StoppedClock, partition, sources

@@ -19,8 +19,8 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime import process
+from kavka_broker.runtime.log_rate_limit import Quiet
 from kavka_broker.runtime.process import allow_open_files, failed_on_loop
-from kavka_broker.runtime.quiet import Quiet
 from tests.support.waiting import turns
 
 

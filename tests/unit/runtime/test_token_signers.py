@@ -16,9 +16,9 @@ from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, Toke
 from kavka_broker.runtime import token_signers
 from kavka_broker.runtime.addresses import StartError
 from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.runtime.environment import REAL
 from kavka_broker.runtime.metrics import listener_samples
 from kavka_broker.runtime.token_signers import BYTES_MAX, TokenSigners, fetch
-from kavka_broker.runtime.world import REAL
 from tests.support.in_process import running
 from tests.support.pages import dripping, serving
 from tests.support.tokens import Issuer

@@ -14,7 +14,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.storage import producer_snapshot
 from kavka_broker.storage.log import Appended, Log, Origin
-from kavka_broker.storage.witness import Witness
+from kavka_broker.storage.segment_fingerprint import Witness
 from tests.unit.storage.support import NOW_MS, append, headers, new_disk, open_log, values
 
 

@@ -18,9 +18,9 @@ from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.names import CLEANED, DELETE_DIRECTORY, LOG, OFFSET_INDEX, PartitionName
 from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.producer_files import ProducerFiles
+from kavka_broker.storage.retired_logs import Aside, SetAside
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments
-from kavka_broker.storage.set_aside import Aside, SetAside
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, fill, new_disk, open_log
 from tests.unit.storage.test_log_manager import formatted, start
 

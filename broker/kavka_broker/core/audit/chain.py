@@ -17,7 +17,7 @@ from hashlib import sha256
 from struct import Struct
 from typing import Final
 
-from kavka_broker.core.audit.ends import End, text_of
+from kavka_broker.core.audit.chain_ends import End, text_of
 from kavka_broker.core.audit.keys import SigningKey
 
 HASH_BYTES: Final = 32

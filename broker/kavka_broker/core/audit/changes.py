@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
-from kavka_broker.core.authorization.terms import Operation, PatternType, Permission, ResourceType
+from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.config.broker import definition_of
 from kavka_broker.core.config.definition import Definition
 from kavka_broker.core.config.group_table import GROUP_KEYS

@@ -10,9 +10,9 @@ Times are milliseconds since 1970. `metadata.uid` is the name of the entry: its 
 import json
 from typing import Final
 
-from kavka_broker.core.audit.happenings import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
+from kavka_broker.core.audit.events import Changed, Denied, Happening, Lifecycle, LoggedIn, Tally
 from kavka_broker.core.audit.quota_entities import entity_words
-from kavka_broker.core.audit.use import OTHERS, Throttling, Use
+from kavka_broker.core.audit.usage import OTHERS, Throttling, Use
 
 VERSION: Final = "1.8.0"
 CREATE, READ, UPDATE, DELETE, OTHER = 1, 2, 3, 4, 99

@@ -22,7 +22,7 @@ from enum import StrEnum
 from typing import Final
 
 from kavka_broker.core.audit.chain import HEAD_MS, NO_HASH, SIGNED, Entry, Kind
-from kavka_broker.core.audit.ends import End, ends_of
+from kavka_broker.core.audit.chain_ends import End, ends_of
 from kavka_broker.core.audit.keys import HmacKey, VerifyingKey, key_named
 
 INTERVALS_MAX: Final = 2

@@ -14,7 +14,7 @@ from hmac import compare_digest
 from typing import Final, NamedTuple
 
 from kavka_broker.core.authentication import oauthbearer, scram
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.names import NAME_CHARACTERS_MAX

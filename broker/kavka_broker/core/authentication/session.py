@@ -10,7 +10,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.authentication.counts import Authentications
+from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 
 RENEWAL_MS_MIN: Final = 1000

@@ -16,9 +16,9 @@ from collections.abc import Iterable
 from sys import getsizeof
 from typing import Final
 
+from kavka_broker.core.authorization.acl_types import SUPPORTED, WILDCARD, Operation, PatternType, ResourceType
 from kavka_broker.core.authorization.index import Index
 from kavka_broker.core.authorization.rules import Rule
-from kavka_broker.core.authorization.terms import SUPPORTED, WILDCARD, Operation, PatternType, ResourceType
 
 DECISIONS_KEPT_MAX: Final = 10_000
 DECISIONS_BYTES_MAX: Final = 4 * 1024 * 1024

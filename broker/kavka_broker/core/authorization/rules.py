@@ -7,7 +7,7 @@ hold for a resource of that name: by the name itself, by a prefix of it, and by 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kavka_broker.core.authorization.terms import WILDCARD, Operation, PatternType, Permission, ResourceType
+from kavka_broker.core.authorization.acl_types import WILDCARD, Operation, PatternType, Permission, ResourceType
 
 
 class Rule(NamedTuple):

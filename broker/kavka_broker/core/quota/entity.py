@@ -25,7 +25,7 @@ class Default(Enum):
 
 
 class Prefix(str):
-    """The beginning that many client ids have in common, with a star behind it (`core.quota.terms`).
+    """The beginning that many client ids have in common, with a star behind it (`core.quota.entity_limits`).
 
     It stands where a name stands, and equals none: a client may well be called "etl-*".
     """

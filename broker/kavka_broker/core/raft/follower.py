@@ -10,7 +10,7 @@ connection has died is asked once more at once, and given up after some tens of 
 
 from typing import Final
 
-from kavka_broker.core.authorization.terms import NODE_ADVICE
+from kavka_broker.core.authorization.acl_types import NODE_ADVICE
 from kavka_broker.core.raft import wire
 from kavka_broker.core.raft.control import voter_records
 from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, NodeAddress, SaveChunk, Send, Truncate

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.dispatch.access.gates import CLUSTER, GROUP, TOPIC, Access, Elements
 from kavka_broker.protocol.errors import BrokerError

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kavka_broker.core.audit.happenings import Window
+from kavka_broker.core.audit.events import Window
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message

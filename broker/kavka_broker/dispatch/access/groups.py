@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kavka_broker.api.a09_offset_fetch import refusal as refused_offsets
-from kavka_broker.core.authorization.terms import Operation, ResourceType
+from kavka_broker.core.authorization.acl_types import Operation, ResourceType
 from kavka_broker.dispatch.access.gates import GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, OnGroup, Outcome, then
 from kavka_broker.dispatch.access.topics import name_of, named
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

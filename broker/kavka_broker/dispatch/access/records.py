@@ -3,7 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a01_fetch import follower_of
-from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.dispatch.access.gates import CLUSTER, TOPIC, Access, Elements, Outcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation

@@ -7,8 +7,8 @@ the client has a principal. An API that is not in this table cannot be served wi
 from collections.abc import Mapping
 from typing import Final
 
+from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.terms import Operation
 from kavka_broker.dispatch.access import clusters, configs, groups, records, tokens, topics, transactions
 from kavka_broker.dispatch.access.gates import Gate, OnCluster, guarded
 from kavka_broker.request.registry import Api

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a38_create_delegation_token import owner_of, refusal, refused
-from kavka_broker.core.authorization.terms import Operation, ResourceType
+from kavka_broker.core.authorization.acl_types import Operation, ResourceType
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken
 from kavka_broker.dispatch.access.gates import ITEMS_PER_TURN, Access, Outcome
 from kavka_broker.request.broker import Broker, Client

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from kavka_broker.api.a03_metadata import can_create
-from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation
 from kavka_broker.dispatch.access.clusters import show_operations
 from kavka_broker.dispatch.access.gates import CLUSTER, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome, then
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a24_add_partitions_to_txn import BROKERS_VERSION, results
-from kavka_broker.core.authorization.terms import CLUSTER_NAME, Operation, ResourceType
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.dispatch.access.gates import CLUSTER, GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

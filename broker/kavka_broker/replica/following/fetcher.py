@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kavka_broker.core.partition.follower import Resume
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.timers import Timers
@@ -31,11 +32,10 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kavka_broker.replica.following.cutting import go_on
+from kavka_broker.replica.following.fetched_batches import Next, begin, resume_between, take, take_overtaken
 from kavka_broker.replica.following.session import NEVER_SENT, Followed, FollowerSession, Key, fetch_request
-from kavka_broker.replica.following.taking import Next, begin, resume_between, take, take_overtaken
+from kavka_broker.replica.following.truncation import go_on
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 
 log = get("replica")

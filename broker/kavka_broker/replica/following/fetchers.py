@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.brokers import Brokers
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers
 from kavka_broker.peers import Peers
 from kavka_broker.replica.following.fetcher import Fetcher, FetchSettings
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import Throttles
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 
 log = get("replica")

@@ -19,10 +19,10 @@ from typing import Final
 from kavka_broker.core.cleaning.pace import Pace
 from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import COST_PER_YIELD, Cost
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.seams import Clock
 from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
 from kavka_broker.storage.disk_errors import is_passing

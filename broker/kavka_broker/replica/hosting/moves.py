@@ -12,13 +12,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import Throttle
-from kavka_broker.seams import Clock
 from kavka_broker.storage.future_logs import FoundCopy, beyond_common, first_to_copy
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
@@ -245,7 +245,7 @@ class Moves:
             await self._cut_as_planned(future)
 
     async def _cut_as_planned(self, future: Log) -> None:
-        """Cut as a follower's log is cut (`following.cutting`): threads do what waits for the disk."""
+        """Cut as a follower's log is cut (`following.truncation`): threads do what waits for the disk."""
         await asyncio.to_thread(future.durability.sync_records)
         if future.durability.may_be_cut and not future.is_closed:
             future.cutting.carry_out()

@@ -1,7 +1,7 @@
 """The partitions of this broker, kept equal to what the controller has committed.
 
 `apply` is told of every committed metadata record, after the image has it. It opens the logs of partitions that are
-placed here (a few at a time: `openings`), closes those that are gone, and hands over leadership and configuration: a
+placed here (a few at a time: `log_opener`), closes those that are gone, and hands over leadership and configuration: a
 partition that this broker leads waits for its followers, one that it does not gets a fetcher. The listeners of
 leadership (the group coordinator) hear of each change.
 """
@@ -19,6 +19,7 @@ from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.core.partition.isr_change import AlterIsr
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.backlog import Backlog
 from kavka_broker.loop.timers import Timers
@@ -30,15 +31,14 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.following.fetchers import Fetchers, fetch_settings
 from kavka_broker.replica.hosting.changes import Place, changes_of
 from kavka_broker.replica.hosting.damage import Refusals, others
-from kavka_broker.replica.hosting.departures import Departures
 from kavka_broker.replica.hosting.directory_reports import AssignDirectories, DirectoryReports, call_on
-from kavka_broker.replica.hosting.missing import MissingLogs, is_log_missing
+from kavka_broker.replica.hosting.log_opener import Openings
 from kavka_broker.replica.hosting.moves import Moves
-from kavka_broker.replica.hosting.openings import Openings
+from kavka_broker.replica.hosting.offline_replicas import MissingLogs, is_log_missing
+from kavka_broker.replica.hosting.partition_deletions import Departures
 from kavka_broker.replica.leading.in_sync import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import Throttles, throttle, throttle_of_moves
-from kavka_broker.seams import Clock
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager

@@ -4,7 +4,8 @@ The rules are in `core.partition`, the files in `storage`; this holds the two to
 an append and the move of the high watermark are one step that nothing can come between.
 
 As the leader it takes batches, learns from the followers' fetches how far they are, moves the high watermark and
-proposes changes of the in-sync set. As a follower it takes what its fetcher brings (`replica.following.taking`).
+proposes changes of the in-sync set. As a follower it takes what its fetcher brings
+(`replica.following.fetched_batches`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from kavka_broker.core.partition.high_watermark import effective_min_isr
 from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Follower, LeaderState, ProposalOutcome
 from kavka_broker.core.partition.transactions import NO_OFFSET
+from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.leading.feeds import Feed
@@ -21,7 +23,6 @@ from kavka_broker.replica.leading.partition_host import PartitionHost
 from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.leading.traffic import Traffic
-from kavka_broker.seams import Clock
 from kavka_broker.storage.batch_check import Prepared, first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 

@@ -13,8 +13,8 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
+from kavka_broker.interfaces import Clock
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.seams import Clock
 
 UNLIMITED: Final = 2.0**62
 EVERY: Final = "*"

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -18,7 +19,6 @@ from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
 from kavka_broker.replica.serving.poll import Follower, Poll, Reading, with_news
 from kavka_broker.replica.serving.reader import Reader
-from kavka_broker.seams import Clock
 
 
 class Fetches:

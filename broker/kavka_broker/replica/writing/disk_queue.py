@@ -10,7 +10,7 @@ from typing import Final
 from kavka_broker.core.fairness import FairQueue
 from kavka_broker.loop.slices import Slices
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.strain import STRAINED_LOOK_SECONDS
+from kavka_broker.storage.writeback_throttling import STRAINED_LOOK_SECONDS
 
 Turn = asyncio.Future[None]
 BYTE_NS: Final = 1

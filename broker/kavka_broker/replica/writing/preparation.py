@@ -19,7 +19,7 @@ from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.steps import paid
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.writing.disk_queue import DiskQueue
-from kavka_broker.storage import room
+from kavka_broker.storage import preallocation
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared, prepare_in_thread
 from kavka_broker.storage.log import Log
 
@@ -30,7 +30,7 @@ AT_ONCE_MAX: Final = 2
 ROOMS_AT_ONCE_MAX: Final = 2
 BATCHES_AHEAD: Final = 8
 """Room is made for so many more batches as large as the last, once it is left for half of them."""
-SPACE_BYTES_MIN: Final = 64 * room.ROOM_BYTES_AHEAD_MAX
+SPACE_BYTES_MIN: Final = 64 * preallocation.ROOM_BYTES_AHEAD_MAX
 """Where less is left of the disk, others may need what room in advance would take."""
 
 
@@ -63,9 +63,9 @@ class Preparation:
 
     def extend_room(self, log: Log, size_bytes: int) -> None:
         """Have batches not wait that follow one of so many bytes, while strain lasts. Returns at once."""
-        if size_bytes < room.ROOM_BYTES_MIN or not log.disk.strain_lasts:
+        if size_bytes < preallocation.ROOM_BYTES_MIN or not log.disk.strain_lasts:
             return
-        ahead = min(BATCHES_AHEAD * size_bytes, room.ROOM_BYTES_AHEAD_MAX)
+        ahead = min(BATCHES_AHEAD * size_bytes, preallocation.ROOM_BYTES_AHEAD_MAX)
         if log not in self._extending and log.segments.active.file.room_bytes < ahead // 2:
             work = paid(self._room_threads.run(_extend_room, log, ahead), self._slices.time)
             self._extending[log] = task = asyncio.ensure_future(work)
@@ -74,7 +74,7 @@ class Preparation:
 
 def has_to_wait(log: Log, size_bytes: int) -> bool:
     """Whether a batch is to wait for the disk, or for a thread that makes room, before it is appended."""
-    if size_bytes < room.ROOM_BYTES_MIN or not log.disk.is_strained:
+    if size_bytes < preallocation.ROOM_BYTES_MIN or not log.disk.is_strained:
         return False
     return not log.disk.strain_lasts or wants_room(log, size_bytes)
 

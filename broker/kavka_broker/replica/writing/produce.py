@@ -31,7 +31,7 @@ from kavka_broker.replica.writing.admission import BATCH_COST, Admission
 from kavka_broker.replica.writing.batches import check, has_repeats, without_repeats
 from kavka_broker.replica.writing.preparation import NoRoom, check_room
 from kavka_broker.replica.writing.writes import Writes
-from kavka_broker.storage import room
+from kavka_broker.storage import preallocation
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused
 
@@ -300,7 +300,7 @@ class Produce:
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             try:
-                if data.records is not None and len(data.records) >= room.ROOM_BYTES_MIN:
+                if data.records is not None and len(data.records) >= preallocation.ROOM_BYTES_MIN:
                     check_room(self._writes.replicas, name, data.index, len(data.records))
                 answers.append(self._append(named, data))
             except NotOnLoop as reason:
@@ -322,7 +322,7 @@ class Produce:
             if self._admission is not None:
                 self._admission.check(partition, data)
             appended = partition.append(data.records, acks, prepared=prepared)
-            if len(data.records) >= room.ROOM_BYTES_MIN:
+            if len(data.records) >= preallocation.ROOM_BYTES_MIN:
                 writes.preparation.extend_room(partition.log, len(data.records))
         except BrokerError as error:
             return self._refusal(topic, data.index, error)

@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.writing.preparation import Preparation
-from kavka_broker.seams import Clock
 
 
 class Coordinators(Protocol):

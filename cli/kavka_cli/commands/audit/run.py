@@ -9,7 +9,7 @@ from kavka_cli.client_properties import client_of_file
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain
 from kavka_cli.target import add_target, target_options
-from kavka_operator.extras import lacking
+from kavka_operator.optional_libraries import lacking
 
 HELP = (
     "Take what is new in the audit trail into Parquet files and answer from them who uses what, who was refused or"

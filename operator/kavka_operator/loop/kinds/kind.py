@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 
 from kavka_operator.api.kinds import Key, Managed
 from kavka_operator.api.quota import ClientQuota
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction
-from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.kafka.admin import Admin
 from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.kinds.claims import Claims

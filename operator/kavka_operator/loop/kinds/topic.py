@@ -6,8 +6,8 @@ from dataclasses import replace
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.observed import SeenCluster, SeenTopic
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Plan
-from kavka_operator.domain.seen import SeenCluster, SeenTopic
 from kavka_operator.loop.batches import perform_in_batches
 from kavka_operator.loop.kinds.claims import Claims, others, owner
 from kavka_operator.loop.kinds.kind import Pass

@@ -6,8 +6,8 @@ from dataclasses import replace
 from kavka_operator.api.kinds import Key, Managed
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.user import KafkaUser, entity_of_user, quota_of
+from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction
-from kavka_operator.domain.seen import SeenCluster
 from kavka_operator.loop.kinds import quota as quota_kind
 from kavka_operator.loop.kinds.claims import Claims, others, owner
 from kavka_operator.loop.kinds.kind import Pass

@@ -1,7 +1,7 @@
 """The nodes of a local cluster as they would be if its resource were another: nothing is started or written."""
 
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.seen import SeenNode
+from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.view import View
 from kavka_operator.platform.local import node_identity, volumes
 from kavka_operator.platform.local.files import read_text

@@ -9,7 +9,7 @@ from kavka_broker.core.config.properties import format_properties, parse_propert
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.api.pools import NodePool
 from kavka_operator.api.security import CONTROLLER, NODES, OF_NODES, PORT_MAX
-from kavka_operator.domain.seen import WantedNode
+from kavka_operator.domain.observed import WantedNode
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members, listeners_of, ports_of

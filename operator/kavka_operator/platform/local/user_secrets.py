@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from errno import EEXIST, ENOTEMPTY
 from pathlib import Path
 
-from kavka_operator.domain.seen import NoSecret
+from kavka_operator.domain.observed import NoSecret
 from kavka_operator.domain.user_secret import KEYS, PASSWORD
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
 from kavka_operator.platform.local.layout import Layout

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kavka_operator.domain.seen import SeenVolume
+from kavka_operator.domain.observed import SeenVolume
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import META_PROPERTIES
 from kavka_operator.reconcile.volumes import METADATA_LOG

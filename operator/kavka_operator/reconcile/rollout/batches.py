@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from kavka_operator.domain.seen import SeenPartition, Survey
+from kavka_operator.domain.observed import SeenPartition, Survey
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing
 

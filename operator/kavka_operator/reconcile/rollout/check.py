@@ -12,7 +12,7 @@ controller caught up.
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from kavka_operator.domain.seen import SeenPartition, SeenQuorum, Survey
+from kavka_operator.domain.observed import SeenPartition, SeenQuorum, Survey
 from kavka_operator.domain.text import counted, some
 
 PARTITIONS_SHOWN_MAX = 512

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from kavka_operator.domain.seen import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
+from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
 from kavka_operator.domain.text import some
 from kavka_operator.reconcile.empty_starts import only_records
 from kavka_operator.reconcile.volumes import FORGET, UNTOLD

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kavka_operator.domain.seen import Survey, WantedNode
+from kavka_operator.domain.observed import Survey, WantedNode
 from kavka_operator.reconcile.rollout.check import at_risk
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page
 from kavka_operator.kafka.offsets_and_lag import LogDirs, Members

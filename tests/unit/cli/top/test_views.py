@@ -6,7 +6,7 @@ import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_cli.commands.top import VIEW_NAMES
-from kavka_operator.domain.seen import SeenBroker, SeenPartition
+from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members

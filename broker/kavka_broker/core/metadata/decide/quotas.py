@@ -8,8 +8,8 @@ from typing import Final
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.quotas import CLIENT_ID, IP, TYPES, USER, AnyEntity, Quotas, entity_data
 from kavka_broker.core.quota.entity import CLIENT_KEYS, DEFAULT, IP_KEYS, Default, Entity, IpEntity
+from kavka_broker.core.quota.entity_limits import PREFIX, greatest, is_own
 from kavka_broker.core.quota.resolve import is_address
-from kavka_broker.core.quota.terms import PREFIX, greatest, is_own
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.client_quota_record import ClientQuotaRecord
 

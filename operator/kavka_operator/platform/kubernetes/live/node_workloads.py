@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import GrowVolume, LiftGate, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
-from kavka_operator.domain.seen import SeenNode
 from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.analytics_runs import AnalyticsOf

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from kavka_operator.api import GROUP
 from kavka_operator.api.stored import part
 from kavka_operator.api.user import KafkaUser
-from kavka_operator.domain.seen import NoSecret
+from kavka_operator.domain.observed import NoSecret
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes.live.secrets import FORBIDDEN

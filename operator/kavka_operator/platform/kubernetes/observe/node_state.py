@@ -10,7 +10,7 @@ from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import CONTROLLER
 from kavka_operator.domain.node_ids import first_ids
-from kavka_operator.domain.seen import ControllerPlace, SeenNode, SeenVolume, WantedNode
+from kavka_operator.domain.observed import ControllerPlace, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes.objects.amounts import plain
 from kavka_operator.platform.kubernetes.objects.names import DIRECTORY_ID, annotation
 from kavka_operator.platform.kubernetes.objects.requested import is_as_asked
