@@ -19,7 +19,7 @@ dangers come with that. The map is as long as the file was when it was made, so 
 old map lives until its last slice is gone); small reads at the growing end are plain `pread`s, which are cheaper than a
 map each. And touching a page of a map kills the process (SIGBUS) where it lies beyond the end of its file or its sector
 cannot be read. A file only shrinks by `truncate`, always in place, for a full disk has no room for a copy: where no
-slice is alive the map is closed first; where one is, what is cut off is kept in memory behind the slice (`pinned_pages`).
+slice is alive the map is closed first; where one is, what is cut off stays in memory behind the slice (`pinned_pages`).
 Removing a file does not disturb its maps. For the sector, the kernel is asked to bring in the pages of a slice before
 it is handed out (`MADV_POPULATE_READ`, Linux 5.14: a third of a microsecond where they are there), which is an error
 and no signal where it cannot. Where the kernel does not know that, nothing is mapped.

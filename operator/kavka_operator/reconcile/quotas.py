@@ -3,9 +3,9 @@
 Only keys that the resource names, or once set, are its own; a key that somebody set by hand on the same entity stays.
 The override in force, or the next to begin, is written beside the limits with its times: brokers begin and end it,
 also while nobody looks (`core.quota.entity_limits`). Limits that are to be observed have keys of their own too. A limit
-of the whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more, also
-while one of them is away and when it is back. For byte rates that division holds until the brokers have parts by where
-the traffic is (`reconcile.budgets`).
+of the whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more,
+also while one of them is away and when it is back. For byte rates that division holds until the brokers have parts by
+where the traffic is (`reconcile.budgets`).
 """
 
 from collections.abc import Mapping, Sequence
