@@ -15,6 +15,7 @@ from tests.sim.test_loop import play
 ROOT = Path(__file__).parents[2]
 CODE = [*sorted((ROOT / "broker" / "kavka_broker").rglob("*.py")), *sorted((ROOT / "tests" / "sim").glob("*.py"))]
 BYTE_ORDERS = ("<", ">", "!")
+SAME_EVERYWHERE = tuple("bBqQfd")  # the types of `array` that are as wide on any machine
 OF_STRUCT = ("Struct", "calcsize", "pack", "pack_into", "unpack", "unpack_from", "iter_unpack")
 
 
@@ -36,9 +37,16 @@ def leftmost(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+def has_arrays(tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == "array" for node in ast.walk(tree))
+
+
 def foreign(tree: ast.AST) -> Iterator[str]:
     """What depends on the machine: addresses, hashes, sizes of its own types."""
+    knows_arrays = has_arrays(tree)
     for name, call in calls(tree):
+        if knows_arrays and name == "array" and (kind := leftmost(call.args[0])) not in SAME_EVERYWHERE:
+            yield f"{call.lineno}: array({kind!r})"
         if name in ("id", "hash") and isinstance(call.func, ast.Name):
             yield f"{call.lineno}: {name}()"
         layout = leftmost(call.args[0]) if call.args and name in OF_STRUCT else None
@@ -47,8 +55,8 @@ def foreign(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in ("maxsize", "byteorder"):
             yield f"{node.lineno}: {node.attr}"
-        if isinstance(node, ast.Import | ast.ImportFrom) and "array" in [alias.name for alias in node.names]:
-            yield f"{node.lineno}: array"
+        if isinstance(node, ast.Import) and "array" in [alias.name for alias in node.names]:
+            yield f"{node.lineno}: array, whose name hides which of its types are used"
 
 
 def test_nothing_that_is_simulated_depends_on_the_machine() -> None:
@@ -57,7 +65,11 @@ def test_nothing_that_is_simulated_depends_on_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["x = id(y)", "x = hash(y)", "Struct('ii')", "struct.pack('l', 1)", "calcsize('q' + x)", "sys.maxsize"]
+    "line",
+    [
+        *("x = id(y)", "x = hash(y)", "Struct('ii')", "struct.pack('l', 1)", "calcsize('q' + x)", "sys.maxsize"),
+        *("from array import array; array('l')", "from array import array; array(kind)", "import array"),
+    ],
 )
 def test_a_line_that_reaches_another_machine_is_found(line: str) -> None:
     assert list(foreign(ast.parse(line)))
