@@ -226,6 +226,18 @@ def test_another_bound_clears_the_eligible_replicas(resource: Resource, name: st
     assert state(metadata) == before._replace(elr=(), partition_epoch=before.partition_epoch + 1)
 
 
+def test_a_bound_that_a_topic_has_already_keeps_the_eligible_replicas() -> None:
+    metadata = replicated(1, 2, 3)
+    enact(metadata, alter_configs(metadata, ALL_BROKERS, [Change(MIN_INSYNC, Operation.SET, "2")]))
+    propose(metadata, 1)
+    before = state(metadata)
+    assert before.elr == (2, 3)
+    for change in (Change(MIN_INSYNC, Operation.SET, "2"), Change(MIN_INSYNC, Operation.DELETE)):
+        (record,) = enacted(metadata, alter_configs(metadata, TOPIC, [change]))
+        assert isinstance(record, ConfigRecord)
+        assert state(metadata) == before
+
+
 @pytest.mark.parametrize("resource", [TOPIC, ALL_BROKERS])
 @pytest.mark.parametrize("bound", ["1", "3"])
 def test_another_bound_does_not_orphan_a_partition_that_is_down(resource: Resource, bound: str) -> None:

@@ -75,7 +75,7 @@ def alter_configs(metadata: Metadata, resource: Resource, changes: Sequence[Chan
     changed = [name for name in names if before.get(name) != after.get(name)]
     records: list[Message] = [ConfigRecord(resource.type, resource.name, name, after.get(name)) for name in changed]
     assert len(records) <= len(changes), f"{len(records)} records of {len(changes)} changes"
-    return Decision([*records, *_forget_eligible(metadata, resource, changed)], None)
+    return Decision([*records, *_forget_eligible(metadata, resource, changed, after)], None)
 
 
 def replace_configs(metadata: Metadata, resource: Resource, said: Sequence[tuple[str, str | None]]) -> Decision[None]:
@@ -195,13 +195,20 @@ def _check_min_insync(metadata: Metadata, resource: Resource, changed: Sequence[
         raise BrokerError(ErrorCode.INVALID_CONFIG, f"{MIN_INSYNC}: {problem}")
 
 
-def _forget_eligible(metadata: Metadata, resource: Resource, changed: Sequence[str]) -> Iterator[Message]:
-    """Clear the eligible replicas, counted by the old bound; with another they are counted again (KIP-966)."""
+def _forget_eligible(
+    metadata: Metadata, resource: Resource, changed: Sequence[str], after: Mapping[str, str]
+) -> Iterator[Message]:
+    """Clear the eligible replicas, counted by the old bound; with another they are counted again (KIP-966).
+
+    A topic that says for itself what was so already keeps them: the same bound counts the same.
+    """
     if MIN_INSYNC not in changed or not metadata.features.level(ELR_FEATURE):
         return
     match resource:
         case Resource(ResourceType.TOPIC, name):
-            topics = [topic] if (topic := metadata.topics.get(name)) is not None else []
+            common = metadata.configs.all_brokers().get(MIN_INSYNC)
+            is_same = metadata.configs.topic(name).get(MIN_INSYNC, common) == after.get(MIN_INSYNC, common)
+            topics = [topic] if (topic := metadata.topics.get(name)) is not None and not is_same else []
         case Resource(ResourceType.BROKER, ""):
             topics = [topic for topic in metadata.topics if MIN_INSYNC not in metadata.configs.topic(topic.name)]
         case _:
