@@ -64,7 +64,11 @@ def test_what_was_applied_does_not_differ(person: Person) -> None:
     assert person.types("diff", "-f", person.file(in_another_order)) == (0, "")
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.stem != "ephemeral"],  # which local brokers refuse
+    ids=lambda path: path.stem,
+)
 def test_an_example_that_was_applied_does_not_differ(person: Person, example: Path) -> None:
     if example.stem != "kubernetes":  # whose cluster is another
         person.types("apply", "-f", str(EXAMPLES / "quickstart.yaml"))
