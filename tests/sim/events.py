@@ -28,8 +28,9 @@ CLOSED_FOR: Final = (
     LOGIN_ENDED,  # also for a delayed request of a node
 )
 
-#: Strangers' connections alone.
-REFUSED_LOGIN: Final = ("its authentication has failed", "it has not logged in for")
+MISSED_LOGIN: Final = "it has not logged in for"
+#: Strangers' connections alone; the second also those whose other end is gone, as by a loss of power.
+REFUSED_LOGIN: Final = ("its authentication has failed", MISSED_LOGIN)
 
 
 class Events(logging.Handler):
@@ -69,9 +70,11 @@ class Events(logging.Handler):
 
     def closed(self, process: str, fields: Mapping[str, Any]) -> None:
         """NobodyIsTurnedAway: a request that is as it should be may fail, and gets an answer that says so."""
-        is_stranger = fields["client"] in self.strangers and str(fields["reason"]).startswith(REFUSED_LOGIN)
-        if not (is_stranger or str(fields["reason"]).startswith(CLOSED_FOR)):
-            self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {fields['reason']}")
+        client, reason = fields["client"], str(fields["reason"])
+        is_stranger = client in self.strangers and reason.startswith(REFUSED_LOGIN)
+        is_left = reason.startswith(MISSED_LOGIN) and self.loop.network.has_lost_peer(process, client)
+        if not (is_stranger or is_left or reason.startswith(CLOSED_FOR)):
+            self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {reason}")
 
     @contextmanager
     def taking(self) -> Iterator[None]:

@@ -154,6 +154,16 @@ class Network:
         """What a peer sees of it."""
         return self._addresses.setdefault(host, f"10.0.0.{len(self._addresses) + 1}")
 
+    def has_lost_peer(self, process: str, address: str) -> bool:
+        """Whether a connection of this process from there has no other end any more, of which it has not heard."""
+        return any(
+            pipe.target.process.name == process
+            and pipe.target.is_open
+            and not pipe.source.is_open
+            and self.address_of(pipe.source.process.host) == address
+            for pipe in self.pipes
+        )
+
     # --- opening ------------------------------------------------------------------------------------------------
 
     def listen(self, factory: Callable[[], Any], host: str | None, port: int, *, start_serving: bool) -> "Server":
