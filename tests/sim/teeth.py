@@ -13,7 +13,7 @@ from typing import Any, Final
 from kavka_broker.controller import snapshotting
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.snapshots import build
-from kavka_broker.core.metadata.decide import in_sync_sets, registrations
+from kavka_broker.core.metadata.decide import alter_partition, registrations
 from kavka_broker.core.metadata.decide.leadership import withdraw
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.partition.producer_state import ProducerStates
@@ -150,8 +150,8 @@ def repetitions_not_recognised(patch: Patch) -> None:
        changes="elect_preferred reassign", replica_lag_time_max_ms="1000",
        broker_session_timeout_ms="2000")  # fmt: skip
 def stale_alter_partition_accepted(patch: Patch) -> None:
-    patch.setattr(in_sync_sets, "_refusal", lambda *_: None)
-    patch.setattr(in_sync_sets, "_ineligible", lambda *_: None)
+    patch.setattr(alter_partition, "_refusal", lambda *_: None)
+    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
 
 
 @tooth(
@@ -176,7 +176,7 @@ def broker_epoch_ignored_at_registration(patch: Patch) -> None:
 
 @tooth("an ISR may hold an earlier incarnation of a broker (KIP-903)", "power_loss kill pause", 20, is_synced=False)
 def broker_epochs_ignored(patch: Patch) -> None:
-    patch.setattr(in_sync_sets, "_ineligible", lambda *_: None)
+    patch.setattr(alter_partition, "_ineligible", lambda *_: None)
     patch.setattr(LeaderState, "_is_eligible", lambda *_: True)
 
 

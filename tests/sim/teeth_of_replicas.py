@@ -3,7 +3,7 @@
 from typing import Any
 
 from kavka_broker.core.metadata.decide import heartbeats, partition_change
-from kavka_broker.core.partition.isr_change import IsrAnswer
+from kavka_broker.core.partition.isr_proposal import IsrAnswer
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.raft import leader as raft_leader
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -1,6 +1,6 @@
 """A partition that has no other replica, and nobody to ask."""
 
-from kavka_broker.core.partition.isr_change import IsrChange
+from kavka_broker.core.partition.isr_proposal import IsrChange
 from kavka_broker.core.partition.leader import Contact
 from kavka_broker.replica.leading.partition import Partition
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+from kavka_broker.core.metadata.decide.alter_partition import Outcome, alter_partitions
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat
-from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kavka_broker.core.group.offsets import Offsets
-from kavka_broker.core.group.staged import Staged
+from kavka_broker.core.group.transactional_offsets import Staged
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue

@@ -11,6 +11,7 @@ Versions: flexible from 3, with a response header that never is.
 
 import re
 
+from kavka_broker.core.client_names import shortened
 from kavka_broker.core.metadata.image.features import (
     ELR_FEATURE,
     KRAFT_VERSION,
@@ -18,7 +19,6 @@ from kavka_broker.core.metadata.image.features import (
     SUPPORTED_LEVELS,
     TRANSACTION_VERSION,
 )
-from kavka_broker.core.names import shortened
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import (

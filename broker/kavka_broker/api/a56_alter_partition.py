@@ -1,7 +1,7 @@
 """AlterPartition (56): a leader proposes another in-sync set, and learns the state that holds.
 
 - A stale broker epoch is STALE_BROKER_EPOCH for the whole request; the rest is judged partition by partition
-  (`core.metadata.decide.in_sync_sets`).
+  (`core.metadata.decide.alter_partition`).
 - From version 3 each member comes with its broker epoch (KIP-903).
 - Answered when the change is committed.
 Versions: flexible throughout; by topic ids throughout.
@@ -10,10 +10,10 @@ Versions: flexible throughout; by topic ids throughout.
 from itertools import chain
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.in_sync_sets import Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.alter_partition import Outcome, alter_partitions
 from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest, PartitionData
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, TopicData

@@ -21,7 +21,7 @@ from kavka_broker.core.authentication.scram import (
     credential_of,
     salted,
 )
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.user_scram_credential_record import UserScramCredentialRecord
 

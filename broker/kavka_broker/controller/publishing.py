@@ -20,7 +20,7 @@ from kavka_broker.controller.recovery import check_features, readable
 from kavka_broker.controller.runner import RunBlocking
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.steps import Step, steps_of
+from kavka_broker.core.metadata.image.replay_steps import Step, steps_of
 from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message

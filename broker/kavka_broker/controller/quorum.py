@@ -30,7 +30,7 @@ from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.controller.startup_barrier import CatchingUp
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.features import level_in
-from kavka_broker.core.metadata.image.steps import steps_of
+from kavka_broker.core.metadata.image.replay_steps import steps_of
 from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity

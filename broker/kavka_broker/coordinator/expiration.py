@@ -15,8 +15,8 @@ from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.group.staged import StagedOffset
 from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.protocol.coordinator_records import frame_key
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 

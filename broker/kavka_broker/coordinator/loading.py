@@ -17,7 +17,7 @@ from struct import error, unpack_from
 
 from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.protocol.coordinator_records import Coordinator, record_classes, unframe
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 
 HASHES_CACHED_MAX = 10_000
 

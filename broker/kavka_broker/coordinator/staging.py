@@ -9,7 +9,7 @@ from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transactional_committer, commit_record
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.group.staged import StagedOffset
+from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.loop.slices import Cost, Slices, Work, at_once
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -29,7 +29,7 @@ from kavka_broker.core.transaction.state import (
     Transaction,
 )
 from kavka_broker.core.transaction.state_counts import Count
-from kavka_broker.core.transaction.times import is_overdue
+from kavka_broker.core.transaction.timeouts import is_overdue
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch

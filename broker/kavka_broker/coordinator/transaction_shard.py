@@ -16,7 +16,7 @@ from kavka_broker.core.transaction.records import framed, tombstone
 from kavka_broker.core.transaction.settings import TRANSACTIONS_PER_PARTITION_MAX, TransactionSettings
 from kavka_broker.core.transaction.state import Standing, Transaction
 from kavka_broker.core.transaction.state_counts import Census
-from kavka_broker.core.transaction.times import is_expired, kill
+from kavka_broker.core.transaction.timeouts import is_expired, kill
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers

@@ -29,7 +29,7 @@ from kavka_broker.core.audit.events import Window
 from kavka_broker.core.audit.usage import UseWindow
 from kavka_broker.core.authentication.login import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 from kavka_broker.core.authentication.session import Session
-from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.dispatch.forwarding import Forwarded, forward
 from kavka_broker.dispatch.large_requests import (
     check_size,

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import IsrAnswer, IsrChange
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

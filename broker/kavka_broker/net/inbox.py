@@ -11,7 +11,7 @@ peers that send four bytes each would take it all.
 
 from struct import Struct
 
-from kavka_broker.core.names import shortened
+from kavka_broker.core.client_names import shortened
 from kavka_broker.net.request_memory import AT_ONCE_BYTES_MAX, RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.framing import read_request_header

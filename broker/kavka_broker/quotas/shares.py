@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from kavka_broker.core.names import label_of
+from kavka_broker.core.client_names import label_of
 from kavka_broker.core.quota.allowance import Allowance
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.core.partition.min_insync_replicas import effective_min_isr
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.runtime.metric_tables.family import PARTITION, Family, Kind

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.authentication.auth_metrics import Authentications
-from kavka_broker.core.names import label_of
+from kavka_broker.core.client_names import label_of
 from kavka_broker.dispatch.dispatcher import DURATION_BOUNDS_S, ApiStats
 from kavka_broker.loop.slices import Slices, Work
 from kavka_broker.loop.turns import Turns

@@ -6,7 +6,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.core.partition.min_insync_replicas import effective_min_isr
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.replica.leading.partition import Partition
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.alter_partition import alter_partitions
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.elections import Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, fence, heartbeat
-from kavka_broker.core.metadata.decide.in_sync_sets import alter_partitions
 from kavka_broker.core.metadata.decide.policy import MIN_INSYNC, Policy
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.decide.registrations import register, unregister
@@ -25,7 +25,7 @@ from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, RECOVERING, PartitionState
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord

@@ -11,7 +11,7 @@ from kavka_broker.core.transaction.partitions import add_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize
 from kavka_broker.core.transaction.records import framed, tombstone
 from kavka_broker.core.transaction.state import EPOCH_EXHAUSTED, NO_EPOCH, Standing, Transaction, TransactionState
-from kavka_broker.core.transaction.times import is_expired, is_overdue
+from kavka_broker.core.transaction.timeouts import is_expired, is_overdue
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.records.record import Record
 

@@ -8,8 +8,8 @@ import pytest
 from kavka_broker.core.audit.changes import CHANGES, EXPIRY, HIDDEN, Before, Change, is_hidden
 from kavka_broker.core.audit.events import Tally, Window
 from kavka_broker.core.audit.ocsf import event_of
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.messages import (
     add_raft_voter_request,
     alter_client_quotas_request,

@@ -20,7 +20,7 @@ from kavka_broker.core.audit.usage import (
     Use,
     UseWindow,
 )
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 
 KEY = HmacKey(bytes(range(32)))
 ALICE = '{"user": "alice"}'

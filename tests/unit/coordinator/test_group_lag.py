@@ -10,9 +10,9 @@ import pytest
 from kavka_broker.coordinator import group_lag, leader_offsets
 from kavka_broker.coordinator.group_lag import AGES_MS, GroupLag
 from kavka_broker.coordinator.leader_offsets import LeaderOffsets
+from kavka_broker.core.client_names import LABEL_BYTES_MAX
 from kavka_broker.core.group.lag import EndSamples
 from kavka_broker.core.group.state import ClassicGroup
-from kavka_broker.core.names import LABEL_BYTES_MAX
 from kavka_broker.loop.slices import Slices
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.audit.events import LoggedIn, Window
-from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.listener import Listener
 from kavka_broker.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.membership.alter_partition import AlterPartitionSender
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -2,11 +2,11 @@
 
 import pytest
 
+from kavka_broker.core.metadata.decide.alter_partition import alter_partitions
 from kavka_broker.core.metadata.decide.heartbeats import leave
-from kavka_broker.core.metadata.decide.in_sync_sets import alter_partitions
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from tests.support.brokers import TOPIC_ID, epoch_of, proposal, propose, replicated, state, told

@@ -8,7 +8,7 @@ from types import FrameType
 import pytest
 
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.steps import steps_of
+from kavka_broker.core.metadata.image.replay_steps import steps_of
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.clear_elr_record import ClearElrRecord

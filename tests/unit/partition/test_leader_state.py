@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.isr_change import IsrAnswer
+from kavka_broker.core.partition.isr_proposal import IsrAnswer
 from kavka_broker.core.partition.leader import NEVER_MS, NO_OFFSET, Contact, LeaderState, ProposalOutcome
 from kavka_broker.protocol.errors import ErrorCode
 

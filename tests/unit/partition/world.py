@@ -11,7 +11,7 @@ from typing import Any
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
-from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, ProposalOutcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchPartition

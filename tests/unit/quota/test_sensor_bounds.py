@@ -1,6 +1,6 @@
 """What clients can make a quota keep: bounded in bytes, and never at the expense of clients of another name."""
 
-from kavka_broker.core.names import shortened
+from kavka_broker.core.client_names import shortened
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.loop.slices import at_once

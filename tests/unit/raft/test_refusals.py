@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes, wire
+from kavka_broker.core.raft import auto_join, election, follower, leader, voter_changes, wire
 from kavka_broker.core.raft.effects import Followed, Later, NodeAddress, Note, Respond, Send
 from kavka_broker.core.raft.log_view import SnapshotId, TooOld, standing
 from kavka_broker.core.raft.node import RaftNode
@@ -395,7 +395,7 @@ def test_a_node_that_cannot_be_a_voter_asks_the_leader_for_nothing(version: int,
     identity = Identity(4, directory_of(4), CLUSTER, endpoints=voter(4).endpoints if has_address else ())
     history = VoterHistory.of([voter(1)], kraft_version=version)
     node = NodeState(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
-    assert own_vote._question(node) is None
+    assert auto_join._question(node) is None
 
 
 def leading(

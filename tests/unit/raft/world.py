@@ -12,7 +12,6 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kavka_broker.core.raft.control import voter_records
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,
     Append,
@@ -35,6 +34,7 @@ from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.settings import Identity, Settings
 from kavka_broker.core.raft.voter_history import VoterHistory
+from kavka_broker.core.raft.voter_records import voter_records
 from kavka_broker.core.raft.voters import Voter, read_voters, voters_record
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.message import Message

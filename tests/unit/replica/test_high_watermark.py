@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.partition.high_watermark import effective_min_isr
+from kavka_broker.core.partition.min_insync_replicas import effective_min_isr
 
 
 @pytest.mark.parametrize(("configured", "replicas", "effective"), [(1, 3, 1), (2, 3, 2), (2, 1, 1), (3, 2, 2)])

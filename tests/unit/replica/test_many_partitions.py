@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.core.metadata.image.brokers import Brokers
-from kavka_broker.core.partition.isr_change import InSyncMember, IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import ProposalOutcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord

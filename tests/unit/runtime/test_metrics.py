@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from kavka_broker.core.names import label_of
+from kavka_broker.core.client_names import label_of
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.runtime.dashboard_names import ALIASES, DASHBOARD_FAMILIES, PARTITION_NAMES

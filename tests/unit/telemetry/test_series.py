@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.names import LABEL_BYTES_MAX
+from kavka_broker.core.client_names import LABEL_BYTES_MAX
 from kavka_broker.core.telemetry import series as bounds
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 from kavka_broker.core.telemetry.series import OTHER, AllSeries, Source, gathered, source

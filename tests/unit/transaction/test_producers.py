@@ -15,7 +15,7 @@ from kavka_broker.core.transaction.state import (
     check_move,
 )
 from kavka_broker.core.transaction.state import TransactionState as State
-from kavka_broker.core.transaction.times import is_expired, is_overdue
+from kavka_broker.core.transaction.timeouts import is_expired, is_overdue
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 ID, FRESH_ID, NOW_MS, TIMEOUT_MS = 7, 8, 10_000, 4_000

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.usage import OTHERS, Throttling, Use
-from kavka_broker.core.names import shortened, shortened_principal
+from kavka_broker.core.client_names import shortened, shortened_principal
 
 KINDS_MAX: Final = 5_000
 """Different happenings that one window tells apart, which are taken in 5 ms."""

@@ -8,7 +8,7 @@ records the window becomes longer.
 
 from typing import Final, NamedTuple
 
-from kavka_broker.core.names import shortened, shortened_principal
+from kavka_broker.core.client_names import shortened, shortened_principal
 
 MINUTE_MS: Final = 60_000
 """The interval unless another is configured."""

@@ -17,7 +17,7 @@ from kavka_broker.core.authentication import oauthbearer, scram
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.session import Session
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 
 API_VERSIONS: Final = 18

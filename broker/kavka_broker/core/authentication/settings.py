@@ -18,11 +18,11 @@ from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.scram import MECHANISMS as SCRAM
 from kavka_broker.core.authentication.token_keys import OF_TOKENS, tokens_of
 from kavka_broker.core.authentication.tokens import TokenJudge
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
 from kavka_broker.core.config.unserved import SECURED
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
 
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

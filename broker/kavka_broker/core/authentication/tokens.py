@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.authentication.signing_keys import ALGORITHMS, ES, SigningKey, decode
 from kavka_broker.core.authentication.strict_json import JsonError, parse_object
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 
 TOKEN_BYTES_MAX: Final = 65_536
 KEYS_TRIED_MAX: Final = 8

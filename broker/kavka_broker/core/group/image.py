@@ -10,8 +10,8 @@ from typing import Final
 
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.persistence import restore
-from kavka_broker.core.group.staged import Staged, StagedOffset
 from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey

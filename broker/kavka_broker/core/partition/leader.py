@@ -24,7 +24,7 @@ from enum import Enum, auto
 from typing import Final
 
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, InSyncMember, IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import UNKNOWN_BROKER_EPOCH, InSyncMember, IsrAnswer, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 
 NO_OFFSET: Final = -1

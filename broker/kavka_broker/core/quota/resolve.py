@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity, Prefix
 
 LEVELS = {
@@ -73,7 +73,7 @@ def is_of_one_share(effective: Effective | None) -> bool:
 
 
 def as_kept(entity: Entity) -> Entity:
-    """Return the entity with its client id as the client ids of requests are kept, see `core.names`."""
+    """Return the entity with its client id as the client ids of requests are kept, see `core.client_names`."""
     part = entity.client_id
     if isinstance(part, Prefix) or not isinstance(part, str) or len(part) <= NAME_CHARACTERS_MAX:
         return entity

@@ -12,7 +12,6 @@ from typing import Final
 
 from kavka_broker.core.authorization.acl_types import NODE_ADVICE
 from kavka_broker.core.raft import wire
-from kavka_broker.core.raft.control import voter_records
 from kavka_broker.core.raft.effects import AdoptSnapshot, AppendFetched, NodeAddress, SaveChunk, Send, Truncate
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.node_state import NodeState
@@ -20,6 +19,7 @@ from kavka_broker.core.raft.quorum_state import NOBODY
 from kavka_broker.core.raft.roles import NEVER_MS, Download, Fetching, Follower, Prospective, Unattached
 from kavka_broker.core.raft.transitions import become_prospective, become_unattached, learn
 from kavka_broker.core.raft.voter_history import VoterHistory
+from kavka_broker.core.raft.voter_records import voter_records
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse

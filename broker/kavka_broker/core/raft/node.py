@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from kavka_broker.core.raft import election, follower, leader, own_vote, voter_changes
+from kavka_broker.core.raft import auto_join, election, follower, leader, voter_changes
 from kavka_broker.core.raft.effects import Effect, Later, Send
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.node_state import NodeState
@@ -135,7 +135,7 @@ class RaftNode:
             case Leader() as role:
                 return min(leader.due_ms(node, role), voter_changes.due_ms(role))
             case Follower() as role:
-                return min(follower.due_ms(node, role), own_vote.due_ms(node, role))
+                return min(follower.due_ms(node, role), auto_join.due_ms(node, role))
             case Unattached() | Prospective() as role:
                 return min(follower.discovery_due_ms(node, role), election.due_ms(node, role))
             case role:
@@ -250,11 +250,11 @@ class RaftNode:
             case ApiVersionsRequest():
                 voter_changes.on_versions(node, send, _as(ApiVersionsResponse, response))
             case UpdateRaftVoterRequest():
-                own_vote.on_answered(node, send, _as(UpdateRaftVoterResponse, response))
+                auto_join.on_answered(node, send, _as(UpdateRaftVoterResponse, response))
             case AddRaftVoterRequest():
-                own_vote.on_answered(node, send, _as(AddRaftVoterResponse, response))
+                auto_join.on_answered(node, send, _as(AddRaftVoterResponse, response))
             case RemoveRaftVoterRequest():
-                own_vote.on_answered(node, send, _as(RemoveRaftVoterResponse, response))
+                auto_join.on_answered(node, send, _as(RemoveRaftVoterResponse, response))
             case EndQuorumEpochRequest():
                 pass  # the peer that got it acts upon it
             case other:
@@ -348,7 +348,7 @@ def _drive(node: NodeState) -> None:
         case Follower() as role:
             follower.drive(node, role)
             if node.role is role:
-                own_vote.drive(node, role)
+                auto_join.drive(node, role)
         case Unattached() | Prospective() as role:
             election.drive(node, role)
             if node.role is role:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from kavka_broker.core.names import label_of
+from kavka_broker.core.client_names import label_of
 from kavka_broker.core.telemetry.instances import EXPIRY_INTERVALS, EXPIRY_MS_MIN
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
 

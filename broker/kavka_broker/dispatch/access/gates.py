@@ -15,7 +15,7 @@ from typing import Any, Final
 from kavka_broker.core.audit.events import Window
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.names import shortened
+from kavka_broker.core.client_names import shortened
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.request.broker import Broker, Client

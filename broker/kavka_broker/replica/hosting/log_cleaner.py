@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.cleaning.pace import Pace
+from kavka_broker.core.cleaning.io_throttle import IoThrottle
 from kavka_broker.core.cleaning.selection import DirtyRange, LogView, SegmentView, choose, dirty_range
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.interfaces import Clock
@@ -92,7 +92,7 @@ class LogCleaner:
         self._freed = asyncio.Event()  # a cleaning is done, and another may begin
         self._workers: dict[PartitionName, asyncio.Task[None]] = {}
         self._uncleanable: dict[PartitionName, Log] = {}
-        self._pace = Pace(clock.monotonic_ms())
+        self._throttle = IoThrottle(clock.monotonic_ms())
         self.figures = CleanerFigures(looked_ms=clock.now_ms())
         self.running: dict[PartitionName, Cleaning] = {}
 
@@ -277,8 +277,8 @@ class LogCleaner:
 
     async def _breathe(self, cleaning: Cleaning, size_bytes: int) -> None:
         """Wait as long as the rate asks for; a pause that is too short is added to the next. Raises Outdated."""
-        self._pace.note(size_bytes, self._rate(), self._clock.monotonic_ms())
-        while (wait_ms := self._pace.wait_ms(self._rate(), self._clock.monotonic_ms())) >= BREATH_MS_MIN:
+        self._throttle.note(size_bytes, self._rate(), self._clock.monotonic_ms())
+        while (wait_ms := self._throttle.wait_ms(self._rate(), self._clock.monotonic_ms())) >= BREATH_MS_MIN:
             await _wait(self._stopping, min(wait_ms, WAIT_MS_MAX))
             self._check(cleaning)
 

@@ -18,7 +18,7 @@ from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
-from kavka_broker.core.partition.isr_change import AlterIsr
+from kavka_broker.core.partition.isr_proposal import AlterIsr
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.backlog import Backlog

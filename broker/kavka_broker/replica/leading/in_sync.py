@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.metadata.image.brokers import Brokers
-from kavka_broker.core.partition.isr_change import AlterIsr, IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import AlterIsr, IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Contact, ProposalOutcome
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch

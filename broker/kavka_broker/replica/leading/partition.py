@@ -11,9 +11,9 @@ proposes changes of the in-sync set. As a follower it takes what its fetcher bri
 import asyncio
 
 from kavka_broker.core.metadata.image.topics import PartitionState
-from kavka_broker.core.partition.high_watermark import effective_min_isr
-from kavka_broker.core.partition.isr_change import IsrAnswer, IsrChange
+from kavka_broker.core.partition.isr_proposal import IsrAnswer, IsrChange
 from kavka_broker.core.partition.leader import Follower, LeaderState, ProposalOutcome
+from kavka_broker.core.partition.min_insync_replicas import effective_min_isr
 from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get

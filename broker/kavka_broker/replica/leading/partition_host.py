@@ -2,7 +2,7 @@
 
 from typing import Protocol, TypeVar
 
-from kavka_broker.core.partition.isr_change import IsrChange
+from kavka_broker.core.partition.isr_proposal import IsrChange
 from kavka_broker.core.partition.leader import Contact
 
 P_contra = TypeVar("P_contra", contravariant=True)

@@ -23,7 +23,7 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH
+from kavka_broker.core.partition.isr_proposal import UNKNOWN_BROKER_EPOCH
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch

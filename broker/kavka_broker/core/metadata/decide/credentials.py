@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.core.authentication.scram import ITERATIONS_MAX, ITERATIONS_MIN, MECHANISMS, credential_of
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.credentials import Credentials
-from kavka_broker.core.names import NAME_CHARACTERS_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_user_scram_credentials_request import (

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
+from kavka_broker.core.client_names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
-from kavka_broker.core.names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.remove_delegation_token_record import RemoveDelegationTokenRecord
 

@@ -18,7 +18,7 @@ from kavka_broker.core.metadata.image.delegation_tokens import DelegationTokens
 from kavka_broker.core.metadata.image.features import Features
 from kavka_broker.core.metadata.image.producer_ids import ProducerIds
 from kavka_broker.core.metadata.image.quotas import Quotas
-from kavka_broker.core.metadata.image.steps import PartitionRun, Step
+from kavka_broker.core.metadata.image.replay_steps import PartitionRun, Step
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.errors import InvariantViolation
 from kavka_broker.protocol.message import Message

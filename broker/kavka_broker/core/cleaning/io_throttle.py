@@ -4,7 +4,7 @@ What was read and written is owed, and time pays it at the limit's rate. All cle
 """
 
 
-class Pace:
+class IoThrottle:
     """Bytes that cleaning owes as of `seen_ms`, a time that only rises. Each call gives the rate: it may change."""
 
     __slots__ = ("owed_bytes", "seen_ms")

@@ -2,8 +2,8 @@
 
 from kavka_broker.core.group.deletion import delete_group
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.staged import StagedOffset
 from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.metadata.image.steps import PartitionRun, steps_of
+from kavka_broker.core.metadata.image.replay_steps import PartitionRun, steps_of
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.abort_transaction_record import AbortTransactionRecord

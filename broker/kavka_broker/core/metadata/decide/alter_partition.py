@@ -23,7 +23,7 @@ from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, rules_o
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import RECOVERED, RECOVERING, PartitionState, changed
-from kavka_broker.core.partition.isr_change import UNKNOWN_BROKER_EPOCH, IsrChange
+from kavka_broker.core.partition.isr_proposal import UNKNOWN_BROKER_EPOCH, IsrChange
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.names import LABEL_BYTES_MAX, NAME_CHARACTERS_MAX, label_of, shortened
+from kavka_broker.core.client_names import LABEL_BYTES_MAX, NAME_CHARACTERS_MAX, label_of, shortened
 
 LONG = "x" * 32_000
 
