@@ -8,6 +8,7 @@ from typing import Final
 import hypothesis
 import pytest
 
+from tests.support.processor_time import ProcessorTime
 from tools.prerequisites import lacking
 
 # `default` keeps `make check` short; HYPOTHESIS_PROFILE=thorough looks longer. A failure prints the
@@ -25,6 +26,10 @@ ALONE_MAX: Final = 5
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write what happened into the scenarios (tests/scripts)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(ProcessorTime())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,37 @@
+"""How much of a processor each file of tests takes: what a suite weighs, whatever else the machine does."""
+
+import os
+from collections import Counter
+from typing import Final
+
+import pytest
+
+#: Files that are named, those that take most first.
+NAMED: Final = 8
+
+
+class ProcessorTime:
+    """A plugin of pytest that says it at the end. Processes count once they have ended, for the file in which they do."""
+
+    def __init__(self) -> None:
+        self._seconds: Counter[str] = Counter()
+        self._spent = spent()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        now = spent()
+        self._seconds[nodeid.partition("::")[0]] += now - self._spent
+        self._spent = now
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line(told(self._seconds, self._spent))
+
+
+def spent() -> float:
+    """Seconds of a processor that this process and those that it has waited for have taken."""
+    return sum(os.times()[:4])
+
+
+def told(seconds: Counter[str], together: float) -> str:
+    """One line."""
+    most = ", ".join(f"{file} {taken:.1f}" for file, taken in seconds.most_common(NAMED))
+    return f"processor time: {together:.1f} s; most of it: {most}"
