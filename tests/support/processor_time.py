@@ -11,7 +11,7 @@ NAMED: Final = 8
 
 
 class ProcessorTime:
-    """A plugin of pytest that says it at the end. Processes count once they have ended, for the file in which they do."""
+    """A plugin of pytest that says it at the end. Processes count once they have ended, for the file where they do."""
 
     def __init__(self) -> None:
         self._seconds: Counter[str] = Counter()

@@ -38,7 +38,7 @@ Entry = tuple[str | None, Transaction]
 
 @dataclass(slots=True)
 class Logs:
-    """All partitions. An entry is a value and its transaction; a marker has no value, and a plain value is committed."""
+    """All partitions. An entry is a value and its transaction; a marker has no value. Plain values are committed."""
 
     entries: dict[Key, list[Entry]] = field(default_factory=lambda: {key: [] for key in KEYS})
 
