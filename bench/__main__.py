@@ -5,6 +5,8 @@ python -m bench --full                every client and size, about 25 minutes
 python -m bench --section latency     one section (process, produce, consume, latency, flush); may be repeated
 python -m bench --section flush       topics that are synced before each answer; in no other run
 python -m bench --section tls         TLS and logins by SCRAM; in no other run
+python -m bench --section transactions
+                                      commits by producers of both generations; in no other run
 python -m bench --section produce --strain held
                                       Kavka as it works while its disk makes writers wait (docs/adr/0025)
 
@@ -22,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import floors, load, machine, memory, processes, report, sections, secured, strained, synced
+from bench import floors, load, machine, memory, processes, report, sections, secured, strained, synced, transactions
 from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka, strained_kavka
 from bench.measure import Measure
 from bench.sections import Plan
@@ -43,7 +45,8 @@ FULL: Final = replace(
     QUICK, records=4_000_000, operations=20_000, warm_up_seconds=60.0, clients=(load.RDKAFKA, load.JAVA), crash=True
 )
 USUAL: Final = ("process", "produce", "consume", "latency")
-SECTIONS: Final = (*USUAL, synced.SECTION, secured.SECTION)
+SECTIONS: Final = (*USUAL, synced.SECTION, secured.SECTION, transactions.SECTION)
+WARM_UPS: Final = {synced.SECTION: synced.warm_up, transactions.SECTION: transactions.warm_up}  # where it is alone
 RESULTS: Final = Path(__file__).parent / "results"
 PRODUCTS: Final = {"kavka": KAVKA, "kafka": KAFKA}
 # The warm-up teaches a JIT compiler; an interpreter has nothing to learn, and one round fills its caches.
@@ -83,8 +86,9 @@ class Run:
                 processes.favour(self._nice, broker.pid)
             print(f"warming {broker.name} up", flush=True)
             seconds = plan.warm_up_seconds if NEEDS_WARM_UP[broker.name] else 0.0
-            if [*wanted] == [synced.SECTION]:
-                synced.warm_up(broker, seconds or synced.SECONDS)
+            alone = WARM_UPS.get(wanted[0]) if len(wanted) == 1 else None
+            if alone is not None:
+                alone(broker, seconds or synced.SECONDS)
             else:
                 sections.warm_up(broker, plan, seconds)
         # From here on, not earlier: the brokers' own memory should not come out of it.
@@ -97,7 +101,7 @@ class Run:
 
     def _take_sections(self, brokers: Sequence[Broker], wanted: Sequence[str], plan: Plan) -> None:
         takers = {"produce": sections.produce, "consume": sections.consume, "latency": sections.one_at_a_time,
-                  synced.SECTION: synced.take}  # fmt: skip
+                  synced.SECTION: synced.take, transactions.SECTION: transactions.take}  # fmt: skip
         for section in wanted:
             takers[section](brokers, plan, self.record)
 

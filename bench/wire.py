@@ -224,8 +224,8 @@ def in_sync_counts(body: memoryview) -> list[int]:
 
 def one_record_batch(value: bytes, timestamp_ms: int) -> bytes:
     """A record batch (magic 2) with one record: no key, no headers, no producer id."""
-    record = b"\0\0\0\1" + _varint(len(value)) + value + b"\0"
-    record = _varint(len(record)) + record
+    record = b"\0\0\0\1" + varint(len(value)) + value + b"\0"
+    record = varint(len(record)) + record
     counted = struct.pack(">hiqqqhii", 0, 0, timestamp_ms, timestamp_ms, -1, -1, -1, 1) + record
     head = struct.pack(">qiibI", 0, 9 + len(counted), -1, 2, crc32c.crc32c(counted))
     return head + counted
@@ -236,9 +236,13 @@ def _one_topic(name: str) -> bytes:
     return struct.pack(f">ih{len(name)}si", 1, len(name), name.encode(), 1)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """A number of zero or more as zigzag varint."""
-    value <<= 1
+    return unsigned_varint(value << 1)
+
+
+def unsigned_varint(value: int) -> bytes:
+    """A number of zero or more, seven bits a byte."""
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -1,0 +1,58 @@
+"""The bytes of a transactional producer, against the broker's codec: two hands wrote them apart."""
+
+import struct
+
+from bench import transaction_wire, wire
+from bench.transaction_wire import Identity
+from kavka_broker.protocol import codec
+from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
+from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
+from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.protocol.messages.produce_request import ProduceRequest
+from kavka_broker.protocol.messages.produce_response import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kavka_broker.protocol.records.batch import crc_is_valid, read_header
+from kavka_broker.protocol.records.record import read_records
+
+HEADER_BYTES = 4 + wire.HEADER.size + len(wire.CLIENT_ID) + len(transaction_wire.NO_TAGS)
+SOMEBODY = Identity(4711, 3)
+
+
+def test_the_frames_are_what_the_codec_reads() -> None:
+    frame = transaction_wire.init_producer_frame("pay")
+    assert struct.unpack_from(">ihh", frame) == (len(frame) - 4, 22, 4)
+    begun = codec.decode(InitProducerIdRequest, 4, frame[HEADER_BYTES:])
+    assert (begun.transactional_id, begun.producer_id, begun.producer_epoch) == ("pay", -1, -1)
+    ended = codec.decode(EndTxnRequest, 5, transaction_wire.end_frame("pay", SOMEBODY)[HEADER_BYTES:])
+    assert (ended.transactional_id, ended.producer_id, ended.producer_epoch, ended.committed) == ("pay", 4711, 3, True)
+    produced = codec.decode(
+        ProduceRequest, 12, transaction_wire.produce_frame("pay", "orders", [b"first", b"second"])[HEADER_BYTES:]
+    )
+    (topic,) = produced.topic_data
+    assert (produced.transactional_id, produced.acks, topic.name) == ("pay", -1, "orders")
+    assert [(part.index, bytes(part.records)) for part in topic.partition_data] == [(0, b"first"), (1, b"second")]
+
+
+def test_answers_are_read_as_the_codec_writes_them() -> None:
+    for kind, version in ((InitProducerIdResponse, 4), (EndTxnResponse, 5)):
+        answer = kind(error_code=51, producer_id=4711, producer_epoch=3)
+        body = b"\0" + codec.encode(answer, version)
+        assert transaction_wire.identity_in(memoryview(body)) == (51, SOMEBODY)
+    parts = [PartitionProduceResponse(number, code, 7, -1, 0) for number, code in enumerate((0, 0, 6))]
+    for known, error in ((parts[:2], 0), (parts, 6)):
+        answered = ProduceResponse([TopicProduceResponse("orders", b"", known)], 0)
+        assert transaction_wire.produce_error(memoryview(b"\0" + codec.encode(answered, 12))) == error
+
+
+def test_a_batch_is_of_a_transaction_and_numbered() -> None:
+    data = transaction_wire.batch(SOMEBODY, 20, 10, b"x" * 100)
+    assert crc_is_valid(data)
+    header = read_header(data)
+    assert header.is_transactional
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.records_count) == (4711, 3, 20, 10)
+    found = read_records(data)
+    assert [(record.offset, record.key, record.value) for record in found] == [(n, None, b"x" * 100) for n in range(10)]
