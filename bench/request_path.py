@@ -47,7 +47,7 @@ from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
-from kavka_broker.replica.writing.writes import Writes
+from kavka_broker.replica.writing.produce_context import Writes
 from kavka_broker.request.broker import Broker, Client, Connected
 from kavka_broker.request.registry import APIS
 from kavka_broker.storage.disk import RealDisk

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from kavka_broker.controller.durable_promises import COPY, SYNCED
-from kavka_broker.controller.snapshots import BOOTSTRAP, parse_id
+from kavka_broker.controller.quorum_state_file import COPY, SYNCED
+from kavka_broker.controller.snapshot_files import BOOTSTRAP, parse_id
 from kavka_broker.core.raft.quorum_state import FILE_NAME as QUORUM_STATE
 
 SECTOR_BYTES: Final = 512

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES
 from kavka_broker.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS
-from kavka_broker.storage.names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
+from kavka_broker.storage.file_names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
 from kavka_broker.storage.producer_snapshot import decode
 from tests.sim.history import Place
 from tests.sim.node import Node

@@ -15,11 +15,11 @@ import asyncio
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.controller.durable_promises import COPY, SYNCED
-from kavka_broker.controller.snapshots import parse_id
+from kavka_broker.controller.quorum_state_file import COPY, SYNCED
+from kavka_broker.controller.snapshot_files import parse_id
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.protocol.records.batch import BatchHeader
-from kavka_broker.storage.names import LOG
+from kavka_broker.storage.file_names import LOG
 from tests.sim.damage import inode_at, turn_header_bit, turn_payload_bit
 from tests.sim.disk_faults import METADATA_DIRECTORY, end, start_again
 from tests.sim.faults import Fault, allow, begin

@@ -7,7 +7,7 @@ that a segment is gone which was never synced, or that another log's file of the
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.storage.names import LOG
+from kavka_broker.storage.file_names import LOG
 from tests.sim.damage import inode_at
 from tests.sim.disk_faults import start_again
 from tests.sim.faults import Fault, allow, begin

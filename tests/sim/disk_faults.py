@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, get_args
 
-from kavka_broker.storage.names import parse_partition
+from kavka_broker.storage.file_names import parse_partition
 from tests.sim import damage
 from tests.sim.faults import Fault, allow, begin
 from tests.sim.node import Node

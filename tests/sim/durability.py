@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kavka_broker.storage.checkpoints import RECOVERY_POINTS
-from kavka_broker.storage.names import LOG
+from kavka_broker.storage.file_names import LOG
 from tests.sim.history import place_text
 from tests.sim.invariants import METADATA, Seen, invariant
 from tests.sim.node import as_written, whole_batches

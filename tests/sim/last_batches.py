@@ -8,7 +8,7 @@ one.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kavka_broker.storage.names import LOG
+from kavka_broker.storage.file_names import LOG
 from tests.sim.invariants import Invariant, Invariants, Seen
 from tests.sim.node import as_written, whole_batches
 

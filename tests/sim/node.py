@@ -20,8 +20,8 @@ from kavka_broker.protocol.records.batch import BatchHeader, crc_is_valid, split
 from kavka_broker.request.broker import Broker
 from kavka_broker.runtime.environment import World
 from kavka_broker.runtime.server import Server, StartError
+from kavka_broker.storage.file_names import CLUSTER_METADATA, LOG, parse_partition
 from kavka_broker.storage.log_directory import CLEAN_SHUTDOWN, UnusableDirectory, read_meta_properties
-from kavka_broker.storage.names import CLUSTER_METADATA, LOG, parse_partition
 from tests.sim.accepting import LoopAcceptor
 from tests.sim.events import Events
 from tests.sim.history import Place

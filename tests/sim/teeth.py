@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kavka_broker.controller import snapshotting
+from kavka_broker.controller import snapshot_generator
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.snapshots import build
+from kavka_broker.controller.snapshot_files import build
 from kavka_broker.core.metadata.decide import alter_partition, registrations
 from kavka_broker.core.metadata.decide.leadership import withdraw
 from kavka_broker.core.partition.leader import LeaderState
@@ -202,7 +202,7 @@ def vote_without_fsync(patch: Patch) -> None:
 @tooth("a snapshot lacks the last record of the image", "kill controlled_restart kill_all", 5,
        metadata_log_max_record_bytes_between_snapshots="2000")  # fmt: skip
 def snapshot_one_record_short(patch: Patch) -> None:
-    patch.setattr(snapshotting, "build", lambda control, records, **how: build(control, records[:-1], **how))
+    patch.setattr(snapshot_generator, "build", lambda control, records, **how: build(control, records[:-1], **how))
 
 
 def main(names: Sequence[str]) -> int:

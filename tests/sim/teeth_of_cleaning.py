@@ -6,11 +6,11 @@ from kavka_broker.core.cleaning import retention, selection
 from kavka_broker.core.cleaning.retention import Terms
 from kavka_broker.core.cleaning.selection import LogView
 from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.compacted_batch import RetainedBatch
 from kavka_broker.protocol.records.entries import Entry
-from kavka_broker.protocol.records.retained import RetainedBatch
 from kavka_broker.storage.cleaning import offset_map
 from kavka_broker.storage.cleaning.offset_map import ENTRY_BYTES, OffsetMap
-from kavka_broker.storage.names import CLEANED
+from kavka_broker.storage.file_names import CLEANED
 from kavka_broker.storage.segment import Segment
 from tests.sim.teething import Patch, tooth
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kavka_broker.coordinator import transaction_coordinator, transaction_shard
 from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
-from kavka_broker.coordinator.staging import Staging
+from kavka_broker.coordinator.transactional_offsets import Staging
 from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.core.partition.transactions import Transactions
 from kavka_broker.core.transaction import records

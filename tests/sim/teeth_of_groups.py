@@ -1,6 +1,6 @@
 """Defects of groups: their offsets, and their members."""
 
-from kavka_broker.coordinator.removals import Removals
+from kavka_broker.coordinator.deleted_topics import Removals
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects
 from kavka_broker.core.group.rebalance import keep_alive

@@ -17,8 +17,8 @@ SEAMS = frozenset({"disk", "_disk", "file", "_file"})
 
 #: path::function: why it asserts nothing. Only fewer, please.
 NOTHING_TO_ASSERT = {
-    "cleaning/replacing.py::discard_unfinished": "it removes what has the suffix of unfinished files, and nothing else",
-    "cleaning/replacing.py::finish": "which files there are is for the disk to say; `_finish` asserts what it makes",
+    "cleaning/segment_swap.py::discard_unfinished": "it removes what has the suffix of unfinished files, nothing else",
+    "cleaning/segment_swap.py::finish": "which files there are is for the disk to say; `_finish` asserts what it makes",
     "log_directory.py::_claim": "`write_meta_properties` asserts what is written",
     "log_removal.py::remove_log": "a link may lead anywhere; of a directory only files of logs are removed",
     "partition_metadata.py::mark_removed": "a file that is shorter already was cut by a loss of power",

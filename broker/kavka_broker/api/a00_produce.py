@@ -11,10 +11,10 @@
   and is no right by itself: with an authorizer the cluster's CLUSTER_ACTION is needed beside WRITE of the topic
   (`access/records`), without one the listener between the brokers.
 - A transaction's first batch in a partition waits for its coordinator's word that the partition is part of it
-  (`admission`); requests of one transactional id are written in the order in which they came.
+  (`transaction_admission`); requests of one transactional id are written in the order in which they came.
 - Of a partition that is named more than once the last batch counts, as in Apache Kafka.
 - A batch that takes long to make ready (another codec, keys of a compacted topic) is made so by a thread, and what
-  comes behind it on its connection waits (`preparation`).
+  comes behind it on its connection waits (`batch_preparation`).
 - A retried batch of an idempotent producer is answered with the offsets it got the first time.
 - While the audit trail has no room, and its policy is to reject, each partition is NOT_ENOUGH_REPLICAS
   (`audit_backpressure`).

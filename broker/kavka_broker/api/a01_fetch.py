@@ -32,7 +32,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving.fetch_sessions import Named, prepare
-from kavka_broker.replica.serving.poll import Follower, Poll, Reading, Refuses
+from kavka_broker.replica.serving.pending_fetch import Follower, Poll, Reading, Refuses
 from kavka_broker.replica.serving.read_replica import rack_for
 from kavka_broker.request.audit_backpressure import is_mender
 from kavka_broker.request.broker import Broker, Client

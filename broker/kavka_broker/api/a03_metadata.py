@@ -28,7 +28,6 @@ from kavka_broker.protocol.messages.metadata_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.metadata_answers import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
@@ -37,6 +36,7 @@ from kavka_broker.request.metadata_answers import (
     some_broker,
 )
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4

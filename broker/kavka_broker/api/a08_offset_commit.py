@@ -10,7 +10,7 @@ in 10.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.staging import Waiting
+from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -25,8 +25,8 @@ from kavka_broker.protocol.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 TOPIC_ID_VERSION = 10
 

@@ -31,8 +31,8 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10

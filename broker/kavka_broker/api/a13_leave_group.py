@@ -10,8 +10,8 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 BATCH_VERSION = 3
 

@@ -44,7 +44,7 @@ from kavka_broker.protocol.messages.create_topics_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.envelopes import ask_elsewhere
 from kavka_broker.request.metadata_answers import layers
-from kavka_broker.request.mutations import mutations_of
+from kavka_broker.request.mutation_quota import mutations_of
 from kavka_broker.request.registry import BOTH, api
 
 DETAILS_FROM_VERSION = 5

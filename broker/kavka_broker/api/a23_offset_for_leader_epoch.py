@@ -17,8 +17,8 @@ from kavka_broker.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

@@ -15,8 +15,8 @@ from kavka_broker.core.audit.changes import transactions_ended
 from kavka_broker.protocol.messages.write_txn_markers_request import WriteTxnMarkersRequest
 from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

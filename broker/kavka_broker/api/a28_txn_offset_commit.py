@@ -8,8 +8,8 @@
 Versions: members from 3, flexible from 3, TRANSACTION_ABORTABLE from 4, the partition is added from 5.
 """
 
-from kavka_broker.coordinator.shard import Shard
-from kavka_broker.coordinator.staging import Waiting
+from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.partition.producer_state import ProducerStates
@@ -20,10 +20,10 @@ from kavka_broker.protocol.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from kavka_broker.replica.writing.verdicts import ask_for_verdicts
+from kavka_broker.replica.writing.transaction_verification import ask_for_verdicts
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 LOAD_IN_PROGRESS_FROM = 2
 ABORTABLE_FROM = 4

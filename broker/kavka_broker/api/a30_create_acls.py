@@ -15,8 +15,8 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest
 from kavka_broker.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 UNKNOWN = 0  # of all words of a rule
 

@@ -18,8 +18,8 @@ from kavka_broker.protocol.messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

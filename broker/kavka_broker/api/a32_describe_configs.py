@@ -31,9 +31,9 @@ from kavka_broker.protocol.messages.describe_configs_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.broker_loggers import describe_loggers
-from kavka_broker.request.each import Each
 from kavka_broker.request.metadata_answers import layers
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

@@ -18,8 +18,8 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

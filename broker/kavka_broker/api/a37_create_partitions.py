@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.create_partitions_response import (
     CreatePartitionsTopicResult,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.mutations import mutations_of
+from kavka_broker.request.mutation_quota import mutations_of
 from kavka_broker.request.registry import BOTH, api
 
 STRICT_FROM_VERSION = 3

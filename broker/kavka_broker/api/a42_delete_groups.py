@@ -7,13 +7,13 @@ Versions: flexible from 2.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.staging import Waiting
+from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 2), each=(Each("groups_names", "results", per_turn=100),))

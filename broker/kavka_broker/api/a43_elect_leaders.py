@@ -22,8 +22,8 @@ from kavka_broker.protocol.messages.elect_leaders_response import (
     ReplicaElectionResult,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 TOP_ERROR_FROM = 1
 

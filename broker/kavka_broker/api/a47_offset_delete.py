@@ -9,7 +9,7 @@ Versions: 0.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.staging import Waiting
+from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from kavka_broker.protocol.messages.offset_delete_response import (
@@ -18,8 +18,8 @@ from kavka_broker.protocol.messages.offset_delete_response import (
     OffsetDeleteResponseTopic,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

@@ -30,8 +30,8 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
     EntryData,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.request_parts import Each
 
 HOSTS_MAX: Final = 16  # of a request; more are refused
 FIND_SECONDS_MAX: Final = 5.0

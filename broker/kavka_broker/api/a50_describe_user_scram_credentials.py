@@ -15,8 +15,8 @@ from kavka_broker.protocol.messages.describe_user_scram_credentials_response imp
     DescribeUserScramCredentialsResult,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

@@ -19,8 +19,8 @@ from kavka_broker.protocol.messages.alter_partition_request import AlterPartitio
 from kavka_broker.protocol.messages.alter_partition_response import AlterPartitionResponse, TopicData
 from kavka_broker.protocol.messages.alter_partition_response import PartitionData as PartitionAnswer
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import CONTROLLER, api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

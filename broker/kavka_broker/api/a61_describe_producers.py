@@ -19,8 +19,8 @@ from kavka_broker.protocol.messages.describe_producers_response import (
     TopicResponse,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

@@ -18,8 +18,8 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
     TopicData,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import Each
 from kavka_broker.request.registry import CONTROLLER, api
+from kavka_broker.request.request_parts import Each
 
 
 @api(

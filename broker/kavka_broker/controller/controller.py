@@ -25,10 +25,10 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from kavka_broker.controller.format import random_uuid
+from kavka_broker.controller.metadata_loading import is_new, opening_records
 from kavka_broker.controller.publishing import DecidedBatch, Subscriber
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.controller.recovery import is_new, opening_records
-from kavka_broker.controller.snapshots import SnapshotId
+from kavka_broker.controller.snapshot_files import SnapshotId
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.voters import Voter

@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.controller.snapshots import BOOTSTRAP, GENESIS, build, file_name
+from kavka_broker.controller.snapshot_files import BOOTSTRAP, GENESIS, build, file_name
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_broker.core.metadata.image.features import INITIAL_LEVELS

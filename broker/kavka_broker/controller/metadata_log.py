@@ -12,10 +12,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kavka_broker.controller.batches import read_batch
-from kavka_broker.controller.durable_promises import Promises
 from kavka_broker.controller.format import METADATA_DIRECTORY, bootstrap_snapshot
-from kavka_broker.controller.snapshots import BOOTSTRAP, SnapshotId, Snapshots, read
+from kavka_broker.controller.metadata_batches import read_batch
+from kavka_broker.controller.quorum_state_file import Promises
+from kavka_broker.controller.snapshot_files import BOOTSTRAP, SnapshotId, Snapshots, read
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.raft.quorum_state import QuorumState, UnreadableState
@@ -26,8 +26,8 @@ from kavka_broker.protocol.records.batch import BatchHeader, split_batches
 from kavka_broker.protocol.uuids import ONE, to_text
 from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.file_names import PARTITION_METADATA
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import PARTITION_METADATA
 from kavka_broker.storage.retention import delete_expired
 
 log = get("controller")

@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from kavka_broker.controller.batches import read_batch
 from kavka_broker.controller.images import become
+from kavka_broker.controller.metadata_batches import read_batch
+from kavka_broker.controller.metadata_loading import check_features, readable
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.recovery import check_features, readable
-from kavka_broker.controller.runner import RunBlocking
+from kavka_broker.controller.raft_driver import RunBlocking
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.replay_steps import Step, steps_of

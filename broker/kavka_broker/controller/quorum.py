@@ -17,15 +17,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
-from kavka_broker.controller.batches import metadata_batch
+from kavka_broker.controller.damaged_metadata import is_alone
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
+from kavka_broker.controller.metadata_batches import metadata_batch
+from kavka_broker.controller.metadata_loading import Recovered, recover
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
-from kavka_broker.controller.metadata_recovery import is_alone
 from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
-from kavka_broker.controller.recovery import Recovered, recover
-from kavka_broker.controller.runner import Handle, RunBlocking, Runner
-from kavka_broker.controller.snapshots import SnapshotId
-from kavka_broker.controller.snapshotting import Snapshotter
+from kavka_broker.controller.raft_driver import Handle, RunBlocking, Runner
+from kavka_broker.controller.snapshot_files import SnapshotId
+from kavka_broker.controller.snapshot_generator import Snapshotter
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.controller.startup_barrier import CatchingUp
 from kavka_broker.core.config.broker import BrokerConfig

@@ -17,7 +17,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.quorum_state import FILE_NAME
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import LOG, is_log_file, parse_partition
+from kavka_broker.storage.file_names import LOG, is_log_file, parse_partition
 
 CHECKPOINT: Final = ".checkpoint"  # the suffix of a snapshot's file
 TRACES: Final = (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS)

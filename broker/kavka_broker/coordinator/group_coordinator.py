@@ -1,8 +1,8 @@
 """The groups that this broker coordinates: those whose partition of `__consumer_offsets` it leads.
 
-`leadership` is told by the replica manager; a partition that comes is read (`loading`) and then served (`Shard`), a new
-one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever asks
-for a group that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
+The replica manager calls `leadership`; a partition that comes is read (`group_loading`) and then served (`Shard`), a
+new one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever
+asks for a group that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from kavka_broker.coordinator.expiration import OFFSETS_PER_SLICE_MAX
+from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.group_loading import load
+from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
-from kavka_broker.coordinator.loading import load
+from kavka_broker.coordinator.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.partitioning import partition_of
-from kavka_broker.coordinator.removals import Removals
-from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.metadata import Metadata

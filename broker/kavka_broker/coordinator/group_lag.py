@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.leader_offsets import LeaderOffsets
-from kavka_broker.coordinator.shard import Shard
 from kavka_broker.core.group.lag import Ends, EndSamples, GroupTopicLag, Place, Shown, lag_of
 from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Cost, Slices, Work

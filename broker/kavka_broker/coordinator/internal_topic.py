@@ -11,7 +11,7 @@ log = get("coordinator")
 
 
 class Topics(Protocol):
-    """Creates topics (`membership.topics`)."""
+    """Creates topics (`membership.topic_creation`)."""
 
     async def create(self, names: list[str]) -> dict[str, BrokerError]:
         """Create topics; returns those that could not be made, with the reason."""

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-from kavka_broker.coordinator.shard import Shard
-from kavka_broker.coordinator.staging import Committed
+from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.transactional_offsets import Committed
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.transaction.state import BUMPS_FROM
 from kavka_broker.interfaces import Clock

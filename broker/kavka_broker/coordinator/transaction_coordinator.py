@@ -1,6 +1,6 @@
 """The transactions that this broker coordinates: those whose partition of `__transaction_state` it leads.
 
-`leadership` is told by the replica manager; a partition that comes is read (`transaction_loading`) and then served
+The replica manager calls `leadership`; a partition that comes is read (`transaction_loading`) and then served
 (`TransactionShard`), one that goes is closed. Handlers and the leaders of partitions ask in a transactional id's name;
 whoever asks for one that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
 """

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
+from kavka_broker.coordinator.group_loading import read
 from kavka_broker.coordinator.led_partition import LoadablePartition
-from kavka_broker.coordinator.loading import read
 from kavka_broker.core.transaction.records import standing_of
 from kavka_broker.core.transaction.state import Transaction
 from kavka_broker.protocol.coordinator_records import Coordinator, record_number, unframe

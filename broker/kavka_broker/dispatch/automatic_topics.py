@@ -19,7 +19,7 @@ from kavka_broker.dispatch.forwarding import Forwarded, forward_in_name
 from kavka_broker.logs import get
 from kavka_broker.loop.steps import paid
 from kavka_broker.loop.tasks import watch
-from kavka_broker.membership.topics import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
+from kavka_broker.membership.topic_creation import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_response_header

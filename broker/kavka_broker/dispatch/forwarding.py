@@ -25,7 +25,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message
 from kavka_broker.request.envelopes import ask_in_envelope
-from kavka_broker.request.mutations import hold
+from kavka_broker.request.mutation_quota import hold
 
 if TYPE_CHECKING:
     from kavka_broker.request.broker import Broker, Client

@@ -9,7 +9,7 @@ which does not wait by itself waits all the same. The connection counts in `held
   back; so that this stays rare, `fetch_clamp` first limits what is read.
 
 - Time on the loop counts for every request (`requests`), and its delay is at most one sample long.
-- The active controller counts the partitions that are created and deleted (`mutations`).
+- The active controller counts the partitions that are created and deleted (`request.mutation_quota`).
 - Topics may limit the bytes of all of their clients together (`produced`, `fetched`).
 
 `now_ms` should not follow the wall clock: use `Clock.monotonic_ms()`.

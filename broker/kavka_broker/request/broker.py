@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kavka_broker.membership.delayed_fencing import Lingering
     from kavka_broker.membership.lifecycle import Lifecycle
     from kavka_broker.membership.producer_ids import ProducerIds
-    from kavka_broker.membership.topics import TopicMaker
+    from kavka_broker.membership.topic_creation import TopicMaker
     from kavka_broker.membership.unreachable_brokers import Suspects
     from kavka_broker.peers import Peers
     from kavka_broker.protocol.message import Message
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kavka_broker.quotas.sensor import Holding
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
     from kavka_broker.replica.serving.fetches import Fetches
-    from kavka_broker.replica.writing.writes import Writes
+    from kavka_broker.replica.writing.produce_context import Writes
     from kavka_broker.request.registry import Role
     from kavka_broker.telemetry.client_metrics import ClientMetrics
 

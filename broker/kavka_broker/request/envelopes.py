@@ -11,7 +11,7 @@ from kavka_broker.protocol.messages.default_principal_data import DefaultPrincip
 from kavka_broker.protocol.messages.envelope_request import EnvelopeRequest
 from kavka_broker.protocol.messages.envelope_response import EnvelopeResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.mutations import hold
+from kavka_broker.request.mutation_quota import hold
 
 R = TypeVar("R", bound=Message)
 

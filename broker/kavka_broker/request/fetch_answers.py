@@ -16,11 +16,11 @@ from kavka_broker.protocol.messages.fetch_response import (
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
 from kavka_broker.replica.leading.session_partition import SessionPartition
-from kavka_broker.replica.serving.poll import Poll, Reading
+from kavka_broker.replica.serving.pending_fetch import Poll, Reading
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.throttling import throttle
-from kavka_broker.request.topic_charges import charge_fetched
-from kavka_broker.request.topic_use import count_read
+from kavka_broker.request.topic_quota import charge_fetched
+from kavka_broker.request.topic_read_usage import count_read
 
 ADDRESSES_SINCE: Final = 16
 NAMES_LEADER_FROM: Final = 12  # the version that names the leader in a tagged field

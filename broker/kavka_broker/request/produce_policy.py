@@ -13,7 +13,7 @@ from kavka_broker.request.audit_backpressure import is_mender
 from kavka_broker.request.audit_backpressure import refusal as trail_is_full
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.throttling import throttle
-from kavka_broker.request.topic_charges import charge_produced
+from kavka_broker.request.topic_quota import charge_produced
 
 ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id of nodes that write to internal topics."""

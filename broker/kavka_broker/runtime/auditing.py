@@ -23,7 +23,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC
 from kavka_broker.logs import get
-from kavka_broker.membership.topics import TopicMaker
+from kavka_broker.membership.topic_creation import TopicMaker
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest

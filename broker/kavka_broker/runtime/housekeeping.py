@@ -17,9 +17,9 @@ from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.producer_expiry import expire_producers
 
 log = get("runtime")

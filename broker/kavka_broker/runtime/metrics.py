@@ -48,8 +48,8 @@ from kavka_broker.runtime.quota_figures import (
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.transaction_figures import transaction_samples
 from kavka_broker.runtime.watchdog import Watchdog
+from kavka_broker.storage.file_names import DELETE_DIRECTORY, STRAY_DIRECTORY
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import DELETE_DIRECTORY, STRAY_DIRECTORY
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

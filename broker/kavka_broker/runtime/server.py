@@ -47,8 +47,8 @@ from kavka_broker.runtime.renewal import Renewal
 from kavka_broker.runtime.token_signers import TokenSigners
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Outbounds, Wiring
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_manager import LogManager, UnusableDirectory
-from kavka_broker.storage.names import PartitionName
 
 __all__ = ["Server", "StartError"]
 

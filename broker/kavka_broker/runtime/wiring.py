@@ -24,7 +24,7 @@ from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
-from kavka_broker.coordinator.transaction_coordinators import Patience, TransactionCoordinators
+from kavka_broker.coordinator.transaction_coordinator_client import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
@@ -45,7 +45,7 @@ from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.delayed_fencing import Lingering
 from kavka_broker.membership.lifecycle import Introduction, Lifecycle, Times
 from kavka_broker.membership.producer_ids import ProducerIds
-from kavka_broker.membership.topics import TopicMaker
+from kavka_broker.membership.topic_creation import TopicMaker
 from kavka_broker.membership.unreachable_brokers import Suspects
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.message import Message
@@ -59,7 +59,7 @@ from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.serving import fetch_sessions
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
-from kavka_broker.replica.writing.writes import Writes
+from kavka_broker.replica.writing.produce_context import Writes
 from kavka_broker.request.broker import Broker, Leading, Serving
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of

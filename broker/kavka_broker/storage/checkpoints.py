@@ -16,7 +16,7 @@ from typing import Final
 from crc32c import crc32c
 
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.file_names import PartitionName
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"

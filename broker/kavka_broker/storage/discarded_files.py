@@ -8,7 +8,7 @@ from errno import ENOSPC
 
 from kavka_broker.logs import get
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.names import DELETED
+from kavka_broker.storage.file_names import DELETED
 
 log = get("storage")
 

@@ -23,8 +23,8 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_out_of_files
 from kavka_broker.storage.epoch_file import EpochFile
+from kavka_broker.storage.file_names import PARTITION_METADATA
 from kavka_broker.storage.log_state import LogState
-from kavka_broker.storage.names import PARTITION_METADATA
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments

@@ -15,8 +15,8 @@ from kavka_broker.loop.slices import Work, as_long_as, at_once
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import corrected
+from kavka_broker.storage.file_names import LEADER_EPOCHS
 from kavka_broker.storage.log_state import LogState
-from kavka_broker.storage.names import LEADER_EPOCHS
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments
 

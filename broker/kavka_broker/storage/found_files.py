@@ -2,9 +2,9 @@
 
 import os
 
-from kavka_broker.storage.cleaning.replacing import finish
+from kavka_broker.storage.cleaning.segment_swap import finish
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     FOREIGN,
     LOG,
     SEGMENT_FILES,

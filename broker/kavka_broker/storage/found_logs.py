@@ -24,11 +24,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_passing
-from kavka_broker.storage.future_logs import FutureLogs
-from kavka_broker.storage.log import Log
-from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.log_removal import has_records, remove_log
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     CLUSTER_METADATA,
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
@@ -37,6 +33,10 @@ from kavka_broker.storage.names import (
     parse_future,
     parse_partition,
 )
+from kavka_broker.storage.future_logs import FutureLogs
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_removal import has_records, remove_log
 from kavka_broker.storage.new_logs import is_unused
 from kavka_broker.storage.retired_logs import SetAside
 

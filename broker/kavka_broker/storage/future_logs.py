@@ -18,9 +18,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import read_extent
 from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.log import Log
-from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     FUTURE_DIRECTORY,
     NAME_BYTES_MAX,
     STRAY_DIRECTORY,
@@ -28,6 +26,8 @@ from kavka_broker.storage.names import (
     aside_directory,
     parse_future,
 )
+from kavka_broker.storage.log import Log
+from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.new_logs import begin
 from kavka_broker.storage.retired_logs import SetAside
 

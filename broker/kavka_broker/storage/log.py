@@ -51,10 +51,10 @@ from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.epoch_file import EpochFile
 from kavka_broker.storage.fetched_check import judge_fetched
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_reading import EMPTY, Chunk, Reader
 from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.log_truncation import Cutting
-from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import OFFSETS_MAX, Segment

@@ -21,8 +21,8 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.lock_file import Lock
-from kavka_broker.storage.names import PartitionName
 
 if TYPE_CHECKING:
     from kavka_broker.storage.log import Log

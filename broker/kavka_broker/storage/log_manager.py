@@ -21,10 +21,10 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_passing
+from kavka_broker.storage.file_names import DELETE_DIRECTORY, LOG, STRAY_DIRECTORY, PartitionName, parse_future
 from kavka_broker.storage.found_logs import FoundLog, KnownId, Search, Unusable, open_found
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, UnusableDirectory, open_directories
-from kavka_broker.storage.names import DELETE_DIRECTORY, LOG, STRAY_DIRECTORY, PartitionName, parse_future
 from kavka_broker.storage.new_logs import begin, clear, in_the_way
 from kavka_broker.storage.open_logs import HighWatermark, OpenLogs
 from kavka_broker.storage.parallel import side_by_side

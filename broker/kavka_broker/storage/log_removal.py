@@ -10,7 +10,7 @@ from errno import EEXIST, ENOTEMPTY
 
 from kavka_broker.logs import get
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import LOG, OFFSET_DIGITS, SWAP, is_partition_file
+from kavka_broker.storage.file_names import LOG, OFFSET_DIGITS, SWAP, is_partition_file
 
 log = get("storage")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.storage.names import PartitionName
+from kavka_broker.storage.file_names import PartitionName
 
 log = get("storage")
 

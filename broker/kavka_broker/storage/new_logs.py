@@ -7,10 +7,10 @@ from errno import ENOSPC
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.storage import partition_metadata, recovery
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.file_names import STRAY_DIRECTORY, PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_removal import has_records, remove_log, unknown_files
-from kavka_broker.storage.names import STRAY_DIRECTORY, PartitionName
 from kavka_broker.storage.retired_logs import SetAside
 
 

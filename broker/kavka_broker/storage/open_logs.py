@@ -16,11 +16,11 @@ from kavka_broker.loop.slices import COST_PER_YIELD, Cost, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_out_of_files, is_passing
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.found_logs import Unusable
 from kavka_broker.storage.future_logs import FutureLogs
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.parallel import side_by_side
 from kavka_broker.storage.retention import delete_expired
 from kavka_broker.storage.retired_logs import STRAY_RETENTION_MS, SetAside

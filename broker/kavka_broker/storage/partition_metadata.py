@@ -16,7 +16,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import PARTITION_METADATA
+from kavka_broker.storage.file_names import PARTITION_METADATA
 
 log = get("storage")
 

@@ -28,7 +28,7 @@ from kavka_broker.core.partition.producer_state import NO_SEQUENCE, SEQUENCE_MAX
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import SNAPSHOT, offset_file, parse_offset_file
+from kavka_broker.storage.file_names import SNAPSHOT, offset_file, parse_offset_file
 from kavka_broker.storage.segment_fingerprint import Witness
 
 log = get("storage")

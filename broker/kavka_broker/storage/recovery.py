@@ -28,9 +28,7 @@ from kavka_broker.storage.batch_walk import ANY_OFFSET, OtherEpoch, end_at
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.epoch_check import are_confirmed, corrected, epochs_in, with_former
 from kavka_broker.storage.epoch_file import read_epochs
-from kavka_broker.storage.found_files import clean_up, drop_lone, has_foreign, note_foreign, offset_files
-from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     LEADER_EPOCHS,
     SNAPSHOT,
     STRAY_DIRECTORY,
@@ -39,10 +37,12 @@ from kavka_broker.storage.names import (
     parse_future,
     parse_partition,
 )
+from kavka_broker.storage.found_files import clean_up, drop_lone, has_foreign, note_foreign, offset_files
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segment_fingerprint import contradicts, is_shifted
-from kavka_broker.storage.time_check import denies
+from kavka_broker.storage.time_index_check import denies
 from kavka_broker.storage.transaction_index import Trust
 
 log = get("storage")

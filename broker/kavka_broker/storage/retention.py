@@ -19,7 +19,7 @@ from kavka_broker.storage.batch_walk import RESYNC_BYTES_MAX
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.segments import Segments
-from kavka_broker.storage.time_check import confirms
+from kavka_broker.storage.time_index_check import confirms
 
 log = get("storage")
 

@@ -24,9 +24,7 @@ from kavka_broker.logs import get
 from kavka_broker.storage import partition_metadata
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.disk_errors import is_passing
-from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.log_removal import remove_files, remove_log, unknown_files
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     DELETE_DIRECTORY,
     PARTITION_METADATA,
     SINCE,
@@ -35,6 +33,8 @@ from kavka_broker.storage.names import (
     aside_directory,
     is_partition_file,
 )
+from kavka_broker.storage.log_directory import LogDirectory
+from kavka_broker.storage.log_removal import remove_files, remove_log, unknown_files
 
 log = get("storage")
 

@@ -39,7 +39,7 @@ from kavka_broker.storage.batch_walk import (
     whole_until,
 )
 from kavka_broker.storage.disk import Disk, File
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     LOG,
     OFFSET_INDEX,
     SEGMENT_FILES,

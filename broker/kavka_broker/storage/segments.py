@@ -13,7 +13,7 @@ from itertools import pairwise
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.storage.discarded_files import DiscardedFiles
 from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.names import SEGMENT_FILES, SNAPSHOT, offset_file
+from kavka_broker.storage.file_names import SEGMENT_FILES, SNAPSHOT, offset_file
 from kavka_broker.storage.segment import Segment
 from kavka_broker.storage.transaction_index import Trust
 

@@ -14,7 +14,7 @@ from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.scan import Seen, scan
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.time_check import confirms
+from kavka_broker.storage.time_index_check import confirms
 
 #: Of a slice: looking at a header, unpacking some records, finding the place to begin.
 HEADER_COST: Final = 4

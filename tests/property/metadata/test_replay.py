@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from kavka_broker.controller.snapshots import build, read
+from kavka_broker.controller.snapshot_files import build, read
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide import acls, credentials

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.records import packing, retained, unpacking
+from kavka_broker.protocol.records import compacted_batch, packing, unpacking
 from kavka_broker.protocol.records.batch import HEADER_BYTES, crc_is_valid, read_header, set_log_append_time
+from kavka_broker.protocol.records.compacted_batch import RetainedBatch
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.entries import Entry, entries
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
-from kavka_broker.protocol.records.retained import RetainedBatch
 from tests.property.records.test_records import CODECS, RECORDS
 
 MEBIBYTE = 1 << 20
@@ -79,7 +79,7 @@ def test_what_is_retained_is_unchanged(
     stays = data.draw(st.sets(st.sampled_from(range(len(records))), min_size=1))
     with (
         pieces_of(piece_bytes),
-        patch.object(retained, "FED_BYTES", piece_bytes),
+        patch.object(compacted_batch, "FED_BYTES", piece_bytes),
         patch.object(packing, "SNAPPY_BLOCK_BYTES", piece_bytes),
     ):
         made = RetainedBatch(header, horizon_ms)

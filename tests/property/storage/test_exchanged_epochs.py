@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.storage import batch_walk, epoch_check
 from kavka_broker.storage.checkpoints import write_epochs
+from kavka_broker.storage.file_names import LEADER_EPOCHS
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import LEADER_EPOCHS
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.cleaning import COMPACTED, clean, put, roll
 from tests.unit.storage.support import DIRECTORY, append, headers, new_disk, open_log

@@ -14,10 +14,10 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, UnusableDirectory, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from tests.support.sim_disk import DiskError, Operation, SimDisk
 
 PATHS = ("/a", "/b")

@@ -18,7 +18,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
-from kavka_broker.replica.serving.poll import AT_ONCE_MAX
+from kavka_broker.replica.serving.pending_fetch import AT_ONCE_MAX
 from tests.support.in_process import Client, InProcess, batch, code_of, running
 
 pytestmark = pytest.mark.thorough

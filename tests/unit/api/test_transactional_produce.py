@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.coordinator.transaction_coordinators import TransactionCoordinators
+from kavka_broker.coordinator.transaction_coordinator_client import TransactionCoordinators
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -21,7 +21,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.writing.preparation import Preparation
+from kavka_broker.replica.writing.batch_preparation import Preparation
 from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Log, Origin

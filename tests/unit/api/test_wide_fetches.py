@@ -7,7 +7,7 @@ import pytest
 
 from kavka_broker.api import a01_fetch
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
-from kavka_broker.replica.serving import poll
+from kavka_broker.replica.serving import pending_fetch
 from tests.support.in_process import Client, InProcess
 from tests.support.waiting import until
 from tests.unit.api import test_follower_fetch as narrow
@@ -19,7 +19,7 @@ WIDE = 20
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow, "PARTITIONS", WIDE + 1)
-    monkeypatch.setattr(poll, "AT_ONCE_MAX", WIDE // 2)
+    monkeypatch.setattr(pending_fetch, "AT_ONCE_MAX", WIDE // 2)
 
 
 async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:
@@ -35,7 +35,7 @@ def test_an_append_before_the_partition_is_read_wakes_a_wide_fetch(
 ) -> None:
     poll_of = a01_fetch.poll_of
 
-    def and_then_an_append(request: object, *others: object) -> poll.Poll:
+    def and_then_an_append(request: object, *others: object) -> pending_fetch.Poll:
         made = poll_of(request, *others)  # type: ignore[arg-type]
         asyncio.get_running_loop().call_soon(write, appended_to[0], WIDE)
         return made

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kavka_broker.controller.controller import Controller
-from kavka_broker.controller.durable_promises import SYNCED
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.snapshots import GENESIS, SnapshotId, build, file_name
+from kavka_broker.controller.quorum_state_file import SYNCED
+from kavka_broker.controller.snapshot_files import GENESIS, SnapshotId, build, file_name
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.producer_ids import Block, allocate

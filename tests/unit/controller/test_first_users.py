@@ -7,7 +7,7 @@ import pytest
 
 from kavka_broker.controller.first_users import first_users
 from kavka_broker.controller.format import FormatError, bootstrap_snapshot
-from kavka_broker.controller.snapshots import read
+from kavka_broker.controller.snapshot_files import read
 from kavka_broker.core.authentication.scram import SHA_256, SHA_512, credential_of, salted
 from kavka_broker.core.metadata.image.metadata import Metadata
 

@@ -14,7 +14,7 @@ from kavka_broker.controller.format import (
     parse_voters,
     random_uuid,
 )
-from kavka_broker.controller.snapshots import GENESIS, file_name, read
+from kavka_broker.controller.snapshot_files import GENESIS, file_name, read
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
 from kavka_broker.protocol.messages.k_raft_version_record import KRaftVersionRecord

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from kavka_broker.controller.controller import Controller
-from kavka_broker.controller.snapshots import SnapshotId, build
+from kavka_broker.controller.snapshot_files import SnapshotId, build
 from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from tests.support.cluster import START_MS, Machine, register_broker
 from tests.support.waiting import turns, until

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from kavka_broker.controller import publishing
-from kavka_broker.controller.batches import metadata_batch
 from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.metadata_batches import metadata_batch
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.decision import Decision

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kavka_broker.controller import controller, snapshotting
+from kavka_broker.controller import controller, snapshot_generator
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.controller.snapshots import GENESIS
+from kavka_broker.controller.snapshot_files import GENESIS
 from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
@@ -98,7 +98,7 @@ def test_a_stop_leaves_the_next_start_little_to_replay(monkeypatch: pytest.Monke
         await cluster.leader()
         await cluster.agreed()
 
-    monkeypatch.setattr(snapshotting, "HISTORY_BYTES_MAX", 500)
+    monkeypatch.setattr(snapshot_generator, "HISTORY_BYTES_MAX", 500)
     Quorums.play(scenario)
 
 
@@ -125,7 +125,7 @@ def test_a_stop_without_room_for_a_snapshot_is_clean(
         assert list(follower.quorum.log.snapshots) == [GENESIS]
         assert "metadata.snapshot.failed" in caplog.text
 
-    monkeypatch.setattr(snapshotting, "HISTORY_BYTES_MAX", 0)
+    monkeypatch.setattr(snapshot_generator, "HISTORY_BYTES_MAX", 0)
     Quorums.play(scenario)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from kavka_broker.controller.format import Voters
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.snapshots import SnapshotId
+from kavka_broker.controller.snapshot_files import SnapshotId
 from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Buffer, Message

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.coordinator import deleted_topics as removals_module
 from kavka_broker.coordinator import group_coordinator as coordinator_module
-from kavka_broker.coordinator import loading as loading_module
-from kavka_broker.coordinator import removals as removals_module
-from kavka_broker.coordinator import shard as shard_module
-from kavka_broker.coordinator.expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
+from kavka_broker.coordinator import group_loading as loading_module
+from kavka_broker.coordinator import group_shard as shard_module
 from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator, Pacing
-from kavka_broker.coordinator.shard import framed
+from kavka_broker.coordinator.group_shard import framed
+from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord

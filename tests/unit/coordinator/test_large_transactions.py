@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import pytest
 
 from kavka_broker.coordinator.connections import Connections
-from kavka_broker.coordinator.loading import load
+from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.transaction_loading import load as load_transactions
 from kavka_broker.coordinator.transaction_shard import TransactionShard

@@ -4,8 +4,8 @@ import asyncio
 from random import Random
 from typing import Any
 
-from kavka_broker.coordinator.loading import Loaded, load
-from kavka_broker.coordinator.shard import framed
+from kavka_broker.coordinator.group_loading import Loaded, load
+from kavka_broker.coordinator.group_shard import framed
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord, group_record, group_tombstone, offset_tombstone
 from kavka_broker.protocol.message import Message

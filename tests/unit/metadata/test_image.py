@@ -6,7 +6,7 @@ import pkgutil
 import pytest
 
 import kavka_broker.protocol.messages.metadata as records_package
-from kavka_broker.controller.batches import metadata_batch, read_batch
+from kavka_broker.controller.metadata_batches import metadata_batch, read_batch
 from kavka_broker.core.metadata.decide.producer_ids import BLOCK_SIZE, PRODUCER_ID_MAX, Block, allocate
 from kavka_broker.core.metadata.image.brokers import UNTOLD_DIRECTORY
 from kavka_broker.core.metadata.image.configs import ResourceType

@@ -22,7 +22,7 @@ from kavka_broker.replica.following.fetched_batches import Next, begin, resume_b
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.follower_reads import read_as_follower
-from kavka_broker.replica.serving.poll import Follower
+from kavka_broker.replica.serving.pending_fetch import Follower
 from kavka_broker.storage import recovery
 from tests.support.sim_disk import SimDisk
 

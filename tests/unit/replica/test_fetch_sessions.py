@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.fetch_request import (
     ReplicaState,
 )
 from kavka_broker.protocol.messages.fetch_response import PartitionData
-from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.serving.fetch_sessions import EVICTION_MS, FetchContext, FetchSessions, prepare
 
 ORDERS = b"orders".ljust(16, b"\0")

@@ -7,8 +7,8 @@ import pytest
 
 from kavka_broker.core.metadata.image.topics import PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.replica.hosting.damage import Refusals
-from kavka_broker.storage.names import PartitionName
+from kavka_broker.replica.hosting.damaged_replicas import Refusals
+from kavka_broker.storage.file_names import PartitionName
 
 NAME = PartitionName("t", 0)
 FORMER, RECREATED = b"f" * 16, b"r" * 16

@@ -16,10 +16,10 @@ from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.hosting.log_opener import SLICE_MAX, Openings
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from tests.support.in_process import InProcess, batch, code_of, running
 from tests.support.sim_disk import SimDisk
 from tests.support.waiting import until

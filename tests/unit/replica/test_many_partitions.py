@@ -15,7 +15,7 @@ from kavka_broker.core.partition.leader import ProposalOutcome
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-from kavka_broker.replica.leading.in_sync import TOGETHER_MAX, InSyncKeeper
+from kavka_broker.replica.leading.isr_proposals import TOGETHER_MAX, InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
 from tests.sim.loop import SimLoop
 from tests.support.in_process import running

@@ -18,8 +18,8 @@ from kavka_broker.protocol.messages.produce_response import ProduceResponse
 from kavka_broker.protocol.records.batch import HEADER_BYTES, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import build_batch, read_records
-from kavka_broker.replica.writing import preparation
-from kavka_broker.replica.writing.preparation import BATCHES_AHEAD
+from kavka_broker.replica.writing import batch_preparation as preparation
+from kavka_broker.replica.writing.batch_preparation import BATCHES_AHEAD
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.preallocation import MAKES_ROOM

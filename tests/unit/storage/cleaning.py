@@ -7,8 +7,8 @@ from kavka_broker.core.cleaning.selection import DirtyRange, LogView, dirty_rang
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, view
+from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.log import Appended, Log, Origin
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL

@@ -7,10 +7,10 @@ import pytest
 
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
-from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Replacement, Uncleanable
+from kavka_broker.storage.cleaning.segment_swap import put_in_place
+from kavka_broker.storage.file_names import CLEANED, SWAP
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import CLEANED, SWAP
 from tests.unit.storage.cleaning import COMPACTED, DAY_MS, begin, clean, disk_of, end, put, range_of, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, headers, open_log
 

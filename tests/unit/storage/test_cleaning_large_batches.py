@@ -12,8 +12,8 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.entries import Entry, entries
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.cleaning import run
-from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Replacement
+from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.log import Log, Origin
 from tests.unit.storage.cleaning import COMPACTED, begin, put, roll
 from tests.unit.storage.support import NOW_MS, open_log, values

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.protocol.records.record import Record
-from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Cleaning, Outdated, Replacement, Uncleanable
+from kavka_broker.storage.cleaning.segment_swap import put_in_place
+from kavka_broker.storage.file_names import CLEANED, SWAP
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import CLEANED, SWAP
 from kavka_broker.storage.retention import delete_expired
 from tests.unit.storage.cleaning import COMPACTED, begin, clean, disk_of, put, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, open_log

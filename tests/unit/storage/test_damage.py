@@ -13,9 +13,9 @@ from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.storage import recovery
+from kavka_broker.storage.file_names import LOG, SEGMENT_FILES
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import LOG, SEGMENT_FILES
 from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.producer_walk import ProducerWalk
 from kavka_broker.storage.retention import delete_expired

@@ -7,8 +7,8 @@ import pytest
 from crc32c import crc32c
 
 from kavka_broker.storage.checkpoints import HIGH_WATERMARKS
+from kavka_broker.storage.file_names import FOREIGN, LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import FOREIGN, LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX
 from kavka_broker.storage.producer_snapshot import _MARK
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import NOW_MS, append, config

@@ -8,6 +8,14 @@ import pytest
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO, from_text
 from kavka_broker.storage import checkpoints, partition_metadata
+from kavka_broker.storage.file_names import (
+    NAME_BYTES_MAX,
+    PartitionName,
+    aside_directory,
+    offset_file,
+    parse_offset_file,
+    parse_partition,
+)
 from kavka_broker.storage.log_directory import (
     LogDirectory,
     MetaProperties,
@@ -15,14 +23,6 @@ from kavka_broker.storage.log_directory import (
     open_directories,
     read_meta_properties,
     write_meta_properties,
-)
-from kavka_broker.storage.names import (
-    NAME_BYTES_MAX,
-    PartitionName,
-    aside_directory,
-    offset_file,
-    parse_offset_file,
-    parse_partition,
 )
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import new_disk

@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import SMALL, fill
 from tests.unit.storage.test_log_manager import ID, formatted, start

@@ -9,13 +9,13 @@ from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.protocol.uuids import ONE, ZERO
 from kavka_broker.storage import checkpoints, partition_metadata, recovery
-from kavka_broker.storage.cleaning import replacing
+from kavka_broker.storage.cleaning import segment_swap
 from kavka_broker.storage.disk import File
 from kavka_broker.storage.durability import Durability
+from kavka_broker.storage.file_names import CLEANED, DELETE_DIRECTORY, LOG, OFFSET_INDEX, PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_state import LogState
-from kavka_broker.storage.names import CLEANED, DELETE_DIRECTORY, LOG, OFFSET_INDEX, PartitionName
 from kavka_broker.storage.offset_index import OffsetIndex
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.retired_logs import Aside, SetAside
@@ -126,8 +126,8 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "a directory of no node": lambda log: write_meta_properties(log.disk, "/data", MetaProperties("c", -1, ONE)),
     "a batch that the file has not taken": write_nowhere,
     "a segment that is not unborn": lambda log: log.segments._remove_unborn(log.segments.active_base - 1),
-    "a cleaned file that counts at once": lambda log: replacing.rename_all(log.disk, DIRECTORY, 0, CLEANED, ""),
-    "a log that goes first": lambda log: replacing._remove(log.disk, DIRECTORY, 0, LOG, OFFSET_INDEX),
+    "a cleaned file that counts at once": lambda log: segment_swap.rename_all(log.disk, DIRECTORY, 0, CLEANED, ""),
+    "a log that goes first": lambda log: segment_swap._remove(log.disk, DIRECTORY, 0, LOG, OFFSET_INDEX),
     "a segment of another log": lambda log: recovery._drop(half_opened(log), log.segments[0]),
     "a segment in front of the start": lambda log: recovery._set_aside(half_opened(log, log.segments.active), 1),
     "a log that goes and is given a date": measure_what_goes,

@@ -8,9 +8,9 @@ from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.storage import partition_metadata, recovery
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_directory import LogDirectory, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from kavka_broker.storage.producer_expiry import expire_producers
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values

@@ -3,8 +3,8 @@
 from random import Random
 
 from kavka_broker.storage import checkpoints
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 from tests.unit.storage.support import SMALL, append, fill, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, start
 

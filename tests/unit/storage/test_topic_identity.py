@@ -9,10 +9,10 @@ import pytest
 
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.storage import partition_metadata
+from kavka_broker.storage.file_names import DELETE_DIRECTORY, SINCE, STRAY_DIRECTORY
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import DELETE_DIRECTORY, SINCE, STRAY_DIRECTORY
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, values
 from tests.unit.storage.test_log_manager import ID, OTHER_ID, formatted, names, start

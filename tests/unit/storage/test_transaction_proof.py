@@ -7,8 +7,8 @@ import pytest
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.storage import transaction_proof
+from kavka_broker.storage.file_names import SNAPSHOT, TRANSACTION_INDEX
 from kavka_broker.storage.log import Log, Origin
-from kavka_broker.storage.names import SNAPSHOT, TRANSACTION_INDEX
 from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
 from kavka_broker.storage.transaction_proof import prove
 from tests.support.sim_disk import SimDisk

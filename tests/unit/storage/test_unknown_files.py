@@ -12,9 +12,9 @@ from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import RealDisk
+from kavka_broker.storage.file_names import DELETE_DIRECTORY, FUTURE_DIRECTORY, STRAY_DIRECTORY, offset_file
 from kavka_broker.storage.log_directory import META_PROPERTIES, MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import DELETE_DIRECTORY, FUTURE_DIRECTORY, STRAY_DIRECTORY, offset_file
 from kavka_broker.storage.retired_logs import STRAY_RETENTION_MS
 from tests.unit.storage.support import NOW_MS, SMALL, fill, free, values
 from tests.unit.storage.test_log_manager import ID

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.protocol.records.batch import BatchHeader, Buffer
+from kavka_broker.protocol.records.compacted_batch import RetainedBatch, empty_batch
 from kavka_broker.protocol.records.control import control_type
 from kavka_broker.protocol.records.entries import Entry, entries
-from kavka_broker.protocol.records.retained import RetainedBatch, empty_batch
 
 
 class LastOfProducer(NamedTuple):

@@ -26,8 +26,8 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import De
 from kavka_broker.protocol.messages.metadata_response import MetadataResponseTopic
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.each import with_items
 from kavka_broker.request.registry import Answer, Api
+from kavka_broker.request.request_parts import with_items
 
 OPERATIONS_PER_TURN: Final = 50
 """Topics whose operations are worked out in one turn: eight questions each."""

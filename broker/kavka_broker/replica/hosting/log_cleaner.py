@@ -23,12 +23,12 @@ from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import COST_PER_YIELD, Cost
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.storage.cleaning.replacing import put_in_place
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
+from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.disk_errors import is_passing
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 
 log = get("replica")
 

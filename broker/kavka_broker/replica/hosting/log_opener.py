@@ -20,9 +20,9 @@ from typing import Final
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.loop.backlog import Drain
 from kavka_broker.loop.tasks import watch
+from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PartitionName
 
 #: Logs opened in one turn of the loop: even one may wait for the disk.
 SLICE_MAX: Final = 1

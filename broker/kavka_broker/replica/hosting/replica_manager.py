@@ -29,14 +29,14 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.replica.following.fetchers import Fetchers, fetch_settings
-from kavka_broker.replica.hosting.changes import Place, changes_of
-from kavka_broker.replica.hosting.damage import Refusals, others
+from kavka_broker.replica.hosting.damaged_replicas import Refusals, others
 from kavka_broker.replica.hosting.directory_reports import AssignDirectories, DirectoryReports, call_on
 from kavka_broker.replica.hosting.log_opener import Openings
 from kavka_broker.replica.hosting.moves import Moves
 from kavka_broker.replica.hosting.offline_replicas import MissingLogs, is_log_missing
 from kavka_broker.replica.hosting.partition_deletions import Departures
-from kavka_broker.replica.leading.in_sync import InSyncKeeper
+from kavka_broker.replica.hosting.replica_changes import Place, changes_of
+from kavka_broker.replica.leading.isr_proposals import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.throttles import Throttles, throttle, throttle_of_moves
 from kavka_broker.storage.log import Log

@@ -14,10 +14,10 @@ from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
-from kavka_broker.replica.serving.poll import Follower, Poll, Reading, with_news
+from kavka_broker.replica.serving.pending_fetch import Follower, Poll, Reading, with_news
 from kavka_broker.replica.serving.reader import Reader
 
 

@@ -15,7 +15,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
-from kavka_broker.replica.serving.poll import Follower
+from kavka_broker.replica.serving.pending_fetch import Follower
 
 
 def read_as_follower(

@@ -13,7 +13,7 @@ from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.follower_reads import diverging_epoch, read_as_follower
 from kavka_broker.replica.serving.partition_data import has_diverged, size_of
-from kavka_broker.replica.serving.poll import Follower, Poll, Reading
+from kavka_broker.replica.serving.pending_fetch import Follower, Poll, Reading
 from kavka_broker.replica.serving.read_replica import preferred_replica
 from kavka_broker.replica.serving.txn_index_check import is_proven
 from kavka_broker.storage.log import Chunk

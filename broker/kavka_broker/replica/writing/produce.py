@@ -27,10 +27,10 @@ from kavka_broker.protocol.messages.produce_response import (
 )
 from kavka_broker.replica.leading.partition import ACKS_ALL, Partition
 from kavka_broker.replica.writing.acknowledgement import Acknowledgement, Share, answer_if_due
-from kavka_broker.replica.writing.admission import BATCH_COST, Admission
+from kavka_broker.replica.writing.batch_preparation import NoRoom, check_room
 from kavka_broker.replica.writing.batches import check, has_repeats, without_repeats
-from kavka_broker.replica.writing.preparation import NoRoom, check_room
-from kavka_broker.replica.writing.writes import Writes
+from kavka_broker.replica.writing.produce_context import Writes
+from kavka_broker.replica.writing.transaction_admission import BATCH_COST, Admission
 from kavka_broker.storage import preallocation
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared
 from kavka_broker.storage.record_check import RecordsRefused

@@ -6,7 +6,7 @@ ends the dirty part there. Then over everything up to there, and writes what sta
 become one segment.
 
 What is written is synced, under names that a start removes. It takes the place of what was read in one step of the
-loop (`replacing.put_in_place`), group by group, the oldest first: so an old value is gone before the tombstone
+loop (`segment_swap.put_in_place`), group by group, the oldest first: so an old value is gone before the tombstone
 that has taken its place.
 
 The files are read by handles of their own. A thread runs `work` from slice to slice, the loop does what a slice asks
@@ -31,11 +31,11 @@ from kavka_broker.protocol.records.entries import entries
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.storage.batch_walk import ANY_OFFSET, LONG_WINDOW_BYTES, Damage, headers, what_is_wrong
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
-from kavka_broker.storage.cleaning.replacing import discard_unfinished
+from kavka_broker.storage.cleaning.segment_swap import discard_unfinished
 from kavka_broker.storage.disk import File
 from kavka_broker.storage.disk_errors import is_passing
+from kavka_broker.storage.file_names import CLEANED
 from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import CLEANED
 from kavka_broker.storage.producer_walk import entry_of, note_batch
 from kavka_broker.storage.segment import Segment
 

@@ -17,8 +17,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.batch_walk import end_at
 from kavka_broker.storage.disk import UNFINISHED_SUFFIXES, Disk
-from kavka_broker.storage.log import Log
-from kavka_broker.storage.names import (
+from kavka_broker.storage.file_names import (
     CLEANED,
     LOG,
     OFFSET_DIGITS,
@@ -28,6 +27,7 @@ from kavka_broker.storage.names import (
     offset_file,
     parse_offset_file,
 )
+from kavka_broker.storage.log import Log
 from kavka_broker.storage.segment import Segment
 
 log = get("storage")

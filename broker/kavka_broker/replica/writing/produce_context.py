@@ -9,7 +9,7 @@ from kavka_broker.interfaces import Clock
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
-from kavka_broker.replica.writing.preparation import Preparation
+from kavka_broker.replica.writing.batch_preparation import Preparation
 
 
 class Coordinators(Protocol):

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.controller.batches import read_batch
+from kavka_broker.controller.damaged_metadata import check_damage, is_alone, load_snapshot, load_state
 from kavka_broker.controller.images import image_of
+from kavka_broker.controller.metadata_batches import read_batch
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.metadata_recovery import check_damage, is_alone, load_snapshot, load_state
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render

@@ -1,11 +1,11 @@
-"""What a transaction's coordinator says of its partitions, before anything of the transaction is appended to them."""
+"""Asks a transaction's coordinator whether partitions are part of it, before anything is appended to them (KIP-890)."""
 
 import asyncio
 from collections.abc import Mapping
 
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.replica.writing.writes import Coordinators
+from kavka_broker.replica.writing.produce_context import Coordinators
 
 Place = tuple[str, int]  # topic, partition
 

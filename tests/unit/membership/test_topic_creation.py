@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.membership import topics as module
+from kavka_broker.membership import topic_creation as module
 from kavka_broker.membership.channel import ControllerChannel
-from kavka_broker.membership.topics import TOGETHER_MAX, TopicMaker, automatic_topic
+from kavka_broker.membership.topic_creation import TOGETHER_MAX, TopicMaker, automatic_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest

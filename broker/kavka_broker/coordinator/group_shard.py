@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from kavka_broker.coordinator.expiration import GROUP_IN_OFFSETS, Upkeep
+from kavka_broker.coordinator.deleted_topics import Removals
 from kavka_broker.coordinator.led_partition import LedPartition
-from kavka_broker.coordinator.removals import Removals
-from kavka_broker.coordinator.staging import Staging, Waiting
+from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, Upkeep
+from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName

@@ -16,8 +16,8 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, TopicProduceData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.writing.verdicts import ask_for_verdicts
-from kavka_broker.replica.writing.writes import Writes
+from kavka_broker.replica.writing.produce_context import Writes
+from kavka_broker.replica.writing.transaction_verification import ask_for_verdicts
 
 Place = tuple[str, int]  # topic, partition
 

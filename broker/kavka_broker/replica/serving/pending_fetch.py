@@ -1,4 +1,4 @@
-"""One fetch on its way: what it asks for, and what a pass over its partitions has read."""
+"""A fetch until it is answered: what it asks for, and what a pass over its partitions has read."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import PartitionData
-from kavka_broker.replica.leading.feeds import Feed
+from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.leading.session_partition import SessionPartition

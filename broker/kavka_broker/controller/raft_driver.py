@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from errno import ENOSPC
 from typing import Any, Final, Protocol, TypeVar
 
-from kavka_broker.controller.batches import control_batch
+from kavka_broker.controller.metadata_batches import control_batch
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,

@@ -1,10 +1,10 @@
-"""What a controller has told others, beside the files that it told of: it must not forget, and must know if it has.
+"""Keeps the vote of a controller (`quorum-state`), and how far its log was synced, so that a loss of either is seen.
 
-A vote, and the end of the log that a leader counts on, are promises. Both are on the disk before anybody hears of them;
-but a disk may change or lose a file afterwards, and a log that ends early looks like any other.
+Other controllers count on both, and both are on the disk before another node hears of them. But a disk may change or
+lose a file afterwards, and a log that ends early looks like any other.
 
     synced-offset        the log was on the disk up to here: written behind each sync, removed before each cut
-    quorum-state.copy    the quorum's memory once more with a checksum, written ahead of `quorum-state`
+    quorum-state.copy    the vote once more, with a checksum, written ahead of `quorum-state`
 
 Apache Kafka knows neither and leaves both alone. After it has run here the copy may be the older of the two.
 """

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
-from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
+from kavka_broker.controller.metadata_batches import control_batch, metadata_batch, read_batch
 from kavka_broker.core.metadata.image.features import METADATA_VERSION_LATEST, level_in
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.protocol.errors import ProtocolViolation

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.controller.runner import Runner
+from kavka_broker.controller.raft_driver import Runner
 from kavka_broker.core.raft.effects import Effect, NodeAddress, Persist, Send
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
-from kavka_broker.coordinator.removals import Removals
+from kavka_broker.coordinator.deleted_topics import Removals
 from kavka_broker.core.group.deletion import is_over
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets

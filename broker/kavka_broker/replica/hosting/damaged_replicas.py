@@ -10,9 +10,9 @@ from typing import Final
 from kavka_broker.core.metadata.image.topics import PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.storage.file_names import PARTITION_METADATA, PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from kavka_broker.storage.names import PARTITION_METADATA, PartitionName
 
 GONE: Final = "its log is gone, and no other replica has all records"
 PUT_BACK: Final = "Put it back, or remove its line from recovery-point-offset-checkpoint to begin with nothing"

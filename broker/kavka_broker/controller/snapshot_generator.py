@@ -10,11 +10,11 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kavka_broker.controller.images import image_of
+from kavka_broker.controller.metadata_loading import history_of, quorum_control
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.publishing import Publisher
-from kavka_broker.controller.recovery import history_of, quorum_control
-from kavka_broker.controller.runner import RunBlocking, Runner
-from kavka_broker.controller.snapshots import SnapshotId, build
+from kavka_broker.controller.raft_driver import RunBlocking, Runner
+from kavka_broker.controller.snapshot_files import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.effects import Effect

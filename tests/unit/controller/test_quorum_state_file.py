@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.controller.durable_promises import COPY, SYNCED, Promises
+from kavka_broker.controller.quorum_state_file import COPY, SYNCED, Promises
 from kavka_broker.core.raft.quorum_state import FILE_NAME, QuorumState, UnreadableState, format_state
 from tests.support.sim_disk import SimDisk
 

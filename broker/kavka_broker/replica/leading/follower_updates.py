@@ -1,4 +1,4 @@
-"""What a leader has new for one follower.
+"""The partitions that have something new for one follower, so that its fetch looks at those alone.
 
 A broker that leads a thousand partitions of which one is written to must not look at a thousand when a follower of
 theirs fetches. So partitions say what has happened to them: each knows the feeds of its followers, and puts itself on

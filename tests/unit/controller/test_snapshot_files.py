@@ -2,8 +2,8 @@
 
 import pytest
 
-from kavka_broker.controller.batches import control_batch, metadata_batch, read_batch
-from kavka_broker.controller.snapshots import (
+from kavka_broker.controller.metadata_batches import control_batch, metadata_batch, read_batch
+from kavka_broker.controller.snapshot_files import (
     GENESIS,
     RECORDS_PER_BATCH_MAX,
     SnapshotId,
