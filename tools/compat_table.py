@@ -51,10 +51,8 @@ NOTES = """\
 - ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511.
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
-- Transactions have no coordinator here: FindCoordinator names the Apache Kafka broker of the cluster that has the id,
-  and where that is Kavka, or nobody, it and InitProducerId answer TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which every
-  client takes as final. What a partition owes a transaction is all served:
-  Produce, WriteTxnMarkers, DescribeProducers, and Fetch and ListOffsets of committed records.
+- Transactions are coordinated by the leader of the id's partition of `__transaction_state`, a broker of Kavka or of
+  Apache Kafka. Transaction versions 1 and 2 (KIP-890) are served; two-phase commit (KIP-939) is not.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.
