@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.complaints import DOTTED_NAME_PATTERN
-from kavka_operator.api.faults import InvalidError
+from kavka_operator.api.error_messages import DOTTED_NAME_PATTERN
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
 from kavka_operator.api.topic import INTERNAL_TOPICS
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.entities import entity_text, to_wire
 from kavka_operator.domain.observed import SeenAccess, SeenTopic
-from kavka_operator.reconcile.moves import LISTS
+from kavka_operator.reconcile.reassignments import LISTS
 
 NAME_LENGTH_MAX = 120
 INTERNAL = {*INTERNAL_TOPICS, "__remote_log_metadata"}

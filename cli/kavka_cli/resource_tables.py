@@ -9,7 +9,7 @@ import yaml
 from kavka_cli.local_resources import Document, documents_of
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.api.table import node_table, table
+from kavka_operator.api.printer_columns import node_table, table
 from kavka_operator.platform.local.layout import Layout
 
 

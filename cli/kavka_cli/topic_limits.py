@@ -13,8 +13,8 @@ from kavka_broker.core.config.topic_table import (
     TOPIC_PRODUCER_RATE,
 )
 from kavka_broker.core.quota.entity import TopicEntity
+from kavka_operator.api.printer_columns import aligned
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.table import aligned
 from kavka_operator.domain.units import amount
 from kavka_operator.kafka.broker_metrics import FETCH, PRODUCE, Page, QuotaFigures
 

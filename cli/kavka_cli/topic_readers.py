@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kavka_cli.output import CommandError
 from kavka_cli.target import Target
-from kavka_operator.api.table import aligned
+from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction

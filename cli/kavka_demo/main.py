@@ -27,8 +27,8 @@ from kavka_demo.clients import ClientFailedError, Group, Load, Pulse, Reader, pr
 from kavka_demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
 from kavka_demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.api.files import BadResourcesError, load
+from kavka_operator.api.printer_columns import aligned, table
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.table import aligned, table
 from kavka_operator.api.topic import Topic
 from kavka_operator.platform.local import child_process, processes
 from kavka_operator.platform.local.layout import clusters

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kavka_operator.api.table import aligned
+from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
 from kavka_top.model import History
 from kavka_top.sheet import SOON, UNTOLD, Cell, Column, Order, Sheet, Tone, arranged

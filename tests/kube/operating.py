@@ -13,9 +13,9 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Key
 from kavka_operator.domain.access import OPEN
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import KafkaAction, NodeAction
-from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.interfaces import Platform

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import KINDS, AnyResource
 from kavka_operator.api.stored import resource_from
+from kavka_operator.api.validation_errors import InvalidError
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import Change, Row
 from tests.kube.rows import CHANGES, ROWS

@@ -1,6 +1,6 @@
 """Defects of groups: their offsets, and their members."""
 
-from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects
 from kavka_broker.core.group.rebalance import keep_alive
@@ -10,7 +10,7 @@ from tests.sim.teething import Patch, tooth
 
 @tooth("a group's offsets outlive a deleted topic, and count for another of its name", "", seeds="940008")
 def offsets_outlive_their_topic(patch: Patch) -> None:
-    patch.setattr(Removals, "is_gone", lambda self, name, since: False)
+    patch.setattr(DeletedTopics, "is_gone", lambda self, name, since: False)
 
 
 @tooth("static members have no session when a coordinator loads its groups", "kill", seeds="4 17",

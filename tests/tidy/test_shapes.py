@@ -32,7 +32,7 @@ LARGE_CLASSES: Final = {
     "partition.py::Partition": 43,
     "quorum.py::Quorum": 41,
     "replica_manager.py::ReplicaManager": 42,
-    "raft_driver.py::Runner": 29,
+    "raft_driver.py::RaftDriver": 29,
     "segment.py::Segment": 38,
     "group_shard.py::Shard": 29,
     "store.py::Store": 26,
@@ -53,8 +53,8 @@ LONG_SIGNATURES: Final = {
     "registry.py::api": 11,
     "replica_manager.py::ReplicaManager.__init__": 11,
     "run.py::refresh": 9,
-    "raft_driver.py::Runner.__init__": 10,
-    "offset_expiration.py::Upkeep.__init__": 8,
+    "raft_driver.py::RaftDriver.__init__": 10,
+    "offset_expiration.py::OffsetExpiration.__init__": 8,
     "wiring.py::Wiring.__init__": 9,
 }
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kavka_broker.controller.format import METADATA_DIRECTORY, bootstrap_snapshot
 from kavka_broker.controller.metadata_batches import read_batch
-from kavka_broker.controller.quorum_state_file import Promises
+from kavka_broker.controller.quorum_state_file import QuorumStateFile
 from kavka_broker.controller.snapshot_files import BOOTSTRAP, SnapshotId, Snapshots, read
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
@@ -47,7 +47,7 @@ class MetadataLog:
         directory: str,
         log: Log,
         snapshots: Snapshots,
-        promises: Promises,
+        promises: QuorumStateFile,
         config: BrokerConfig,
     ) -> None:
         self.disk = disk
@@ -65,7 +65,7 @@ class MetadataLog:
         """Open the log in the metadata directory, or create it."""
         directory = os.path.join(config.metadata_log_dir, METADATA_DIRECTORY)
         disk.make_directory(directory)
-        snapshots, promises = Snapshots(disk, directory), Promises(disk, directory)
+        snapshots, promises = Snapshots(disk, directory), QuorumStateFile(disk, directory)
         newest, oldest = snapshots.newest(), next(iter(snapshots.ids), None)
         records = recovery.open_log(
             disk,

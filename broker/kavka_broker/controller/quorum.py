@@ -4,7 +4,7 @@ Every node has a `Quorum`. A controller votes; a broker only observes, fetching 
 committed is replayed into `metadata`, batch by batch, and the subscribers are told; what is not committed is in the log
 and nowhere else, except on the leader, whose `Controller` decides on an image that runs ahead.
 
-    RaftNode (core/raft)   the rules        <-- events, effects -->   Runner   disk, peers, timers
+    RaftNode (core/raft)   the rules        <-- events, effects -->   RaftDriver   disk, peers, timers
     Quorum                 the log as metadata: replay, publish, snapshots, who leads
     Controller             where this node leads: decisions
 
@@ -23,7 +23,7 @@ from kavka_broker.controller.metadata_batches import metadata_batch
 from kavka_broker.controller.metadata_loading import Recovered, recover
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
 from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
-from kavka_broker.controller.raft_driver import Handle, RunBlocking, Runner
+from kavka_broker.controller.raft_driver import Handle, RaftDriver, RunBlocking
 from kavka_broker.controller.snapshot_files import SnapshotId
 from kavka_broker.controller.snapshot_generator import Snapshotter
 from kavka_broker.controller.start_errors import CannotStart
@@ -125,7 +125,7 @@ class Quorum:
             replayed_bytes=recovered.replayed_bytes,
         )
         self.subscribers: list[Subscriber] = self._publisher.subscribers
-        self._runner: Runner | None = None
+        self._runner: RaftDriver | None = None
         self._catching_up = CatchingUp(self.metadata)
         self._snapshotter = Snapshotter(config, metadata_log, self.metadata, self._publisher, clock, run_blocking)
         self._was_leader = False
@@ -191,13 +191,13 @@ class Quorum:
         return self._runner is None or self._runner.is_failed
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> RaftDriver:
         assert self._runner is not None, "the quorum has not started"
         return self._runner
 
     @property
     def now_ms(self) -> int:
-        """The time of the rules (see `Runner.now_ms`)."""
+        """The time of the rules (see `RaftDriver.now_ms`)."""
         return self.runner.now_ms
 
     @property
@@ -213,7 +213,7 @@ class Quorum:
     async def start(self) -> None:
         """Join the quorum. Where this node is the only voter, it leads and has written its opening on return."""
         timers = self._timers or Timers(self.clock, asyncio.get_running_loop())
-        self._runner = Runner(
+        self._runner = RaftDriver(
             self._node,
             self.log,
             self,

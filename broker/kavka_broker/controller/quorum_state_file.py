@@ -34,7 +34,7 @@ SYNCED: Final = "synced-offset"
 COPY: Final = "quorum-state.copy"
 
 
-class Promises:
+class QuorumStateFile:
     """The promises of one metadata directory. The last process had synced at least up to `synced_offset`."""
 
     def __init__(self, disk: Disk, directory: str) -> None:

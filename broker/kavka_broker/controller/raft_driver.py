@@ -114,7 +114,7 @@ class Reply:
     response: Message | Later
 
 
-class Runner:
+class RaftDriver:
     """Carries out the effects of one `RaftNode`."""
 
     def __init__(

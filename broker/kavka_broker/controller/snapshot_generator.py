@@ -13,7 +13,7 @@ from kavka_broker.controller.images import image_of
 from kavka_broker.controller.metadata_loading import history_of, quorum_control
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.publishing import Publisher
-from kavka_broker.controller.raft_driver import RunBlocking, Runner
+from kavka_broker.controller.raft_driver import RaftDriver, RunBlocking
 from kavka_broker.controller.snapshot_files import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -52,7 +52,7 @@ class Snapshotter:
         self._task: asyncio.Task[None] | None = None
         self._taken_ms = clock.now_ms()
 
-    def take_if_due(self, runner: Runner) -> None:
+    def take_if_due(self, runner: RaftDriver) -> None:
         """Begin a snapshot, in a task, if the log has grown enough or the newest snapshot is old."""
         if self._task is not None and not self._task.done():
             return
@@ -65,11 +65,11 @@ class Snapshotter:
         if self._task is not None:
             await self._task
 
-    async def take_at_stop(self, runner: Runner) -> None:
+    async def take_at_stop(self, runner: RaftDriver) -> None:
         """Take a snapshot if the next start would have much to replay. Called once publishing has stopped."""
         await self._try(self._take_if_long(runner))
 
-    async def _take_if_long(self, runner: Runner) -> None:
+    async def _take_if_long(self, runner: RaftDriver) -> None:
         newest = self._log.files.newest()
         snapshot_bytes = 0 if newest is None else self._log.files.size_bytes(newest)
         if self._publisher.bytes_since_snapshot > max(HISTORY_BYTES_MAX, snapshot_bytes):
@@ -82,7 +82,7 @@ class Snapshotter:
             # The log still has all records of the failed snapshot.
             log.error("metadata.snapshot.failed", reason=str(error))
 
-    async def take(self, runner: Runner) -> SnapshotId | None:
+    async def take(self, runner: RaftDriver) -> SnapshotId | None:
         """Write a snapshot of the committed image, and delete what it supersedes. None where it has no new records.
 
         Raises OSError, or BrokerError where the disk has no room for it.
@@ -114,7 +114,7 @@ class Snapshotter:
         log.info("metadata.snapshot.written", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
         return snapshot
 
-    async def adopt(self, snapshot: SnapshotId, runner: Runner) -> list[Effect]:
+    async def adopt(self, snapshot: SnapshotId, runner: RaftDriver) -> list[Effect]:
         """Replace log and image by a snapshot downloaded from the leader, or refuse it."""
         messages: list[Message] = []
         try:

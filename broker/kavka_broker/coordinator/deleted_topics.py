@@ -19,7 +19,7 @@ NAMES_MAX: Final = 100_000
 """Names of deleted topics that are kept, the latest ones: more than are deleted while a group log is loaded."""
 
 
-class Removals:
+class DeletedTopics:
     """The topic deletions that this broker has replayed. `number` is that of the latest."""
 
     def __init__(self, topics: Topics) -> None:

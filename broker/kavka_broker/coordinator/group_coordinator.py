@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
@@ -65,7 +65,7 @@ class GroupCoordinator:
         self.new_member_suffix = new_member_suffix
         self.settings = settings_of(config)
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
-        self.removals = Removals(metadata.topics)
+        self.removals = DeletedTopics(metadata.topics)
         self._metadata = metadata
         self._openings = replicas.openings
         self._clock, self._timers, self._slices = pacing

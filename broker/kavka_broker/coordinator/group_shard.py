@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.led_partition import LedPartition
-from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, Upkeep
+from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OffsetExpiration
 from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
@@ -67,7 +67,7 @@ class Shard:
     def __init__(
         self,
         partition: LedPartition,
-        removals: Removals,
+        removals: DeletedTopics,
         settings: GroupSettings,
         clock: Clock,
         timers: Timers,
@@ -86,7 +86,7 @@ class Shard:
         self._commit_timeout_ms = commit_timeout_ms
         self._running: dict[str, dict[TimerName, Timer]] = {}
         self._in_flight: Counter[str] = Counter()  # appends of each group that are not committed yet
-        self.upkeep = Upkeep(
+        self.upkeep = OffsetExpiration(
             self.image,
             removals,
             settings,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
-from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.core.group.deletion import is_over
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets
@@ -36,7 +36,7 @@ Append = Callable[[Sequence[KeyedRecord]], bool]  # appends records as one batch
 Gone = tuple[str, str, list[int]]  # group, topic, partitions
 
 
-class Upkeep:
+class OffsetExpiration:
     """Removes old offsets of the groups of `image`, which is empty or about to be loaded. `is_writing` tells whether a
     group has an appended record that is not committed yet.
     """
@@ -44,7 +44,7 @@ class Upkeep:
     def __init__(
         self,
         image: GroupImage,
-        removals: Removals,
+        removals: DeletedTopics,
         settings: GroupSettings,
         append: Append,
         *,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kavka_broker.coordinator.offset_expiration import Upkeep
+from kavka_broker.coordinator.offset_expiration import OffsetExpiration
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transactional_committer, commit_record
 from kavka_broker.core.group.records import KeyedRecord
@@ -32,7 +32,7 @@ class Staging:
     def __init__(
         self,
         image: GroupImage,
-        upkeep: Upkeep,
+        upkeep: OffsetExpiration,
         settings: GroupSettings,
         append: Append,
         check_room: Callable[[str], None],

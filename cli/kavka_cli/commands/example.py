@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.packaged_examples import names, summary_of, text_of
-from kavka_operator.api.table import aligned
+from kavka_operator.api.printer_columns import aligned
 
 HELP = "List example resource files, or print one: kavka example quickstart > cluster.yaml."
 

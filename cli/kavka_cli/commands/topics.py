@@ -9,7 +9,7 @@ from typing import Any
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.target import Target, add_target, find_target, target_options
-from kavka_operator.api.table import aligned
+from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError

@@ -21,7 +21,7 @@ from kavka_cli.selector import add_selector, parse_selector
 from kavka_cli.stopped_status import not_running
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.kinds import Key
-from kavka_operator.api.table import find
+from kavka_operator.api.printer_columns import find
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.store import Store
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from kavka_cli.kubernetes.api_server import ApiServer, KubernetesError
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.domain.view import View
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.platform.kubernetes.objects.dry_run_pods import fits_in_place_of, pod_of, refused
 from kavka_operator.platform.kubernetes.objects.manifests import stateful_set
 from kavka_operator.platform.kubernetes.objects.names import Document, name_of
-from kavka_operator.platform.kubernetes.objects.template import BROKER, Identity, template
+from kavka_operator.platform.kubernetes.objects.pod_template import BROKER, Identity, template
 from kavka_operator.platform.kubernetes.observe import node_objects
 from kavka_operator.platform.kubernetes.observe.node_objects import Known, by_node
 from kavka_operator.platform.kubernetes.observe.node_state import Sight

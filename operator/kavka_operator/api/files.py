@@ -12,14 +12,14 @@ from typing import Any
 
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.complaints import nearest, shown
-from kavka_operator.api.faults import InvalidError
+from kavka_operator.api.error_messages import nearest, shown
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota, entity_of
 from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults, topic_faults
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.api.yaml_lines import Document, Where, YamlError, documents
 
 FILE_SIZE_MAX = 4 * 1024 * 1024

@@ -25,8 +25,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from kavka_operator.api.complaints import shown
-from kavka_operator.api.faults import FieldError, InvalidError, faults_of
+from kavka_operator.api.error_messages import shown
+from kavka_operator.api.validation_errors import FieldError, InvalidError, faults_of
 
 
 @dataclass(frozen=True, slots=True)

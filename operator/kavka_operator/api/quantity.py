@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from kavka_operator.api.complaints import shown
+from kavka_operator.api.error_messages import shown
 
 SUFFIXES = {
     "": 1,

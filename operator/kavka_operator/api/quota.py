@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from kavka_broker.core.quota.entity import DEFAULT, WHOLE_KEYS, Entity, IpEntity, Part, QuotaKey
 from kavka_operator.api import API_VERSION
-from kavka_operator.api.complaints import not_whole, shown
-from kavka_operator.api.keys import keyed
+from kavka_operator.api.error_messages import not_whole, shown
+from kavka_operator.api.field_names import keyed
 from kavka_operator.api.model import ListOf, Model, Rule, Transition
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import (

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from kavka_operator.api.complaints import shown
+from kavka_operator.api.error_messages import shown
 
 KINDS = ("limits", "requests")
 AMOUNTS_MAX = 32

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from kavka_operator.api.complaints import DOTTED_NAME_PATTERN, HOST_NAME_PATTERN, NAME_PATTERN
+from kavka_operator.api.error_messages import DOTTED_NAME_PATTERN, HOST_NAME_PATTERN, NAME_PATTERN
 from kavka_operator.api.model import ListOf, Model, Transition, Unique
 
 NAME_LENGTH_MAX = 63

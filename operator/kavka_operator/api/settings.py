@@ -12,7 +12,7 @@ from kavka_broker.core.config.broker import SYNONYMS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import check_secured, empty_promise
-from kavka_operator.api.complaints import nearest
+from kavka_operator.api.error_messages import nearest
 
 DEFAULTS_OF_TOPICS = frozenset(
     definition.synonym for definition in TOPIC_KEYS.values() if definition.synonym in BROKER_KEYS

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import KINDS, AnyResource, Key
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.api.yaml_lines import Where
 
 STATUS_FIELDS_MAX = 64

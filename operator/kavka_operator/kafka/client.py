@@ -69,7 +69,7 @@ from kavka_operator.kafka.roll_survey import (
 )
 from kavka_operator.kafka.topic_ids import text_of, uuid_of
 from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_request
-from kavka_operator.reconcile.moves import LISTS
+from kavka_operator.reconcile.reassignments import LISTS
 
 VOTER_TIMEOUT_MS = 10_000
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4

@@ -9,7 +9,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 from kavka_operator.domain.plan import LimitBrokers
 from kavka_operator.kafka.broker_settings import BROKER_RESOURCE, Send, alter
 from kavka_operator.kafka.errors import raise_for
-from kavka_operator.reconcile.moves import RATES
+from kavka_operator.reconcile.reassignments import RATES
 
 BROKER_OVERRIDE_SOURCE = 2
 

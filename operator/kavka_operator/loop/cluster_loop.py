@@ -4,7 +4,7 @@ A look begins when a resource has changed, when a node came or went (`hurry`), e
 soon while nodes are restarted (`requeue`). Looking waits for answers, so it is a step of its own (`look`) that may be
 done beside other work; what was decided from it is dropped where a node has come or gone meanwhile. Nothing that a
 resource says and no fault in a look ends the loop: a fault is told once with its traceback, shown in the status, and
-what failed is tried again after a while (`error_isolation`).
+what failed is tried again after a while (`unexpected_errors`).
 """
 
 from collections import deque
@@ -19,6 +19,7 @@ from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored import Unreadable
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import (
     Action,
@@ -39,15 +40,14 @@ from kavka_operator.domain.plan import (
     stalled,
     unknown,
 )
-from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.deletion import doubts, has_cluster, is_overdue, outlives
-from kavka_operator.loop.error_isolation import Mishaps, describe
 from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError, Resources
 from kavka_operator.loop.observer import Looker, LookResult, Question
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.requeue import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
 from kavka_operator.loop.status_writer import Announce, Said, StatusWriter, to_nobody
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors, describe
 from kavka_operator.loop.unreachable import Unreachability
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
@@ -89,7 +89,7 @@ class ClusterLoop:
     now: Callable[[], datetime]
     announce: Announce = to_nobody
     secrets: SecretStore = field(default_factory=NoStore)
-    mishaps: Mishaps = field(init=False)
+    unexpected_errors: UnexpectedErrors = field(init=False)
     _looker: Looker = field(init=False)
     _unreachability: Unreachability = field(init=False)
     _writer: StatusWriter = field(init=False)
@@ -104,8 +104,8 @@ class ClusterLoop:
     _did: deque[Action] = field(default_factory=lambda: deque(maxlen=DID_MAX))  # not announced yet
 
     def __post_init__(self) -> None:
-        self.mishaps = Mishaps(self.tell)
-        self._looker = Looker(self.connect, self.mishaps, Passwords(self.secrets))
+        self.unexpected_errors = UnexpectedErrors(self.tell)
+        self._looker = Looker(self.connect, self.unexpected_errors, Passwords(self.secrets))
         self._unreachability = Unreachability(self.clock)
         self._writer = StatusWriter(self.resources, self.tell, self.announce, self.clock, self.now)
 
@@ -147,8 +147,8 @@ class ClusterLoop:
         except HopelessError:
             raise
         except Exception as error:  # noqa: BLE001 - the brokers go on
-            words = self.mishaps.note(TURN, error, self.now(), self._stamp)
-            self._next_look_at = min(self._next_look_at, self.clock() + self.mishaps.pause_seconds(TURN))
+            words = self.unexpected_errors.note(TURN, error, self.now(), self._stamp)
+            self._next_look_at = min(self._next_look_at, self.clock() + self.unexpected_errors.pause_seconds(TURN))
             with suppress(Exception):  # storing the resources may be what has failed
                 self.show(words)
         return None
@@ -160,8 +160,8 @@ class ClusterLoop:
         is_due = is_changed or self.clock() >= self._next_look_at
         if not is_due:
             return None
-        if self.mishaps.waiting(TURN, self.now(), stamp):
-            self._next_look_at = self.clock() + self.mishaps.seconds_left(TURN, self.now())
+        if self.unexpected_errors.waiting(TURN, self.now(), stamp):
+            self._next_look_at = self.clock() + self.unexpected_errors.seconds_left(TURN, self.now())
             return None
         self._stamp = stamp
         self._next_look_at = self.clock() + DRIFT_SECONDS_MAX  # `follow` says when to look again
@@ -257,8 +257,8 @@ class ClusterLoop:
         """Say that the nodes cannot be looked at. Nothing is done to them, and nobody may take one away."""
         self._close_budgets(cluster)
         self._doubt(cluster, resources, self._view, result)
-        words = self.mishaps.note(TURN, error, self.now(), self._stamp)
-        self._next_look_at = min(self._next_look_at, self.clock() + self.mishaps.pause_seconds(TURN))
+        words = self.unexpected_errors.note(TURN, error, self.now(), self._stamp)
+        self._next_look_at = min(self._next_look_at, self.clock() + self.unexpected_errors.pause_seconds(TURN))
         words = (*words, available(words, result.seen, result.survey))
         if any(isinstance(resource, KafkaCluster) for resource in resources):
             self._writer.set_status(cluster, with_words(cluster, words, self.now()))
@@ -292,7 +292,7 @@ class ClusterLoop:
         if not any(unread.key == key_of(cluster) for unread in unreadable):
             self._writer.set_status(cluster, status, tuple(self._did))
         self._did.clear()
-        self.mishaps.clear(TURN)
+        self.unexpected_errors.clear(TURN)
         try:
             self._note_readiness(cluster, status, plan)
         finally:
@@ -348,8 +348,8 @@ class ClusterLoop:
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
         if result.fault is not None:
-            return Plan(words=self.mishaps.note(LOOK, result.fault, self.now()))
-        self.mishaps.clear(LOOK)
+            return Plan(words=self.unexpected_errors.note(LOOK, result.fault, self.now()))
+        self.unexpected_errors.clear(LOOK)
         if result.refused is not None and plan.is_at_rest:
             return Plan(words=stalled("Rejected", result.refused))
         return plan
@@ -359,7 +359,7 @@ class ClusterLoop:
     ) -> float:
         """The seconds until the next look. An external cluster that cannot be asked is not asked again at once."""
         if result.fault is not None:
-            return self.mishaps.pause_seconds(LOOK)
+            return self.unexpected_errors.pause_seconds(LOOK)
         if cluster.spec.external is not None and result.seen is None:
             return DRIFT_SECONDS
         is_rolling = plan.rollout is not None and not plan.is_at_rest

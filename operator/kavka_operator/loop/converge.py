@@ -15,12 +15,12 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Plan, Word
 from kavka_operator.kafka.admin import Admin, BarredError
-from kavka_operator.loop.error_isolation import Mishaps
-from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.kinds.kind import Pass
 from kavka_operator.loop.kinds.table import KINDS, claims_of, kind_of
 from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.passwords import Passwords
+from kavka_operator.loop.resource_errors import Failures
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors
 from kavka_operator.loop.users import Users
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile.drift import correction
@@ -54,15 +54,18 @@ class Outcome:
 
 
 def converge(
-    observation: Observation, admin: Admin, mishaps: Mishaps | None = None, passwords: Passwords | None = None
+    observation: Observation,
+    admin: Admin,
+    unexpected_errors: UnexpectedErrors | None = None,
+    passwords: Passwords | None = None,
 ) -> Outcome:
     """Bring the cluster to what the resources want, and say how it stands. Raises AdminError if it cannot be seen.
 
-    `mishaps` remembers faults from one pass to the next; `passwords` are where users have theirs. Raises BarredError
-    where the cluster is not the one that has the id of the observation; nothing is done there.
+    `unexpected_errors` outlast the pass; `passwords` are where users have theirs. Raises BarredError where the cluster
+    is not the one that has the id of the observation; nothing is done there.
     """
     resources = _permitted(observation)
-    run = _pass(observation, admin, mishaps or Mishaps(_untold), passwords or Passwords())
+    run = _pass(observation, admin, unexpected_errors or UnexpectedErrors(_untold), passwords or Passwords())
     run.failures.hold_back(resources)
     managed: dict[Key, Managed] = {key_of(resource): resource for resource in resources}
     asked: dict[Key, tuple[ManagedAction, ...]] = {}
@@ -85,11 +88,13 @@ def converge(
     return outcome
 
 
-def _pass(observation: Observation, admin: Admin, mishaps: Mishaps, passwords: Passwords | None) -> Pass:
+def _pass(
+    observation: Observation, admin: Admin, unexpected_errors: UnexpectedErrors, passwords: Passwords | None
+) -> Pass:
     """A pass that has not begun; without `passwords` it only plans."""
     now = observation.now
     users = Users(admin, passwords, now, observation.declared)
-    return Pass(admin, now, Failures(mishaps, now), users, frozenset(observation.claimed), observation.paused)
+    return Pass(admin, now, Failures(unexpected_errors, now), users, frozenset(observation.claimed), observation.paused)
 
 
 def _permitted(observation: Observation) -> list[Managed]:
@@ -115,7 +120,7 @@ def _recognised(seen: SeenCluster, cluster_id: str | None) -> SeenCluster:
 
 def plan_once(observation: Observation, admin: Admin) -> tuple[SeenCluster, dict[Key, KafkaPlan]]:
     """Plans that `converge` would carry out first; nothing is done. Raises AdminError if no broker answers."""
-    resources, run = _permitted(observation), _pass(observation, admin, Mishaps(_untold), None)
+    resources, run = _permitted(observation), _pass(observation, admin, UnexpectedErrors(_untold), None)
     seen, plans = _plans(resources, observation.completed(admin.look(_topic_names(resources)), {}), run)
     hindered = (*run.failures.words.items(), *observation.refused.items())
     return seen, plans | {key: Plan(words=words) for key, words in hindered}

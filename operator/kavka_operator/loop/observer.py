@@ -15,9 +15,9 @@ from kavka_operator.domain.plan import Action, AskedAction, StopNode
 from kavka_operator.kafka import readiness, usage
 from kavka_operator.kafka.admin import Admin, AdminError, BarredError, Connect
 from kavka_operator.loop.converge import Outcome, converge
-from kavka_operator.loop.error_isolation import Mishaps, describe
 from kavka_operator.loop.observation import Observation, Usage, observe
 from kavka_operator.loop.passwords import Passwords
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors, describe
 from kavka_operator.reconcile.cluster import brokers_config
 from kavka_operator.reconcile.drain import reasons_to_stay
 from kavka_operator.reconcile.external import FORGET_CLUSTER
@@ -100,12 +100,12 @@ class LookResult:
 class Looker:
     """Keeps the connection from one look to the next, as long as the same brokers run and ask for the same.
 
-    `connect` makes an admin client for bootstrap addresses; `mishaps` remembers what went wrong with which resource;
-    `passwords` are those of users.
+    `connect` makes an admin client for bootstrap addresses; `unexpected_errors` says what went wrong with which
+    resource; `passwords` are those of users.
     """
 
     connect: Connect
-    mishaps: Mishaps
+    unexpected_errors: UnexpectedErrors
     passwords: Passwords = field(default_factory=Passwords)
     _admin: Admin | None = None
     _access: tuple[str, Security] = ("", OPEN)
@@ -164,7 +164,7 @@ class Looker:
             admin.close()
 
     def _look(self, admin: Admin, question: Question) -> LookResult:
-        outcome = converge(question.observation(self._usage(question)), admin, self.mishaps, self.passwords)
+        outcome = converge(question.observation(self._usage(question)), admin, self.unexpected_errors, self.passwords)
         try:
             done, refused = _configure(admin, question.cluster, outcome)
             survey = _survey_as_told(admin) if question.is_external else admin.survey()
@@ -192,9 +192,9 @@ class Looker:
             pages = {number: usage.fetch(address) for number, address in question.nodes.items()}
             found = usage.usage_by_entity({number: page for number, page in pages.items() if page is not None})
         except Exception as error:  # noqa: BLE001 - see above
-            self.mishaps.note(USAGE, error, question.now)
+            self.unexpected_errors.note(USAGE, error, question.now)
             return {}
-        self.mishaps.clear(USAGE)
+        self.unexpected_errors.clear(USAGE)
         return found
 
 

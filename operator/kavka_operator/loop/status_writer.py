@@ -11,8 +11,8 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, part
 from kavka_operator.domain.plan import Action
-from kavka_operator.loop.error_isolation import describe
 from kavka_operator.loop.interfaces import NotWrittenError, Resources
+from kavka_operator.loop.unexpected_errors import describe
 from kavka_operator.reconcile.notices import Notice, invalid, notices
 from kavka_operator.reconcile.status import Status, unreadable_status
 

@@ -25,8 +25,8 @@ from kavka_operator.domain.plan import (
     SetCredential,
 )
 from kavka_operator.kafka.admin import Admin, AdminError
-from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.passwords import Passwords
+from kavka_operator.loop.resource_errors import Failures
 from kavka_operator.reconcile.users import Secret, Seen
 
 NO_ADMIN_ACTIONS = (KeepSecret, DropSecret)

@@ -10,8 +10,8 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.external import External
 from kavka_operator.domain.access import Security
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.plan import NodeAction
-from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError
 
 SECRETS_SECONDS = 4.0  # less than a look is after the last

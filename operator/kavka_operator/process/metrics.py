@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from kavka_operator.loop.observer import LookResult
 from kavka_operator.process import metric_table as table
-from kavka_operator.process.lanes import ClusterKey, Lanes
+from kavka_operator.process.cluster_threads import ClusterKey, ClusterThreads
 from kavka_operator.process.metric_table import Family
 from kavka_operator.process.resource_metrics import Standing, standing
 
@@ -30,7 +30,7 @@ class Figures(Collector):
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     is_active: bool = False
     listed_at: float = 0.0
-    lanes: Lanes | None = None
+    lanes: ClusterThreads | None = None
     documents: Callable[[], Iterable[Mapping[str, Any]]] = tuple
     _turns: Histogram = field(init=False)
     _failures: Counter = field(init=False)

@@ -35,8 +35,8 @@ from kavka_operator.platform.kubernetes.live.user_secrets import KubernetesSecre
 from kavka_operator.platform.random_ids import draw_id
 from kavka_operator.process import handlers, logs
 from kavka_operator.process.action_counter import CountedAdmin
+from kavka_operator.process.cluster_threads import ClusterThreads
 from kavka_operator.process.http_server import CONSOLE, LISTEN, Address, AddressError, application, console, opened
-from kavka_operator.process.lanes import Lanes
 from kavka_operator.process.lease import Lease
 from kavka_operator.process.metrics import Figures
 from kavka_operator.process.roll_limiter import InTurn, Turns
@@ -170,7 +170,7 @@ class Operator:
                 KubernetesSecrets(self.api, bridge, time.monotonic),
             )
 
-        lanes = Lanes(loop_of, objects.has_cluster, _warn, self.figures)
+        lanes = ClusterThreads(loop_of, objects.has_cluster, _warn, self.figures)
         self.figures.is_active, self.figures.lanes, self.figures.documents = True, lanes, objects.every
         await self._fill(objects)
         aside = [asyncio.create_task(work) for work in (self._relist(objects), events.run())]

@@ -29,21 +29,21 @@ from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
 from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.certificates import SeenCertificates
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.text import named, some
-from kavka_operator.domain.view import View
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile import volume_usage
 from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drain import GIVE_UP
 from kavka_operator.reconcile.drift import told
-from kavka_operator.reconcile.moves import LISTS
 from kavka_operator.reconcile.operator_quota_warning import internal_words
 from kavka_operator.reconcile.quotas import active_override, target_values
+from kavka_operator.reconcile.reassignments import LISTS
 from kavka_operator.reconcile.scale_down import gone
 from kavka_operator.reconcile.topics import FORGET
 from kavka_operator.reconcile.users import limits_of
@@ -63,7 +63,7 @@ def topic_status(
     *,
     is_external: bool = False,
 ) -> TopicStatus:
-    """The status of a topic, with the move of its replicas, if there is one (`reconcile.moves`).
+    """The status of a topic, with the move of its replicas, if there is one (`reconcile.reassignments`).
 
     `is_external` where others run its cluster.
     """

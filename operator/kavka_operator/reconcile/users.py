@@ -16,7 +16,6 @@ from kavka_operator.api.quota import INTERNAL_USERS, Limits
 from kavka_operator.api.security import OF_NODES
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
-from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.observed import Login, NoSecret, SeenAccess, SeenSecret
 from kavka_operator.domain.plan import (
     AlterQuota,
@@ -324,11 +323,6 @@ def _sentences(user: KafkaUser, seen: Seen) -> Iterator[str]:
 def contested(younger: str, entity: str) -> Word:
     """The word for a quota that another, younger resource wants to set too."""
     return Word("Contested", "True", "AnotherResource", f"{younger} limits {entity} too and is younger: this one holds")
-
-
-def contest_words(user: KafkaUser, younger: str) -> Word:
-    """The word for the limits of a user that another, younger resource wants to set too."""
-    return contested(younger, entity_text(entity_of_user(user)))
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

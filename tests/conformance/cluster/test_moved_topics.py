@@ -19,7 +19,7 @@ from kavka_operator.domain.plan import KafkaAction
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation
-from kavka_operator.reconcile.moves import LISTS, RATES
+from kavka_operator.reconcile.reassignments import LISTS, RATES
 from tests.support.nodes import Nodes, cluster
 from tests.support.waiting import until_outside
 

@@ -16,7 +16,7 @@ from kavka_cli.exported_resources import (
     exported_users,
     resource_name,
 )
-from kavka_operator.api.complaints import DOTTED_NAME_PATTERN
+from kavka_operator.api.error_messages import DOTTED_NAME_PATTERN
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.topic import TOPIC_NAME_PATTERN, Topic

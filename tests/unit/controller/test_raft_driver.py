@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.controller.raft_driver import Runner
+from kavka_broker.controller.raft_driver import RaftDriver
 from kavka_broker.core.raft.effects import Effect, NodeAddress, Persist, Send
 from kavka_broker.core.raft.quorum_state import QuorumState
 from kavka_broker.core.raft.roles import NEVER_MS
@@ -74,7 +74,7 @@ class Scene:
         clock = StillClock()
         anything: Any = None
         peers: Any = Failing(error or Unreachable("gone"))
-        self.runner = Runner(
+        self.runner = RaftDriver(
             rules,
             anything,
             anything,

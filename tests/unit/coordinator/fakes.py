@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from kavka_broker.coordinator.deleted_topics import Removals
+from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.offsets import Commit
@@ -108,7 +108,7 @@ class World:
         self.clock = Clock()
         self.timers = Timers(self.clock, asyncio.get_running_loop())
         self.topics = Topics()
-        self.removals = Removals(self.topics)
+        self.removals = DeletedTopics(self.topics)
         for name in "tu":
             self.make_topic(name)
         self.shard = Shard(

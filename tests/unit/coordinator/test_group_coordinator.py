@@ -303,7 +303,7 @@ def test_deletions_are_followed_from_the_topics_of_the_image() -> None:
 def test_the_latest_deleted_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removals_module, "NAMES_MAX", 2)
     topics = Topics()
-    removals = removals_module.Removals(topics)
+    removals = removals_module.DeletedTopics(topics)
     for name in "abc":
         for record in (TopicRecord(name, name.encode() * 16), RemoveTopicRecord(name.encode() * 16)):
             topics.replay(record)

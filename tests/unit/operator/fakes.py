@@ -14,6 +14,7 @@ from kavka_operator.api.stored import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import (
     Login,
     NodeState,
@@ -53,12 +54,11 @@ from kavka_operator.domain.plan import (
     TopicAction,
     UserAction,
 )
-from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.interfaces import NotWrittenError, PlatformUnavailableError
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of
 from kavka_operator.platform.nodes import nodes_of
-from kavka_operator.reconcile.moves import LISTS, RATES
+from kavka_operator.reconcile.reassignments import LISTS, RATES
 from kavka_operator.reconcile.status import Status
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -1,9 +1,9 @@
 """A `Platform` that knows which nodes a resource wants, and can run none of them."""
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import WantedNode
 from kavka_operator.domain.plan import NodeAction
-from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.nodes import nodes_of
 

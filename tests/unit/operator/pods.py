@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, cast
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.plan import NodeAction, StartNode
-from kavka_operator.domain.view import View
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes.live.node_workloads import Hosted
 from tests.unit.operator.fakes import cluster

@@ -8,11 +8,11 @@ import pytest
 from kavka_audit.store import address
 from kavka_operator.api.audit import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, Size
 from kavka_operator.api.cluster import KafkaCluster
-from kavka_operator.api.faults import InvalidError
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.platform.kubernetes.objects import spark
-from kavka_operator.platform.kubernetes.objects.requested import mark_of
 from kavka_operator.platform.kubernetes.objects.settings import fingerprint
+from kavka_operator.platform.kubernetes.objects.spec_hash import mark_of
 from tests.unit.operator.pods import Scene, main
 
 VOLUME = {"volume": {"size": "10Gi"}}

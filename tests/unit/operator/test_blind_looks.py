@@ -4,7 +4,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import key_of
-from kavka_operator.domain.view import View
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.interfaces import NotWrittenError
 from tests.unit.operator.fakes import NOW, topic

@@ -9,7 +9,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import Security
-from kavka_operator.domain.view import View
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.platform.certificates.authority import facts, is_signed_by
 from kavka_operator.platform.certificates.bundles import parted
 from kavka_operator.platform.kubernetes.live.api import ApiError, Document

@@ -11,9 +11,9 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode, SeenPartition, Survey
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
-from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
 from kavka_operator.loop.interfaces import NotWrittenError

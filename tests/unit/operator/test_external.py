@@ -8,8 +8,8 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.external import External
-from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.kafka.admin import AdminError, BarredError

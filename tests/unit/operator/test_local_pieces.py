@@ -15,7 +15,7 @@ import yaml
 
 from kavka_operator.api.files import load
 from kavka_operator.api.kinds import key_of
-from kavka_operator.api.table import age, find, table
+from kavka_operator.api.printer_columns import age, find, table
 from kavka_operator.api.topic import Topic
 from kavka_operator.platform.local import child_process, probe, processes
 from kavka_operator.platform.local.files import Lock, write_whole

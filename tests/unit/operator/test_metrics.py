@@ -14,8 +14,8 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.observer import LookResult
 from kavka_operator.process import resource_metrics as standing_module
 from kavka_operator.process.action_counter import CountedAdmin
+from kavka_operator.process.cluster_threads import ClusterThreads
 from kavka_operator.process.http_server import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
-from kavka_operator.process.lanes import Lanes
 from kavka_operator.process.metric_table import OPERATOR_FAMILIES
 from kavka_operator.process.metrics import Figures
 from kavka_operator.process.operator import Options
@@ -44,7 +44,7 @@ def samples(figures: Figures) -> dict[tuple[str, tuple[str, ...]], float]:
 
 def figures_of(*documents: Mapping[str, Any], busy: Mapping[tuple[str, str], float] | None = None) -> Figures:
     figures = Figures(documents=lambda: documents)
-    figures.lanes = cast("Lanes", Bag(busy_seconds=lambda: dict(busy or {}), count=2, waiting=1))
+    figures.lanes = cast("ClusterThreads", Bag(busy_seconds=lambda: dict(busy or {}), count=2, waiting=1))
     return figures
 
 

@@ -9,9 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_operator.api.cluster import KafkaCluster, KafkaClusterSpec
-from kavka_operator.api.faults import UNKNOWN, InvalidError
+from kavka_operator.api.field_names import fields_by_key
 from kavka_operator.api.grants import Grant
-from kavka_operator.api.keys import fields_by_key
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.model import Model
 from kavka_operator.api.pools import NodePool
@@ -26,6 +25,7 @@ from kavka_operator.api.quota import (
 )
 from kavka_operator.api.resource import Condition, Metadata, Resource
 from kavka_operator.api.topic import Topic, TopicSpec
+from kavka_operator.api.validation_errors import UNKNOWN, InvalidError
 from tools.definitions.schema import schema_of
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

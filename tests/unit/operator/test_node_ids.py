@@ -7,10 +7,10 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import POOL_NAMES_MAX
 from kavka_operator.api.pools import NODE_IDS_PER_POOL, NodePool
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import Plan, ready
-from kavka_operator.domain.view import View
 from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members

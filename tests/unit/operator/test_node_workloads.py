@@ -10,7 +10,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import ApiError
-from kavka_operator.platform.kubernetes.objects import requested, settings
+from kavka_operator.platform.kubernetes.objects import settings, spec_hash
 from kavka_operator.platform.kubernetes.objects.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
 from kavka_operator.platform.kubernetes.observe.node_objects import STORAGE_CLASS
 from kavka_operator.reconcile.rollout.restart import RESTART
@@ -159,7 +159,7 @@ def test_a_node_of_a_version_that_knew_amounts_by_their_spelling_is_as_it_is_wan
     assert former != settings.fingerprint(layout)
     pod["metadata"]["annotations"] |= {
         FINGERPRINT: former,
-        ASKED: requested._hashed(layout, (), layout.node.pool.resources),
+        ASKED: spec_hash._hashed(layout, (), layout.node.pool.resources),
     }
     scene.api.place(pod)
     view = scene.look()
@@ -222,7 +222,7 @@ def test_a_new_rendering_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     scene = Scene()
     scene.start()
     monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.settings.DATA", "/data")
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.template.START_SECONDS_MAX", 60)
+    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.pod_template.START_SECONDS_MAX", 60)
     scene.begin(image="kavka/broker:next")
     view = scene.look()
     assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from kavka_operator.api.table import node_table
+from kavka_operator.api.printer_columns import node_table
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.observed import SeenObserver, SeenPartition
 from kavka_operator.domain.plan import AlterBrokers, CreateTopic, ElectLeaders
@@ -19,8 +19,8 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.eligible_leaders import with_eligible
 from kavka_operator.kafka.roll_survey import doubt_about, partitions_of, quorum_of, teller_of
-from kavka_operator.loop.error_isolation import Mishaps
 from kavka_operator.loop.observer import Looker, Question
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors
 from kavka_operator.platform.local.background import Background
 from tests.support.in_process import running
 from tests.unit.operator.fakes import NOW, FakeKafka, cluster, topic
@@ -175,7 +175,7 @@ def question(bootstrap: str = "a:1", **parts: Any) -> Question:
 
 def test_a_look_converges_topics_and_settings_and_tells_what_it_did() -> None:
     connections = Connections(FakeKafka())
-    looker = Looker(connections, Mishaps(print))
+    looker = Looker(connections, UnexpectedErrors(print))
     first = looker.look(question())
     assert first.done == (CreateTopic("orders", 3, None, {}), AlterBrokers({"log.retention.ms": "5"}))
     assert first.seen is not None
@@ -191,7 +191,7 @@ def test_a_look_converges_topics_and_settings_and_tells_what_it_did() -> None:
 def test_a_look_without_an_answer_closes_the_connection_for_the_next() -> None:
     kafka = FakeKafka()
     connections = Connections(kafka)
-    looker = Looker(connections, Mishaps(print))
+    looker = Looker(connections, UnexpectedErrors(print))
     kafka.refuse = AdminError("could not create it: nobody leads", retriable=True)
     assert looker.look(question()).error == "could not create it: nobody leads"
     kafka.refuse = None
@@ -203,14 +203,14 @@ def test_a_setting_that_brokers_refuse_is_told_and_the_look_goes_on() -> None:
     kafka = FakeKafka()
     kafka.make("orders", 3)
     kafka.refuse = AdminError("could not set it: out of range", retriable=False)
-    answer = Looker(Connections(kafka), Mishaps(print)).look(question())
+    answer = Looker(Connections(kafka), UnexpectedErrors(print)).look(question())
     assert (answer.refused, answer.error, answer.done) == ("could not set it: out of range", None, ())
     assert answer.survey is not None
 
 
 def test_topics_wait_while_the_cluster_forms() -> None:
     kafka = FakeKafka()
-    answer = Looker(Connections(kafka), Mishaps(print)).look(question(brokers_expected=3, is_forming=True))
+    answer = Looker(Connections(kafka), UnexpectedErrors(print)).look(question(brokers_expected=3, is_forming=True))
     assert (kafka.topics, answer.is_at_rest) == ({}, False)
 
 

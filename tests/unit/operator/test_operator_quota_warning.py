@@ -3,8 +3,8 @@
 import pytest
 
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
-from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.quota import INTERNAL_USERS, AnyEntity, ClientQuota
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.domain.plan import Word
 from kavka_operator.platform.security import NODE_SUBJECT, OPERATOR_SUBJECT, ORGANIZATION
 from kavka_operator.quota.shadows import Limits

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kavka_operator.api.faults import InvalidError
 from kavka_operator.api.pools import NodePool
+from kavka_operator.api.validation_errors import InvalidError
 
 
 @pytest.mark.parametrize("amount", ["500m", "2", 2, "0.5", ".5", "4Gi", "1e3", "1E3", "100k", "1.5Ti", "-1", "10n"])

@@ -6,9 +6,9 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import NodeState, SeenNode, WantedNode
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode
-from kavka_operator.domain.view import View
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.process.http_server import AddressError
 from kavka_operator.process.operator import ROLLING, Options

@@ -8,6 +8,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster, Window
 from kavka_operator.api.cluster_status import LastRolloutStatus, RolloutStatus
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import (
     NodeState,
     SeenBroker,
@@ -19,7 +20,6 @@ from kavka_operator.domain.observed import (
     WantedNode,
 )
 from kavka_operator.domain.plan import ClusterPlan, ElectLeaders, Plan, RestartNode, Word, reconciling, unknown
-from kavka_operator.domain.view import View
 from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.notices import notices
 from kavka_operator.reconcile.rollout.check import at_risk, obstacles

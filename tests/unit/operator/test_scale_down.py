@@ -6,6 +6,7 @@ import pytest
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import NodeStatus
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import (
     SeenBroker,
     SeenCluster,
@@ -16,7 +17,6 @@ from kavka_operator.domain.observed import (
     WantedNode,
 )
 from kavka_operator.domain.plan import ClusterPlan, MoveReplicas, Plan, StartNode, StopNode
-from kavka_operator.domain.view import View
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile.drain import MOVES_MAX
 from kavka_operator.reconcile.status import PassResult, cluster_status

@@ -15,11 +15,11 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults
 from kavka_operator.domain.certificates import SeenCertificates
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.plan import Plan, ready
-from kavka_operator.domain.view import View
 from kavka_operator.platform.kubernetes.objects import manifests
-from kavka_operator.platform.kubernetes.objects.requested import mark_of
 from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint, properties
+from kavka_operator.platform.kubernetes.objects.spec_hash import mark_of
 from kavka_operator.platform.local.layout import Layout as Folder
 from kavka_operator.platform.local.node_identity import Members
 from kavka_operator.platform.local.server_properties import LocalNode, local_nodes

@@ -8,7 +8,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenPartition, SeenQuorum, Survey
 from kavka_operator.domain.plan import ClusterPlan, RestartNode
 from kavka_operator.platform import nodes as platform_nodes
-from kavka_operator.platform.kubernetes.objects import requested, settings
+from kavka_operator.platform.kubernetes.objects import settings, spec_hash
 from kavka_operator.reconcile.cluster import reconcile
 from kavka_operator.reconcile.rollout.roll import APPROVE
 from tests.unit.operator.fakes import NOW
@@ -91,7 +91,7 @@ def test_a_setting_that_a_new_version_changes_while_brokers_run_is_nothing_that_
 ) -> None:
     scene = Scene(main(config={"num.network.threads": "4"}))
     scene.start()
-    for module in (requested, platform_nodes):
+    for module in (spec_hash, platform_nodes):
         monkeypatch.setattr(module, "dynamic", lambda name: name == "num.network.threads")
     scene.begin()
     plan = planned(scene)

@@ -15,9 +15,9 @@ from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_cli.topic_limits import of_topic
+from kavka_operator.api.printer_columns import aligned
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
-from kavka_operator.api.table import aligned
 from kavka_operator.domain.entities import as_set, entity_text
 from kavka_operator.domain.units import amount
 from kavka_operator.kafka.admin import AdminError

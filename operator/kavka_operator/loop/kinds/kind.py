@@ -10,8 +10,8 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction
 from kavka_operator.kafka.admin import Admin
-from kavka_operator.loop.failures import Failures
 from kavka_operator.loop.kinds.claims import Claims
+from kavka_operator.loop.resource_errors import Failures
 from kavka_operator.loop.users import Users
 from kavka_operator.quota.shadows import Neighbours
 from kavka_operator.reconcile.status import Status

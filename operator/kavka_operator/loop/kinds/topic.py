@@ -8,11 +8,11 @@ from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.observed import SeenCluster, SeenTopic
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Plan
-from kavka_operator.loop.batches import perform_in_batches
+from kavka_operator.loop.batched_actions import perform_in_batches
 from kavka_operator.loop.kinds.claims import Claims, others, owner
 from kavka_operator.loop.kinds.kind import Pass
 from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import moves, topics
+from kavka_operator.reconcile import reassignments, topics
 from kavka_operator.reconcile.status import Status, topic_status
 
 
@@ -53,18 +53,18 @@ def plan_together(
 ) -> tuple[SeenCluster, Mapping[Key, KafkaPlan]]:
     """The plans with the rate at which all moves of replicas together may copy. Raises AdminError."""
     pairs = [(topic, plans[key_of(topic)]) for topic in resources if isinstance(topic, Topic)]
-    if not any(moves.needs_rates(topic, plan) for topic, plan in pairs):
+    if not any(reassignments.needs_rates(topic, plan) for topic, plan in pairs):
         return seen, plans
     seen = replace(seen, rates=run.admin.rates(sorted(seen.brokers)))
-    with_limits = moves.throttled(pairs, seen)
+    with_limits = reassignments.throttled(pairs, seen)
     return seen, {**plans, **{key_of(topic): plan for (topic, _), plan in zip(pairs, with_limits, strict=True)}}
 
 
 def may_do(topic: Topic, plan: KafkaPlan) -> tuple[ManagedAction, ...]:
     """All actions; but a move of replicas first has to be in the status."""
-    if moves.may_begin(topic, plan):
+    if reassignments.may_begin(topic, plan):
         return plan.actions
-    return tuple(action for action in plan.actions if not isinstance(action, moves.STEPS))
+    return tuple(action for action in plan.actions if not isinstance(action, reassignments.STEPS))
 
 
 perform = perform_in_batches
@@ -77,5 +77,5 @@ def remember(topic: Topic, plan: KafkaPlan, seen: SeenCluster, run: Pass) -> dic
 
 def status(topic: Topic, plan: KafkaPlan, seen: SeenCluster, near: Neighbours, run: Pass) -> Status:
     """The status, with the move of replicas that is under way."""
-    there, move = seen.topics.get(topic.topic_name), moves.noted(topic, plan, seen, run.now)
+    there, move = seen.topics.get(topic.topic_name), reassignments.noted(topic, plan, seen, run.now)
     return topic_status(topic, there, plan.words, run.now, move, is_external=seen.is_external)

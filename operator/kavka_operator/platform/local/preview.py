@@ -1,8 +1,8 @@
 """The nodes of a local cluster as they would be if its resource were another: nothing is started or written."""
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode
-from kavka_operator.domain.view import View
 from kavka_operator.platform.local import node_identity, volumes
 from kavka_operator.platform.local.files import read_text
 from kavka_operator.platform.local.layout import Layout

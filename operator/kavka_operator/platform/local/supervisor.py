@@ -21,9 +21,9 @@ from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import OPEN
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
-from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.local import certificates, node_identity, probe, processes, volumes
 from kavka_operator.platform.local.access import CertificatesError

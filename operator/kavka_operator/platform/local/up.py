@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.plan import ClusterPlan, Plan, unknown
-from kavka_operator.domain.view import View
 from kavka_operator.kafka.admin import Connect
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.observer import LookResult
@@ -96,9 +96,9 @@ class Up:
         try:
             if self._supervisor.tick():
                 self._loop.hurry()
-            self._loop.mishaps.clear(NODES)
+            self._loop.unexpected_errors.clear(NODES)
         except Exception as error:  # noqa: BLE001 - the brokers go on
-            words = self._loop.mishaps.note(NODES, error, _now(), self._store.stamp())
+            words = self._loop.unexpected_errors.note(NODES, error, _now(), self._store.stamp())
             with suppress(Exception):  # the state directory may be what has failed
                 self._loop.show(words)
 

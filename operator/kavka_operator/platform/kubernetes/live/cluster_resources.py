@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kavka_operator.api import GROUP
-from kavka_operator.api.keys import fields_by_key
+from kavka_operator.api.field_names import fields_by_key
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import GrowVolume, LiftGate, NodeAction, ResizeNode, RestartNode, StartNode, StopNode
-from kavka_operator.domain.view import View
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.analytics_runs import AnalyticsOf
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge
@@ -43,8 +43,7 @@ from kavka_operator.platform.kubernetes.objects.names import (
     name_of,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.objects.settings import Layout, controller_port, fingerprint
-from kavka_operator.platform.kubernetes.objects.template import (
+from kavka_operator.platform.kubernetes.objects.pod_template import (
     FORMAT,
     Identity,
     claims_of,
@@ -52,6 +51,7 @@ from kavka_operator.platform.kubernetes.objects.template import (
     formatting,
     template,
 )
+from kavka_operator.platform.kubernetes.objects.settings import Layout, controller_port, fingerprint
 from kavka_operator.platform.kubernetes.observe import listeners, node_objects, services, zones
 from kavka_operator.platform.kubernetes.observe.node_objects import Known
 from kavka_operator.platform.kubernetes.observe.node_state import Sight

@@ -31,7 +31,7 @@ from kavka_operator.platform.kubernetes.objects.names import (
     place_secret,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.objects.template import RIGHTS, SCRATCH, SCRATCH_VOLUME, secret_volume
+from kavka_operator.platform.kubernetes.objects.pod_template import RIGHTS, SCRATCH, SCRATCH_VOLUME, secret_volume
 
 COMPONENT_NAME = "audit"
 CONTAINER = "audit"

@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.objects.amounts import KINDS, number_of
 from kavka_operator.platform.kubernetes.objects.names import Document, name_of
+from kavka_operator.platform.kubernetes.objects.quantities import KINDS, number_of
 
 _QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: (\S+), limited: (\S+)")
 COUNTS = ("pods", "count/pods")

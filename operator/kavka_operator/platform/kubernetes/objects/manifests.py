@@ -38,8 +38,8 @@ from kavka_operator.platform.kubernetes.objects.names import (
     selector_of,
     uid_of,
 )
+from kavka_operator.platform.kubernetes.objects.pod_template import port_name
 from kavka_operator.platform.kubernetes.objects.settings import Layout, controller_port
-from kavka_operator.platform.kubernetes.objects.template import port_name
 from kavka_operator.platform.nodes import Node
 from kavka_operator.platform.security import among_nodes, client_listeners
 

@@ -14,8 +14,8 @@ from typing import Any
 from kavka_broker.core.config.properties import format_properties, parse_properties
 from kavka_operator.api.cluster import KafkaCluster, Listener
 from kavka_operator.api.security import CONTROLLER, CONTROLLER_PORT_STEP
-from kavka_operator.platform.kubernetes.objects.amounts import KINDS, plain
 from kavka_operator.platform.kubernetes.objects.names import AUDIT_KEY, host_of
+from kavka_operator.platform.kubernetes.objects.quantities import KINDS, plain
 from kavka_operator.platform.nodes import Node, audit_properties, common_properties
 from kavka_operator.platform.security import among_nodes, client_listeners, protocols, secured_properties
 from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark

@@ -13,7 +13,7 @@ from kavka_operator.api.audit import Analytics, Executors, Size
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.platform.kubernetes.objects import s3_access
 from kavka_operator.platform.kubernetes.objects.names import AUDIT_OF, Document, audit_name
-from kavka_operator.platform.kubernetes.objects.template import RIGHTS, SCRATCH, USER
+from kavka_operator.platform.kubernetes.objects.pod_template import RIGHTS, SCRATCH, USER
 
 DATA = "/data"
 FILES = "/etc/kavka-spark"

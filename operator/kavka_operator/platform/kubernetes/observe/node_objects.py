@@ -36,8 +36,7 @@ from kavka_operator.platform.kubernetes.objects.names import (
     number_of,
     uid_of,
 )
-from kavka_operator.platform.kubernetes.objects.settings import Layout, directory, fingerprint, fingerprint_by_spelling
-from kavka_operator.platform.kubernetes.objects.template import (
+from kavka_operator.platform.kubernetes.objects.pod_template import (
     BROKER,
     Identity,
     claims_of,
@@ -45,6 +44,7 @@ from kavka_operator.platform.kubernetes.objects.template import (
     is_ephemeral,
     is_gated,
 )
+from kavka_operator.platform.kubernetes.objects.settings import Layout, directory, fingerprint, fingerprint_by_spelling
 
 IDS = (CLUSTER_ID, DIRECTORY_ID)
 ROLES = ("broker", "controller")

@@ -11,9 +11,9 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import CONTROLLER
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.observed import ControllerPlace, SeenNode, SeenVolume, WantedNode
-from kavka_operator.platform.kubernetes.objects.amounts import plain
 from kavka_operator.platform.kubernetes.objects.names import DIRECTORY_ID, annotation
-from kavka_operator.platform.kubernetes.objects.requested import is_as_asked
+from kavka_operator.platform.kubernetes.objects.pod_template import overrides
+from kavka_operator.platform.kubernetes.objects.quantities import plain
 from kavka_operator.platform.kubernetes.objects.settings import (
     ADVERTISED,
     Layout,
@@ -22,7 +22,7 @@ from kavka_operator.platform.kubernetes.objects.settings import (
     fingerprint,
     properties,
 )
-from kavka_operator.platform.kubernetes.objects.template import overrides
+from kavka_operator.platform.kubernetes.objects.spec_hash import is_as_asked
 from kavka_operator.platform.kubernetes.observe import node_objects, pod_resources
 from kavka_operator.platform.kubernetes.observe.listeners import controllers_elsewhere
 from kavka_operator.platform.kubernetes.observe.node_objects import Known

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kavka_operator.api.stored import part
-from kavka_operator.platform.kubernetes.objects.amounts import plain
 from kavka_operator.platform.kubernetes.objects.names import ASKED, BESIDES_RESOURCES, FINGERPRINT, Document, annotation
-from kavka_operator.platform.kubernetes.objects.requested import mark_of
+from kavka_operator.platform.kubernetes.objects.pod_template import BROKER
+from kavka_operator.platform.kubernetes.objects.quantities import plain
 from kavka_operator.platform.kubernetes.objects.settings import Layout, besides_resources, fingerprint
-from kavka_operator.platform.kubernetes.objects.template import BROKER
+from kavka_operator.platform.kubernetes.objects.spec_hash import mark_of
 from kavka_operator.platform.kubernetes.observe import node_objects
 from kavka_operator.platform.kubernetes.observe.node_objects import Known
 

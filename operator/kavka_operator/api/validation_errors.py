@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from kavka_operator.api.complaints import (
+from kavka_operator.api.error_messages import (
     does_not_match,
     not_fields,
     not_one_of,
@@ -21,7 +21,7 @@ from kavka_operator.api.complaints import (
     too_short,
     unknown_field,
 )
-from kavka_operator.api.keys import fields_by_key
+from kavka_operator.api.field_names import fields_by_key
 from kavka_operator.api.yaml_lines import Where
 
 KEY = "[key]"

@@ -25,7 +25,7 @@ WORDS_LENGTH_MAX = 1000
 
 
 @dataclass(slots=True)
-class _Mishap:
+class _UnexpectedError:
     version: Hashable
     words: str
     times: int
@@ -45,11 +45,11 @@ class _Mishap:
 
 
 @dataclass(slots=True)
-class Mishaps:
-    """The faults that are not over, by subject. `tell` takes the words and the traceback."""
+class UnexpectedErrors:
+    """The unexpected errors that are not over, by subject. `tell` takes the words and the traceback."""
 
     tell: Callable[[str], None]
-    _known: dict[Hashable, _Mishap] = field(default_factory=dict)
+    _known: dict[Hashable, _UnexpectedError] = field(default_factory=dict)
 
     def note(self, subject: Hashable, error: Exception, now: datetime, version: Hashable = None) -> tuple[Word, ...]:
         """Note a fault; the words for the status."""
@@ -59,7 +59,7 @@ class Mishaps:
         if before is None or before.words != words:
             self.tell(f"{_named(subject)}: {words}{_trace(error) if is_ours else ''}")
         times = before.times + 1 if before is not None and before.version == version else 1
-        noted = _Mishap(version, words, times, now, is_ours)
+        noted = _UnexpectedError(version, words, times, now, is_ours)
         self._known[subject] = replace(noted, retry_at=now + timedelta(seconds=noted.pause_seconds))
         return noted.told()
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.settings import dynamic
-from kavka_operator.platform.kubernetes.objects.amounts import plain
 from kavka_operator.platform.kubernetes.objects.names import ASKED, SETTINGS, annotation
+from kavka_operator.platform.kubernetes.objects.quantities import plain
 from kavka_operator.platform.kubernetes.objects.settings import Layout, of_pod, of_services
 from kavka_operator.platform.nodes import REPLICAS_MAX
 from kavka_operator.reconcile.rollout.restart import restart_mark

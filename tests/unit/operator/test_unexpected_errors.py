@@ -16,10 +16,10 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.converge import converge
-from kavka_operator.loop.error_isolation import Mishaps
 from kavka_operator.loop.interfaces import NotWrittenError
 from kavka_operator.loop.observation import Observation
 from kavka_operator.loop.observer import Looker, Question
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.reconcile.status import unreadable_status
@@ -81,28 +81,30 @@ class Faulty(FakeKafka):
 
 def test_a_fault_costs_one_resource_is_told_once_and_tried_again_later() -> None:
     told: list[str] = []
-    kafka, mishaps = Faulty(), Mishaps(told.append)
+    kafka, unexpected_errors = Faulty(), UnexpectedErrors(told.append)
     bad, good = topic("bad"), topic("good")
-    outcome = converge(Observation([bad, good], NOW), kafka, mishaps=mishaps)
+    outcome = converge(Observation([bad, good], NOW), kafka, unexpected_errors=unexpected_errors)
     assert ready(outcome.statuses[key_of(good)]) == ("True", "Ready")
     assert ready(outcome.statuses[key_of(bad)]) == ("False", "ReconcileError")
     assert len(told) == 1
     assert told[0].startswith('Topic "bad": ZeroDivisionError: by nothing\nTraceback')
-    converge(Observation([bad, good], NOW + timedelta(seconds=5)), kafka, mishaps=mishaps)
+    converge(Observation([bad, good], NOW + timedelta(seconds=5)), kafka, unexpected_errors=unexpected_errors)
     assert len(told) == 1, "the same fault is not told again"
     kafka.fault = None
-    outcome = converge(Observation([bad], NOW + timedelta(seconds=5.5)), kafka, mishaps=mishaps)
+    outcome = converge(Observation([bad], NOW + timedelta(seconds=5.5)), kafka, unexpected_errors=unexpected_errors)
     assert ready(outcome.statuses[key_of(bad)]) == ("False", "ReconcileError"), "two faults: a pause of two seconds"
-    outcome = converge(Observation([bad], NOW + timedelta(seconds=7)), kafka, mishaps=mishaps)
+    outcome = converge(Observation([bad], NOW + timedelta(seconds=7)), kafka, unexpected_errors=unexpected_errors)
     assert ready(outcome.statuses[key_of(bad)]) == ("True", "Ready")
 
 
 def test_a_change_is_tried_at_once() -> None:
-    kafka, mishaps = Faulty(), Mishaps(print)
-    converge(Observation([topic("bad")], NOW), kafka, mishaps=mishaps)
+    kafka, unexpected_errors = Faulty(), UnexpectedErrors(print)
+    converge(Observation([topic("bad")], NOW), kafka, unexpected_errors=unexpected_errors)
     kafka.fault = None
     changed = topic("bad", metadata={"generation": 2})
-    assert ready(converge(Observation([changed], NOW), kafka, mishaps=mishaps).statuses[key_of(changed)]) == (
+    assert ready(
+        converge(Observation([changed], NOW), kafka, unexpected_errors=unexpected_errors).statuses[key_of(changed)]
+    ) == (
         "True",
         "Ready",
     )
@@ -148,14 +150,14 @@ def test_a_fault_in_a_look_is_an_answer() -> None:
         def look(self, topics: Iterable[str]) -> SeenCluster:
             raise KeyError("brokers")
 
-    answer = Looker(lambda *_: Blind(), Mishaps(print)).look(question())
+    answer = Looker(lambda *_: Blind(), UnexpectedErrors(print)).look(question())
     assert (answer.outcome, isinstance(answer.fault, KeyError)) == (None, True)
 
     class Unsurveyed(FakeKafka):
         def survey(self) -> Any:
             raise KeyError("quorum")
 
-    answer = Looker(lambda *_: Unsurveyed(), Mishaps(print)).look(question())
+    answer = Looker(lambda *_: Unsurveyed(), UnexpectedErrors(print)).look(question())
     assert isinstance(answer.fault, KeyError)
     assert answer.outcome is not None, "what became of the topics is told all the same"
     assert {ready(status)[0] for status in answer.outcome.statuses.values()} == {"True"}
@@ -226,10 +228,10 @@ def test_what_is_applied_again_is_not_deleted(store: Store) -> None:
 
 def test_what_an_api_server_refuses_is_no_fault_of_ours_and_tried_again_soon() -> None:
     told: list[str] = []
-    mishaps = Mishaps(told.append)
-    noted = [mishaps.note("turn", NotWrittenError("the API server does not answer"), NOW) for _ in range(10)]
+    unexpected_errors = UnexpectedErrors(told.append)
+    noted = [unexpected_errors.note("turn", NotWrittenError("the API server does not answer"), NOW) for _ in range(10)]
     assert {(word.reason, word.message) for words in noted for word in words if word.type == "Stalled"} == {
         ("PlatformUnavailable", "the API server does not answer; it is tried again")
     }
     assert told == ["turn: the API server does not answer"], "once, and without a traceback"
-    assert not mishaps.waiting("turn", NOW + timedelta(seconds=2.5))
+    assert not unexpected_errors.waiting("turn", NOW + timedelta(seconds=2.5))

@@ -1,4 +1,4 @@
-"""A lane for each cluster: a thread that runs its loop, so that a cluster that does not answer delays no other.
+"""A thread for each cluster, its lane, which runs its loop: a cluster that does not answer delays no other.
 
 News of a cluster wakes its lane; without any, the loop says when to look again. A lane ends after a turn that finds no
 KafkaCluster, so that names which nobody has keep no cluster from a lane; where all lanes are taken, a cluster waits for
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
-from kavka_operator.loop.error_isolation import describe
 from kavka_operator.loop.observer import LookResult, Question
+from kavka_operator.loop.unexpected_errors import describe
 
 LANES_MAX = 500
 WAITING_MAX = 100_000
@@ -44,14 +44,14 @@ class Watch(Protocol):
 
 
 @dataclass(slots=True)
-class Lanes:
+class ClusterThreads:
     """The lanes of all clusters. `loop_of` makes the loop of one; `is_there` tells whether it has a KafkaCluster."""
 
     loop_of: Callable[[ClusterKey], ClusterLoop]
     is_there: Callable[[ClusterKey], bool]
     tell: Callable[[str], None]
     watch: Watch | None = None
-    _lanes: dict[ClusterKey, "_Lane"] = field(default_factory=dict)
+    _lanes: dict[ClusterKey, "_ClusterThread"] = field(default_factory=dict)
     _waiting: dict[ClusterKey, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -97,7 +97,7 @@ class Lanes:
 
     def _begin(self, cluster: ClusterKey) -> None:
         over, tell = (lambda: self._is_over(cluster)), self.tell
-        lane = self._lanes[cluster] = _Lane(cluster, self.loop_of(cluster), over, tell, self.watch)
+        lane = self._lanes[cluster] = _ClusterThread(cluster, self.loop_of(cluster), over, tell, self.watch)
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)
         lane.thread.start()
 
@@ -132,7 +132,7 @@ class Lanes:
 
 
 @dataclass(slots=True)
-class _Lane:
+class _ClusterThread:
     cluster: ClusterKey
     loop: ClusterLoop
     is_over: Callable[[], bool]

@@ -14,7 +14,7 @@ from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.domain.plan import KafkaAction, LimitBrokers, LimitReplicas, MoveReplicas
 from kavka_operator.loop.converge import converge, plan_once
 from kavka_operator.loop.observation import Observation
-from kavka_operator.reconcile.moves import LISTS, RATES
+from kavka_operator.reconcile.reassignments import LISTS, RATES
 from kavka_operator.reconcile.replica_placement import spread
 from tests.unit.operator.fakes import NOW, FakeKafka, topic
 

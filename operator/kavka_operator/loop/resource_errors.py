@@ -8,14 +8,14 @@ from datetime import datetime
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.domain.plan import Word, reconciling, stalled
 from kavka_operator.kafka.admin import AdminError, ThrottledError
-from kavka_operator.loop.error_isolation import Mishaps
+from kavka_operator.loop.unexpected_errors import UnexpectedErrors
 
 
 @dataclass(slots=True)
 class Failures:
-    """The failures of one pass, by resource; `mishaps` remembers errors of our own from one pass to the next."""
+    """The failures of one pass, by resource; `unexpected_errors` has those of our own, which outlast it."""
 
-    mishaps: Mishaps
+    unexpected_errors: UnexpectedErrors
     now: datetime
     words: dict[Key, tuple[Word, ...]] = field(default_factory=dict)
     _faulty: set[Key] = field(default_factory=set)
@@ -26,7 +26,7 @@ class Failures:
     def hold_back(self, resources: Iterable[Managed]) -> None:
         """Leave out the resources whose last fault is too recent to try them again."""
         for resource in resources:
-            if words := self.mishaps.waiting(key_of(resource), self.now, _version_of(resource)):
+            if words := self.unexpected_errors.waiting(key_of(resource), self.now, _version_of(resource)):
                 self.words[key_of(resource)] = words
                 self._faulty.add(key_of(resource))
 
@@ -42,14 +42,14 @@ class Failures:
                 str(error),
             )
         except Exception as error:  # noqa: BLE001 - a fault of ours, which is shown and told
-            self.words[key] = self.mishaps.note(key, error, self.now, _version_of(resource))
+            self.words[key] = self.unexpected_errors.note(key, error, self.now, _version_of(resource))
             self._faulty.add(key)
 
     def forgive(self, keys: Iterable[Key]) -> None:
         """Forget the faults of resources that went well."""
         for key in keys:
             if key not in self._faulty:
-                self.mishaps.clear(key)
+                self.unexpected_errors.clear(key)
 
 
 def _version_of(resource: Managed) -> Hashable:

@@ -27,7 +27,6 @@ from kavka_operator.platform.kubernetes.objects.names import (
     node_labels,
     node_name,
 )
-from kavka_operator.platform.kubernetes.objects.requested import mark_of
 from kavka_operator.platform.kubernetes.objects.settings import (
     ADVERTISED,
     AUDIT_DIRECTORY,
@@ -41,6 +40,7 @@ from kavka_operator.platform.kubernetes.objects.settings import (
     fingerprint,
     properties,
 )
+from kavka_operator.platform.kubernetes.objects.spec_hash import mark_of
 from kavka_operator.reconcile.rollout.restart import RESTART, restart_mark
 
 USER = 10001  # as in the Dockerfile

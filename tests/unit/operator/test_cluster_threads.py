@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
-from kavka_operator.process import lanes as lanes_module
-from kavka_operator.process.lanes import ClusterKey, Lanes
+from kavka_operator.process import cluster_threads as lanes_module
+from kavka_operator.process.cluster_threads import ClusterKey, ClusterThreads
 
 ONE, TWO = ("default", "one"), ("default", "two")
 SECONDS_MAX = 60.0
@@ -25,7 +25,7 @@ class Loops:
         self.errors: dict[ClusterKey, Exception] = {}
         self.wanted = {ONE, TWO}
         self.told = list[str]()
-        self.lanes = Lanes(self.loop_of, lambda cluster: cluster in self.wanted, self.told.append)
+        self.lanes = ClusterThreads(self.loop_of, lambda cluster: cluster in self.wanted, self.told.append)
 
     def loop_of(self, cluster: ClusterKey) -> Any:
         return Bag(
