@@ -1,7 +1,8 @@
 """How much of a processor each file of tests takes: what a suite weighs, whatever else the machine does."""
 
 import os
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Final
 
 import pytest
@@ -14,7 +15,7 @@ class ProcessorTime:
     """A plugin of pytest that says it at the end. Processes count once they have ended, for the file where they do."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._spent = spent()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -31,7 +32,7 @@ def spent() -> float:
     return sum(os.times()[:4])
 
 
-def told(seconds: Counter[str], together: float) -> str:
+def told(seconds: Mapping[str, float], together: float) -> str:
     """One line."""
-    most = ", ".join(f"{file} {taken:.1f}" for file, taken in seconds.most_common(NAMED))
+    most = ", ".join(f"{file} {seconds[file]:.1f}" for file in sorted(seconds, key=lambda file: -seconds[file])[:NAMED])
     return f"processor time: {together:.1f} s; most of it: {most}"
