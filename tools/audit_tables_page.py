@@ -13,7 +13,7 @@ import duckdb
 
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.asking import Settings, ask, questions
+from kavka_audit.questions.query_runner import Settings, ask, questions
 from tools.pages import write_or_check
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "audit-tables.md"

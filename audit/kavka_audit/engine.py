@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
 from kavka_audit.lake.parallel_ingest import Opener, ingest_by_crew
-from kavka_audit.questions.asking import Settings, Table, ask
+from kavka_audit.questions.query_runner import Settings, Table, ask
 
 
 class EngineError(Exception):

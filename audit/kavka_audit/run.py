@@ -13,7 +13,7 @@ from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.own_files import MADE
 from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
-from kavka_audit.questions.asking import Settings, Table, questions
+from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_audit.report.answers import answer
 from kavka_audit.report.metrics import metrics
 from kavka_audit.report.openlineage import lineage_events, uses_of

@@ -12,10 +12,10 @@ from pathlib import Path
 from kavka_audit.engine import DuckDB, Engine, EngineError
 from kavka_audit.lake.directory import LakeError
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.report.answers import ORDER
 from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
-from kavka_audit_run.accounting import Accountant, Accounted
+from kavka_audit_run.cluster_inventory import Accountant, Accounted
 from kavka_audit_run.destination import Addressing, lake_of, store_of
 from kavka_audit_run.owners import OWNER, labels_of
 from kavka_audit_run.quota_suggestions import recommendations

@@ -6,7 +6,7 @@ from typing import Any
 
 from kavka_audit.completeness.reports import TOPIC
 from kavka_audit.lake.logs import UncountedError
-from kavka_audit_run.accounting import Accountant, Accounted
+from kavka_audit_run.cluster_inventory import Accountant, Accounted
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.audit_topic import AuditTopic

@@ -24,8 +24,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kavka_cli.packaged_examples import file_of
 from kavka_demo.audited import AuditedError, answered, audited
 from kavka_demo.clients import ClientFailedError, Group, Load, Pulse, Reader, produce_flights, run_load
+from kavka_demo.faults import Killed, Rolled, Trouble, TroubleError
 from kavka_demo.flights import FLIGHTS, FlightsError, Tally, archive, flights
-from kavka_demo.trouble import Killed, Rolled, Trouble, TroubleError
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.printer_columns import aligned, table
 from kavka_operator.api.quota import ClientQuota

@@ -3,7 +3,7 @@
 Counts alone cannot say it: a lost record and one that stands twice cancel each other out. Kafka numbers the records of
 a partition, and clients learn the numbers, so they tell offsets, as runs: `orders-3, ten past nine: 1,000 to 1,499`.
 
-- `ranges`: runs of offsets by topic, partition and bucket of the records' own time.
+- `offset_ranges`: runs of offsets by topic, partition and bucket of the records' own time.
 - `reports`: what a client writes to the topic `__audit_counts`, so that any language can.
 - `clients`: confluent-kafka's producer and consumer, with the counting around them.
 

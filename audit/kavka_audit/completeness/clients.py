@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from kavka_audit.completeness.ranges import Ranges
+from kavka_audit.completeness.offset_ranges import Ranges
 from kavka_audit.completeness.reports import RUNS_MAX, TIERS, TOPIC, Report, encode, parts
 
 INTERVAL_SECONDS: Final = 30.0

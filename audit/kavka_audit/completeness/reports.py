@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kavka_audit.completeness.ranges import BUCKET_MS, Counted, Place, Run
+from kavka_audit.completeness.offset_ranges import BUCKET_MS, Counted, Place, Run
 
 TOPIC: Final = "__audit_counts"
 VERSION: Final = 1

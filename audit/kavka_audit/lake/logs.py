@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import duckdb
 
-from kavka_audit.completeness.ranges import Ranges
+from kavka_audit.completeness.offset_ranges import Ranges
 from kavka_audit.lake.columns import COUNTS
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range

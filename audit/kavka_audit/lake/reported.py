@@ -5,7 +5,7 @@ A record that is no report becomes one row of the tier `dead` with the reason, a
 
 from collections.abc import Iterator, Sequence
 
-from kavka_audit.completeness.ranges import Counted
+from kavka_audit.completeness.offset_ranges import Counted
 from kavka_audit.completeness.reports import decode
 from kavka_audit.lake.rows import Found, Row
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kavka_audit.questions.asking import Table
-from kavka_audit.report.words import moment, percent, seconds, sized, tier
+from kavka_audit.questions.query_runner import Table
+from kavka_audit.report.number_format import moment, percent, seconds, sized, tier
 
 Row = Mapping[str, Any]
 

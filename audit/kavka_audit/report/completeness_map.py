@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from kavka_audit.report.words import moment, tier
+from kavka_audit.report.number_format import moment, tier
 
 BUCKET_MS: Final = 600_000
 COLUMNS: Final = 144

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kavka_audit.lake.ingest import Ingested
-from kavka_audit.questions.asking import Table
+from kavka_audit.questions.query_runner import Table
 
 SERIES_MAX: Final = 200
 """Topics and tiers that have series of their own."""

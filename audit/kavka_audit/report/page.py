@@ -5,12 +5,12 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from kavka_audit.questions.asking import Table
+from kavka_audit.questions.query_runner import Table
 from kavka_audit.report.answers import ORDER, answer
 from kavka_audit.report.completeness_map import heat
+from kavka_audit.report.number_format import cell, moment
 from kavka_audit.report.plot import plot
 from kavka_audit.report.severity import WORDS, weight
-from kavka_audit.report.words import cell, moment
 
 ROWS_MAX: Final = 20
 CHARACTERS_MAX: Final = 120

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from kavka_audit.report.words import moment, seconds, sized
+from kavka_audit.report.number_format import moment, seconds, sized
 
 WIDTH: Final = 900
 HEIGHT: Final = 180

@@ -8,7 +8,7 @@ was measured, so nothing could be found. `told`: an account of what was, which i
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kavka_audit.questions.asking import Table
+from kavka_audit.questions.query_runner import Table
 
 WORDS: Final = {"wrong": "wrong", "look": "look", "tidy": "tidy up", "well": "well", "none": "no data", "told": "told"}
 """The weights, the heaviest first, with the word for each."""

@@ -18,7 +18,7 @@ import duckdb
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
-from kavka_audit.questions.asking import EVENTS, Question, Settings, Table, ask, gathering, questions
+from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.errors import told
 from kavka_audit.spark.ingest import Ingestion

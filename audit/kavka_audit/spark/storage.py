@@ -24,8 +24,8 @@ from kavka_audit.engine import EngineError
 from kavka_audit.lake.directory import Lake
 from kavka_audit.spark.errors import told
 from kavka_audit.store.address import Address
+from kavka_audit.store.ca_certificates import BUNDLE, java_options
 from kavka_audit.store.objects import Store
-from kavka_audit.store.trusted import BUNDLE, java_options
 
 CREDENTIALS: Final = (
     "fs.s3.awsAccessKeyId",

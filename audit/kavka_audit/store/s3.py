@@ -18,8 +18,8 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from kavka_audit.store.address import Address
+from kavka_audit.store.ca_certificates import BUNDLE, of_machine
 from kavka_audit.store.objects import Seen, StoreError
-from kavka_audit.store.trusted import BUNDLE, of_machine
 
 CONNECT_SECONDS_MAX: Final = 5
 REQUEST_SECONDS_MAX: Final = 60

@@ -17,7 +17,7 @@ from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.rows import row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
-from kavka_audit.questions.asking import Settings, Table, questions
+from kavka_audit.questions.query_runner import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
 from tests.unit.analytics import test_questions
 from tests.unit.analytics.test_fast_parser import USUAL, damaged

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.asking import Settings, gathering, questions
+from kavka_audit.questions.query_runner import Settings, gathering, questions
 from kavka_audit.spark.settings import DEFAULTS
 from tests.conformance.analytics.planted import Drawn
 from tests.conformance.analytics.test_engines_agree import engine_over

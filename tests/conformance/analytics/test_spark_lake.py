@@ -9,7 +9,7 @@ import pytest
 from kavka_audit.engine import DUCKDB, EngineError
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
-from kavka_audit.questions.asking import Settings, questions
+from kavka_audit.questions.query_runner import Settings, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
 from tests.conformance.analytics.test_engines_agree import engine_over
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept

@@ -11,7 +11,7 @@ import pytest
 from kavka_audit.engine import DUCKDB, Engine
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested
-from kavka_audit.questions.asking import Settings, questions
+from kavka_audit.questions.query_runner import Settings, questions
 from kavka_audit.store.address import address_of
 from kavka_audit.store.lease import Lease
 from kavka_audit.store.mirror import Mirror
@@ -61,7 +61,7 @@ def small_files(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def few_questions(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     few = [question for question in questions() if question.name in FEW]
-    for module in ("kavka_audit.spark.engine", "kavka_audit.questions.asking"):
+    for module in ("kavka_audit.spark.engine", "kavka_audit.questions.query_runner"):
         monkeypatch.setattr(f"{module}.questions", lambda: few)
 
 

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kavka_audit.completeness.clients import CountedConsumer, CountedProducer, Teller
-from kavka_audit.completeness.ranges import BUCKET_MS, bucket_of
+from kavka_audit.completeness.offset_ranges import BUCKET_MS, bucket_of
 from tests.support.programs import promtool
 from tests.support.servers import Server, start_kavka
 from tests.support.topics import create_topic

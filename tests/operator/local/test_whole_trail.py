@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.errors import TopicAuthorizationFailedError
 
 from kavka_audit.completeness.clients import CountedConsumer, CountedProducer, Teller
-from kavka_audit.completeness.ranges import BUCKET_MS, bucket_of
+from kavka_audit.completeness.offset_ranges import BUCKET_MS, bucket_of
 from kavka_audit.completeness.reports import TOPIC as COUNTS_TOPIC
 from tests.conformance.security.test_kafka_users import of_librdkafka
 from tests.operator.local.support import wait_until

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kavka_audit.completeness.ranges import Ranges
+from kavka_audit.completeness.offset_ranges import Ranges
 from kavka_audit.completeness.reports import Report, encode, parts
 from kavka_audit.engine import DUCKDB, Engine
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range
 from kavka_audit.lake.logs import UncountedError
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import refresh
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept, given
 

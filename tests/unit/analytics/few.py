@@ -7,8 +7,8 @@ import pytest
 
 from kavka_audit.engine import DuckDB
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions import asking
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions import query_runner
+from kavka_audit.questions.query_runner import Settings, Table
 
 
 class Few(DuckDB):
@@ -25,8 +25,8 @@ class Few(DuckDB):
 @contextmanager
 def asked(*names: str) -> Iterator[None]:
     """Only these questions are asked."""
-    few = tuple(question for question in asking.questions() if question.name in names)
-    assert len(few) == len(names), f"questions are {[question.name for question in asking.questions()]}"
+    few = tuple(question for question in query_runner.questions() if question.name in names)
+    assert len(few) == len(names), f"questions are {[question.name for question in query_runner.questions()]}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kavka_audit.questions.asking.questions", lambda: few)
+        patch.setattr("kavka_audit.questions.query_runner.questions", lambda: few)
         yield

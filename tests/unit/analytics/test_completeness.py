@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kavka_audit.completeness import reports
-from kavka_audit.completeness.ranges import Ranges, bucket_of
+from kavka_audit.completeness.offset_ranges import Ranges, bucket_of
 from kavka_audit.completeness.reports import Report, decode, encode, parts
 from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.asking import Table
+from kavka_audit.questions.query_runner import Table
 from kavka_audit.report.answers import answer
 from tests.unit.analytics.books import BUCKET_MS, Books, Logged, judged, verdicts
 from tests.unit.analytics.few import Few, asked

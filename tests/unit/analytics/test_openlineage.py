@@ -16,7 +16,7 @@ from openlineage.client.serde import Serde
 
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings
+from kavka_audit.questions.query_runner import Settings
 from kavka_audit.report.openlineage import PRODUCER
 from kavka_audit.run import refresh
 from tests.unit.analytics.test_questions import trail_of, use

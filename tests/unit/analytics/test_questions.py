@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_audit.questions.asking import Settings, Table, questions
+from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn

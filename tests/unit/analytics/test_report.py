@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from kavka_audit.questions.asking import Settings, ask, questions
+from kavka_audit.questions.query_runner import Settings, ask, questions
 from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
 from kavka_audit.report.completeness_map import heat
+from kavka_audit.report.number_format import cell, moment, sized
 from kavka_audit.report.page import page
 from kavka_audit.report.plot import BARS_MAX, plot
 from kavka_audit.report.severity import weight
-from kavka_audit.report.words import cell, moment, sized
 from kavka_audit.run import ROWS_READ
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn

@@ -7,7 +7,7 @@ import pytest
 from kavka_audit.lake import retention
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.retention import keep_lately, merge
-from kavka_audit.questions.asking import Settings, ask
+from kavka_audit.questions.query_runner import Settings, ask
 from tests.unit.analytics.test_lake import USE, Died, rows
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_of, taken_in
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import refresh
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn

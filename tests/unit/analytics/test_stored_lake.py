@@ -10,7 +10,7 @@ import pytest
 from kavka_audit.lake.columns import SNAPSHOT
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import refresh
 from tests.support.drawn import in_turn
 from tests.unit.analytics.few import Few, asked

@@ -13,7 +13,7 @@ from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.errors import told
 from kavka_audit.lake.snapshot import Snapshot
-from kavka_audit.questions.asking import Settings, Table
+from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import Outcome, refresh
 from tests.unit.analytics.few import Few, asked
 from tests.unit.analytics.stored import Connection, Objects, lake_in

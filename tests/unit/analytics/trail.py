@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Range, ingest
 from kavka_audit.lake.snapshot import Snapshot, keep
-from kavka_audit.questions.asking import Settings, Table, ask
+from kavka_audit.questions.query_runner import Settings, Table, ask
 from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Happening, Tally

@@ -14,9 +14,9 @@ import yaml
 
 from kavka_demo import flights as data
 from kavka_demo.clients import Load, Reader
+from kavka_demo.faults import NEW_SETTING, TroubleError, kill_node, with_new_setting
 from kavka_demo.flights import Tally, flights, row_of
 from kavka_demo.main import UNLIMITED_RATE, MismatchError, check_loads, check_pulses, check_read
-from kavka_demo.trouble import NEW_SETTING, TroubleError, kill_node, with_new_setting
 from kavka_operator.api.settings import dynamic
 from kavka_operator.platform.local.layout import Layout
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from kavka_audit.lake.ingest import Ingested
-from kavka_audit.questions.asking import Table
+from kavka_audit.questions.query_runner import Table
 from kavka_audit.run import Outcome
 from kavka_demo.audited import audited, tells
 from kavka_operator.api.files import load
