@@ -24,7 +24,7 @@ from kavka_broker.storage import checkpoints, log_directory, retention
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
-from kavka_broker.storage.log_truncation import Cutting
+from kavka_broker.storage.log_truncation import Truncation
 from kavka_broker.storage.open_logs import OpenLogs
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
@@ -36,8 +36,8 @@ from tests.sim.teething import Patch, tooth
 
 @tooth("a follower keeps the record at which its log parts from its leader's", "", 20)
 def truncation_one_too_late(patch: Patch) -> None:
-    plan = Cutting.plan_cut
-    patch.setattr(Cutting, "plan_cut", lambda self, offset: plan(self, offset + 1))
+    plan = Truncation.plan_cut
+    patch.setattr(Truncation, "plan_cut", lambda self, offset: plan(self, offset + 1))
 
 
 @tooth("epochs that began in what was cut off stay", "", 20)

@@ -1,4 +1,4 @@
-"""How many connections the listeners of one role hold, together and each (KIP-402); `rates` says how fast (KIP-612).
+"""How many connections the listeners of one role hold (KIP-402); `connection_rates` says how fast they come (KIP-612).
 
 `max.connections` counts the connections of all listeners, `listener.name.X.max.connections` those of one, which is else
 bound by `max.connections` too. Where either is reached the listener takes no more; who comes waits in the kernel's

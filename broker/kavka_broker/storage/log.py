@@ -4,7 +4,7 @@
     read     a slice of the file's map, whole batches from the one that holds an offset  `reader` (log_reading)
     roll     begin a new segment when the active one is full, old, or its index is   `segments`
     flush    sync what was appended, and the recovery point follows                  `durability`
-    truncate cut off the end, as a follower that has what its leader has not         `cutting` (log_cutting)
+    truncate cut off the end, as a follower that has what its leader has not         `truncation` (log_truncation)
     advance  move the start, as retention and DeleteRecords do                       here, retention
 
 Beside the segments there are `epochs` and `producers`, and the files that keep them: `epoch_file` and `producer_files`.
@@ -54,7 +54,7 @@ from kavka_broker.storage.fetched_check import judge_fetched
 from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log_reading import EMPTY, Chunk, Reader
 from kavka_broker.storage.log_state import LogState
-from kavka_broker.storage.log_truncation import Cutting
+from kavka_broker.storage.log_truncation import Truncation
 from kavka_broker.storage.producer_files import ProducerFiles
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.segment import OFFSETS_MAX, Segment
@@ -123,7 +123,7 @@ class Log:
             recovery_point=recovery_point,
             is_secured=is_secured,
         )
-        self.cutting = Cutting(state, self.segments, self.epoch_file, self.producer_files, self.durability)
+        self.truncation = Truncation(state, self.segments, self.epoch_file, self.producer_files, self.durability)
         self.reader = Reader(state, self.segments, self.epoch_file)
         self.config = config
 
@@ -442,11 +442,11 @@ class Log:
 
     def truncate_to(self, offset: int) -> bool:
         """Cut off the batch that holds `offset`, and all that follow; returns whether there was any. Blocks."""
-        return self.cutting.truncate_to(offset)
+        return self.truncation.truncate_to(offset)
 
     def start_at(self, offset: int) -> None:
         """Forget everything and go on at `offset`. Blocks."""
-        self.cutting.start_at(offset)
+        self.truncation.start_at(offset)
 
     # --- the start moves ----------------------------------------------------------------------------------------
 

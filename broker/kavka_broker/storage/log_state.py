@@ -10,7 +10,7 @@ log = get("storage")
 
 
 class LogState:
-    """The log grows at its end (`Log._write`) and begins later (`Log.advance_start`); a cut moves both (`Cutting`)."""
+    """The log grows at its end (`Log._write`) and begins later (`Log.advance_start`); `Truncation` moves both."""
 
     __slots__ = (
         "cleaned_offset",

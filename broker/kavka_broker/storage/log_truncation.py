@@ -16,7 +16,7 @@ from kavka_broker.storage.segments import Segments
 log = get("storage")
 
 
-class Cutting:
+class Truncation:
     """The cut of one log: `plan_cut` or `plan_start`, and `carry_out` once that may be."""
 
     __slots__ = ("_durability", "_epoch_file", "_producer_files", "_segments", "_state")

@@ -12,7 +12,7 @@ from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.producer_walk import ProducerWalk, entry_of, note_batch
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.segment_fingerprint import batch_of, witness_of
+from kavka_broker.storage.segment_fingerprint import batch_of, fingerprint_of
 from kavka_broker.storage.segments import Segments
 from kavka_broker.storage.transaction_index import Trust
 
@@ -100,8 +100,8 @@ class ProducerFiles:
         # A segment of a follower may begin behind the end: its leader has nothing in between.
         end_offset = max(self._state.end_offset, self._segments.active_base)
         assert 0 <= offset <= end_offset, f"{self._state.name} ends at {end_offset}: a snapshot of {offset}"
-        witness = witness_of(self._segments.from_offset(offset - 1)[0], offset)
-        return self.snapshots.write(offset, self.states, witness, durable=durable)
+        fingerprint = fingerprint_of(self._segments.from_offset(offset - 1)[0], offset)
+        return self.snapshots.write(offset, self.states, fingerprint, durable=durable)
 
     def finish(self) -> None:
         """The log is closed: its end has a snapshot, which is synced. Raises OSError."""

@@ -9,7 +9,7 @@ the batches behind the newest snapshot must be looked at. Of the last batches on
 
 Behind that Kavka writes whose snapshot it is, which Kafka passes over; the CRC covers it:
 
-    topic id uuid, partition int32, offset int64, and of the segment that ends there (`witness`, -1: not known)
+    topic id uuid, partition int32, offset int64, and of the segment that ends there (`fingerprint`, -1: not known)
     base offset int64, CRC of the first batch int64, CRC of the last batch int64
 
 A snapshot of another log, or of another place, is not believed. One that Kafka has written says nothing of this; it is
@@ -29,7 +29,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.file_names import SNAPSHOT, offset_file, parse_offset_file
-from kavka_broker.storage.segment_fingerprint import Witness
+from kavka_broker.storage.segment_fingerprint import Fingerprint
 
 log = get("storage")
 
@@ -48,13 +48,13 @@ class Mark(NamedTuple):
     topic_id: bytes
     partition: int
     offset: int
-    witness: Witness
+    fingerprint: Fingerprint
 
 
 def encode(producers: Iterable[tuple[int, Producer]], mark: Mark) -> bytes:
     """The file's bytes."""
     entries = [_pack(producer_id, producer) for producer_id, producer in producers]
-    packed_mark = _MARK.pack(mark.topic_id, mark.partition, mark.offset, *mark.witness)
+    packed_mark = _MARK.pack(mark.topic_id, mark.partition, mark.offset, *mark.fingerprint)
     body = _COUNT.pack(len(entries)) + b"".join(entries) + packed_mark
     return _HEAD.pack(VERSION, crc32c(body)) + body
 
@@ -84,8 +84,8 @@ def mark_of(data: bytes) -> Mark | None:
     _, mark = _split(data)
     if not mark:
         return None
-    topic_id, partition, offset, *witness = _MARK.unpack(mark)
-    return Mark(topic_id, partition, offset, Witness(*witness))
+    topic_id, partition, offset, *fingerprint = _MARK.unpack(mark)
+    return Mark(topic_id, partition, offset, Fingerprint(*fingerprint))
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:
@@ -143,22 +143,24 @@ class ProducerSnapshots:
         parsed = map(parse_offset_file, self._disk.names(self._directory))
         return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT)
 
-    def write(self, offset: int, producers: Iterable[tuple[int, Producer]], witness: Witness, *, durable: bool) -> str:
+    def write(
+        self, offset: int, producers: Iterable[tuple[int, Producer]], fingerprint: Fingerprint, *, durable: bool
+    ) -> str:
         """Write down the producers as they are before `offset`; returns the file's path."""
         assert offset >= 0
-        assert witness.base_offset <= offset, f"a segment from {witness.base_offset} on ends at {offset}"
+        assert fingerprint.base_offset <= offset, f"a segment from {fingerprint.base_offset} on ends at {offset}"
         path = self.path(offset)
-        self._disk.write_file(path, encode(producers, Mark(*self._owner, offset, witness)), durable=durable)
+        self._disk.write_file(path, encode(producers, Mark(*self._owner, offset, fingerprint)), durable=durable)
         self.newest, self.are_there = offset, True
         return path
 
-    def witness(self, offset: int) -> Witness | None:
+    def fingerprint(self, offset: int) -> Fingerprint | None:
         """What the snapshot at `offset` says of the segment that ends there; None where there is none of this log."""
         try:
             mark = mark_of(self._disk.read_file(self.path(offset)))
         except (FileNotFoundError, ProtocolViolation):
             return None
-        return mark.witness if mark is not None and self._is_own(mark, offset) else None
+        return mark.fingerprint if mark is not None and self._is_own(mark, offset) else None
 
     def is_there(self, offset: int) -> bool:
         """Whether a log was closed, or a segment ended, at `offset`."""

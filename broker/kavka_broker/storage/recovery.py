@@ -233,7 +233,7 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
     if _is_foreign(opening, segment, next_base, recovery_point):
         opening.damage = f"{segment.file.path} is another log's: what its indexes or its snapshot name is not in it"
         opening.is_foreign = True
-        # Left as it is, with its witnesses: nothing reads it, and the next start has to find the same.
+        # Left as it is, with its fingerprints: nothing reads it, and the next start has to find the same.
         segment.is_index_wrong = False
         opening.end_offset = max(recovery_point, segment.base_offset)
         return
@@ -256,11 +256,11 @@ def _open_flushed(opening: _Opening, segment: Segment, next_base: int | None, re
 
 
 def _is_foreign(opening: _Opening, segment: Segment, next_base: int | None, recovery_point: int) -> bool:
-    """Whether the file has come into the place of another, by the witness of the snapshot at its end, of both indexes,
-    or of one and its end.
+    """Whether the file has come into the place of another: by the fingerprint in the snapshot at its end, by both
+    indexes, or by one of them and the end of the file.
     """
     end_offset = recovery_point if next_base is None else next_base
-    told = opening.snapshots.witness(end_offset) if end_offset in opening.snapshot_offsets else None
+    told = opening.snapshots.fingerprint(end_offset) if end_offset in opening.snapshot_offsets else None
     if is_shifted(segment) or (told is not None and contradicts(segment, end_offset, told)):
         return True
     latest, last = segment.times.last_entry(), segment.offsets.last_entry()

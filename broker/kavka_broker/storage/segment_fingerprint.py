@@ -2,7 +2,7 @@
 
 They are written down where the segment ends, in the snapshot of producers that a roll and a clean stop leave there
 (`producer_snapshot`). A batch's CRC covers neither its offset nor its leader epoch, so replicas have the same.
-Compaction may rewrite a batch, or take it out; what it may have had its hands on bears no witness.
+Compaction may rewrite a batch, or take it out; what it may have had its hands on bears no fingerprint.
 """
 
 from itertools import islice
@@ -16,7 +16,7 @@ from kavka_broker.storage.segment import Segment
 UNKNOWN: Final = -1
 
 
-class Witness(NamedTuple):
+class Fingerprint(NamedTuple):
     """The CRCs of the first and the last batch of a segment that begins at `base_offset`."""
 
     base_offset: int
@@ -24,7 +24,7 @@ class Witness(NamedTuple):
     last_crc: int
 
 
-def witness_of(segment: Segment, end_offset: int) -> Witness:
+def fingerprint_of(segment: Segment, end_offset: int) -> Fingerprint:
     """What tells this segment, which ends at `end_offset` so far, from another."""
     assert end_offset >= segment.base_offset, f"{segment.file.path} ends at {end_offset}"
     crcs = [UNKNOWN, UNKNOWN]
@@ -34,10 +34,10 @@ def witness_of(segment: Segment, end_offset: int) -> Witness:
                 crcs[at] = found.crc
     except OSError:
         pass  # it only tells less
-    return Witness(segment.base_offset, *crcs)
+    return Fingerprint(segment.base_offset, *crcs)
 
 
-def contradicts(segment: Segment, end_offset: int, told: Witness) -> bool:
+def contradicts(segment: Segment, end_offset: int, told: Fingerprint) -> bool:
     """Whether a sound batch stands where `told` names another, or reaches over the end. Raises OSError."""
     first = UNKNOWN if segment.base_offset != told.base_offset else told.first_crc
     return _is_other(segment, segment.base_offset, first) or (

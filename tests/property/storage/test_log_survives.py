@@ -75,12 +75,12 @@ class LogMachine(LogOnADisk):
     def cut_in_steps(self, share: float, steps: int, seed: int | None) -> None:
         """As a follower does, which may come to lead, or lose its power, between any two."""
         whole = [*self.model], [*self.epochs], self.sequence
-        self.log.cutting.plan_cut(int(len(self.model) * share))
+        self.log.truncation.plan_cut(int(len(self.model) * share))
         if steps:
             self.flush()  # of another thread, which makes durable what is about to go
             self.log.durability.sync_records()
         if steps > 1 and self.log.durability.may_be_cut:
-            self.log.cutting.carry_out()
+            self.log.truncation.carry_out()
             self.forget_the_end()
             self.synced = min(self.synced, len(self.model))
         if steps > 2:

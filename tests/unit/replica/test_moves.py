@@ -201,7 +201,7 @@ def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(t
             partition, moves_ = inside.broker.replicas.leader("t", 0), inside.broker.replicas.moves
             await until_known(inside)
             write(inside, b"0")
-            partition.log.cutting.plan_cut(0)
+            partition.log.truncation.plan_cut(0)
             waiting = partition.when_synced(0)
             assert waiting is not None
             before = home_of(inside)

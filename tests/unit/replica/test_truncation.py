@@ -259,9 +259,9 @@ def test_retention_leaves_alone_what_is_being_cut(is_cut: bool) -> None:
 def test_a_thread_that_comes_late_writes_nothing_into_the_directory_of_the_next_log_of_the_name() -> None:
     async def scenario(node: Node) -> None:
         log = node.log
-        log.cutting.plan_cut(3)
+        log.truncation.plan_cut(3)
         log.durability.lower_on_disk()
-        log.cutting.carry_out()
+        log.truncation.carry_out()
         log.abandon()  # its topic is deleted, and made again
         node.disk.rename("/data/t-0", "/data/t-0.gone-delete")
         anew = recovery.open_log(node.disk, "/data/t-0", LogConfig(), now_ms=0)
@@ -312,9 +312,9 @@ def test_a_log_that_is_closed_between_cut_and_seal_keeps_the_producers_that_are_
         log = node.log
         for offset in range(6, 9):
             log.append_as_follower(batch_of_producer(offset))
-        log.cutting.plan_cut(8)
+        log.truncation.plan_cut(8)
         log.durability.sync_records()
-        log.cutting.carry_out()
+        log.truncation.carry_out()
         assert not log.is_finished
         log.close()
         opened = recovery.open_log(node.disk, log.directory, LogConfig(), recover=False, recovery_point=8, now_ms=0)

@@ -14,7 +14,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.storage import producer_snapshot
 from kavka_broker.storage.log import Appended, Log, Origin
-from kavka_broker.storage.segment_fingerprint import Witness
+from kavka_broker.storage.segment_fingerprint import Fingerprint
 from tests.unit.storage.support import NOW_MS, append, headers, new_disk, open_log, values
 
 
@@ -173,7 +173,7 @@ def test_snapshots_come_back() -> None:
         # Offsets that a transaction has committed to a group have no sequence.
         (8, Producer(3, 80, [WrittenBatch(NO_SEQUENCE, NO_SEQUENCE, 23, 25, 80)], 0, 23)),
     ]
-    mark = producer_snapshot.Mark(bytes(range(16)), 3, 30, Witness(10, 2**32 - 1, -1))
+    mark = producer_snapshot.Mark(bytes(range(16)), 3, 30, Fingerprint(10, 2**32 - 1, -1))
     data = producer_snapshot.encode(producers, mark)
     assert (producer_snapshot.decode(data), producer_snapshot.mark_of(data)) == (producers, mark)
 

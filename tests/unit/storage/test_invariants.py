@@ -44,8 +44,8 @@ def durability(log: Log) -> Durability:
 
 def cut_in_memory(log: Log) -> None:
     log.flush()
-    log.cutting.plan_cut(1)
-    log.cutting.carry_out()
+    log.truncation.plan_cut(1)
+    log.truncation.carry_out()
 
 
 def roll_closed(log: Log) -> None:
@@ -101,7 +101,7 @@ DEFECTS: dict[str, Callable[[Log], object]] = {
     "a cut below the first segment": lambda log: log.segments.keep_below(-1),
     "a second segment of one offset": lambda log: log.segments.roll(log.segments.active_base, NOW_MS),
     "an active segment that is not the last": lambda log: misplaced(log.segments).roll(beyond(log), NOW_MS),
-    "a cut that nobody has planned": lambda log: log.cutting.carry_out(),
+    "a cut that nobody has planned": lambda log: log.truncation.carry_out(),
     "a cut that the disk knows nothing of": cut_in_memory,
     "a cut that was not carried out": lambda log: log.durability.note_cut(),
     "another log's file": lambda log: log.durability.sync_later("/elsewhere/file"),
@@ -196,9 +196,9 @@ def test_a_cut_is_sealed_by_whoever_comes(monkeypatch: pytest.MonkeyPatch) -> No
     log = open_log()
     fill(log, 12)
     log.flush()
-    log.cutting.plan_cut(4)
+    log.truncation.plan_cut(4)
     log.durability.lower_on_disk()
-    log.cutting.carry_out()
+    log.truncation.carry_out()
     walked = ProducerFiles.walked
 
     def overtaken(files: ProducerFiles) -> ProducerStates:

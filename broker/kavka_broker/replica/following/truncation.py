@@ -15,14 +15,14 @@ log = get("replica")
 def cut(partition: Partition, offset: int) -> None:
     """Cut off the records that the leader does not have. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not truncate"
-    partition.log.cutting.plan_cut(offset)
+    partition.log.truncation.plan_cut(offset)
     go_on(partition)
 
 
 def restart_at(partition: Partition, offset: int) -> None:
     """Empty the log, since the leader's log begins behind its end. Raises KAFKA_STORAGE_ERROR."""
     assert not partition.is_leader, f"{partition}: a leader does not start over"
-    partition.log.cutting.plan_start(offset)
+    partition.log.truncation.plan_start(offset)
     go_on(partition)
 
 
@@ -36,7 +36,7 @@ def go_on(partition: Partition) -> None:
 
 def _carry_out(partition: Partition) -> None:
     log_, before = partition.log, partition.high_watermark
-    log_.cutting.carry_out()
+    log_.truncation.carry_out()
     end_offset = log_.log_end_offset
     if end_offset < before:
         log.warning(

@@ -231,7 +231,7 @@ class Moves:
             offset = beyond_common(future, move.partition.log)
             if offset is None:
                 return
-            future.cutting.plan_cut(offset)
+            future.truncation.plan_cut(offset)
             await self._cut_as_planned(future)
             is_shorter = future.is_closed or (future.epochs.latest, future.log_end_offset) < before
             assert is_shorter, f"{future.directory} goes back at every round"
@@ -241,14 +241,14 @@ class Moves:
         await asyncio.to_thread(future.durability.secure)
         first = first_to_copy(move.partition.log)
         if future.log_end_offset < first and not future.is_closed:
-            future.cutting.plan_start(first)
+            future.truncation.plan_start(first)
             await self._cut_as_planned(future)
 
     async def _cut_as_planned(self, future: Log) -> None:
         """Cut as a follower's log is cut (`following.truncation`): threads do what waits for the disk."""
         await asyncio.to_thread(future.durability.sync_records)
         if future.durability.may_be_cut and not future.is_closed:
-            future.cutting.carry_out()
+            future.truncation.carry_out()
             await asyncio.to_thread(future.durability.sync_records)
 
     def _secure(self, future: Log) -> None:
