@@ -1,4 +1,7 @@
-"""Which offsets are read together: so many that every processor has work, so few that a death costs little."""
+"""Which offsets are read together: so many that every processor has work, so few that a death costs little.
+
+Rounds have parts of many partitions; batches follow a topic in its order.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,3 +21,20 @@ def rounds(ranges: Sequence[Range], file_records_max: int, tasks_max: int) -> It
             if until < end:
                 left[partition] = until, end
         yield taken
+
+
+def batches(ranges: Sequence[Range], records_max: int) -> Iterator[list[Range]]:
+    """Give the ranges in their order, in batches of at most so many records."""
+    batch, room = list[Range](), records_max
+    for partition, begin, end in ranges:
+        first = begin
+        while first < end:
+            until = min(end, first + room)
+            batch.append((partition, first, until))
+            room -= until - first
+            first = until
+            if not room:
+                yield batch
+                batch, room = [], records_max
+    if batch:
+        yield batch

@@ -1,14 +1,13 @@
 """Records of the audit topic as rows, by expressions of Spark alone: no record goes to Python.
 
-The rows are those of `lake.rows.row_of`. Headers are read by their places where they stand as a broker writes them, and
-by their names otherwise; the value is read by Spark's parser of JSON, by the schema of `lake.event_schema`. A record
-that does not fit is a row with the reason, and holds the record as it stood. So nothing is left for another parser.
+The rows are those of `lake.rows.row_of`. The value is read by Spark's parser of JSON, by the schema of
+`lake.event_schema`. A record that does not fit is a row with the reason, and holds the record as it stood. So nothing
+is left for another parser.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import reduce
-from operator import or_
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
@@ -32,42 +31,12 @@ from kavka_audit.lake.rows import (
     TEXT_WORDS,
     TIME_WORDS,
     VALUE_BYTES_MAX,
-    header_words,
     number_words,
 )
 from kavka_audit.spark.columns import schema
+from kavka_audit.spark.entries import NUMBERS, Column, Found, Frame, entries_of, first_of
 from kavka_broker.core.audit.chain import Kind
-from kavka_broker.core.audit.cloud_events import SOURCE_PREFIX, TYPE_PREFIX
 
-Column = Any
-Frame = Any
-Found = tuple[Column, Column]
-"""Whether a problem shows, and what is said of it then."""
-HEADERS: Final = (
-    "ce_specversion",
-    "ce_id",
-    "ce_source",
-    "ce_type",
-    "ce_sequence",
-    "ce_chaintime",
-    "ce_chainlost",
-    "ce_chainprevious",
-    "ce_chainhash",
-    "content-type",
-    "ce_chainsignature",
-    "ce_chainkeyid",
-)
-"""The headers of an entry in a broker's order. Only heads have the last two; older nodes left out the second."""
-LEAST_HEADERS: Final = 10
-READ: Final = tuple(name for name in HEADERS if name not in {"ce_specversion", "ce_id", "content-type"})
-NUMBERS: Final = {"ce_sequence": "sequence", "ce_chaintime": "written_ms", "ce_chainlost": "lost"}
-DIGITS_MAX: Final = len(str(NUMBER_MAX))
-NODE_DIGITS: Final = 9
-HASHES: Final = ("ce_chainprevious", "ce_chainhash")
-HEAD_DIGITS: Final = {
-    "ce_chainsignature": "[0-9a-f]{64}([0-9a-f]{64})?",
-    "ce_chainkeyid": "([0-9a-f]{16})?",
-}
 CORRUPT: Final = "corrupt"
 """The field in which Spark's parser puts a value that does not fit the schema."""
 JSON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
@@ -76,72 +45,11 @@ EVENT_TYPE: Final = f"{ddl().removesuffix('>')}, `{CORRUPT}`: STRING>"
 
 def rows_of(records: Frame) -> Frame:
     """Return the rows of records, which have the columns partition, offset, headers and value of the Kafka source."""
-    named = records.select("partition", "offset", "headers", "value", _named().alias("named"))
-    read = named.select("partition", "offset", "headers", "value", *(_text(name).alias(name) for name in READ))
-    entries = read.select("*", *_of_entry(), _header_problem().alias("header_problem"))
-    events = entries.select("*", _event().alias("event"))
+    events = entries_of(records).select("*", _event().alias("event"))
     judged = events.select("*", _problem().alias("problem"))
     # Nothing of an event that does not fit gets into a row.
     sound = judged.withColumn("event", F.when(F.col("problem").isNull(), F.col("event")))
     return sound.select(*_columns())
-
-
-def _named() -> Column:
-    """The headers by name, where they do not stand as a broker writes them; NULL where they do."""
-    keys = F.col("headers")["key"]
-    orders = [F.array(*map(F.lit, HEADERS[:size])) for size in range(LEAST_HEADERS, len(HEADERS) + 1)]
-    in_order = reduce(or_, (keys == order for order in orders))
-    # The session's maps keep the last of equal keys, as a dictionary does.
-    return F.when(~in_order, F.map_from_arrays(keys, F.col("headers")["value"]))
-
-
-def _text(name: str) -> Column:
-    """The text of a header; NULL where it is not there. One without a value is an empty text."""
-    place, named = HEADERS.index(name), F.col("named")
-    by_place = F.when(F.size("headers") > place, F.coalesce(F.get(F.col("headers"), F.lit(place))["value"], F.lit(b"")))
-    by_name = F.when(F.map_contains_key(named, name), F.coalesce(named[name], F.lit(b"")))
-    return F.when(named.isNull(), by_place).otherwise(by_name).cast("string")
-
-
-def _of_entry() -> list[Column]:
-    source = F.make_valid_utf8(_after("ce_source", SOURCE_PREFIX))
-    node = F.substring_index(source, "-", 1)
-    return [
-        source.alias("source"),
-        _number_in(node, "int", NODE_DIGITS).alias("node"),
-        _after("ce_type", TYPE_PREFIX).alias("entry_kind"),
-        *(_number_in(F.col(name), "bigint", DIGITS_MAX).alias(column) for name, column in NUMBERS.items()),
-    ]
-
-
-def _after(name: str, prefix: str) -> Column:
-    """What stands in a header behind a prefix; NULL where it does not begin so."""
-    return F.when(F.col(name).startswith(prefix), F.substr(F.col(name), F.lit(len(prefix) + 1)))
-
-
-def _number_in(text: Column, kind: str, digits: int) -> Column:
-    """The number that a text of at most so many digits is; NULL where it is none."""
-    # Nearly every number reads as it is written. The expression for others takes longer than the cast.
-    number = text.try_cast(kind)
-    is_plain = (number >= 0) & (F.octet_length(text) <= digits) & (number.cast("string") == text)
-    return F.when(is_plain, number).when(text.rlike(rf"\A[0-9]{{1,{digits}}}\z"), number)
-
-
-def _header_problem() -> Column:
-    """Why a record is no entry: by the first header that shows it."""
-    shows = {
-        "ce_type": ~F.coalesce(F.col("entry_kind").isin(*Kind), F.lit(False)),
-        "ce_source": F.col("source").isNull(),
-        **{name: F.col(column).isNull() for name, column in NUMBERS.items()},
-        **{name: ~F.coalesce(_is_hash(F.col(name)), F.lit(False)) for name in HASHES},
-        **{name: ~F.col(name).rlike(rf"\A{form}\z") for name, form in HEAD_DIGITS.items()},
-    }
-    return _first((shown, F.lit(header_words(name))) for name, shown in shows.items())
-
-
-def _is_hash(text: Column) -> Column:
-    # Without a regular expression, which would take longer than the rest of the headers.
-    return (F.octet_length(text) == 64) & (F.lower(text) == text) & F.unhex(text).isNotNull()
 
 
 def _event() -> Column:
@@ -175,10 +83,10 @@ def _event_problem() -> Column:
         _no_number("class_uid", CLASS_MAX),
         _no_number("count"),
     ]
-    by_class = F.when(_is_of(LIFECYCLES), _first([_no_text("app.name"), _no_number("activity_id")])).when(
-        _is_of(LOGINS), _first(_login_problems())
+    by_class = F.when(_is_of(LIFECYCLES), first_of([_no_text("app.name"), _no_number("activity_id")])).when(
+        _is_of(LOGINS), first_of(_login_problems())
     )
-    return F.coalesce(_first(common), by_class.otherwise(_first(_request_problems())))
+    return F.coalesce(first_of(common), by_class.otherwise(first_of(_request_problems())))
 
 
 def _login_problems() -> list[Found]:
@@ -198,12 +106,6 @@ def _request_problems() -> list[Found]:
         (~((limit >= 0) & (limit <= LIMIT_MAX)), F.lit(LIMIT_WORDS)),
         (~entity.startswith("{"), F.lit(ENTITY_WORDS)),
     ]
-
-
-def _first(found: Iterable[Found]) -> Column:
-    """The words of the first that shows a problem; NULL where none does."""
-    pairs = list(found)
-    return reduce(lambda so_far, pair: so_far.when(*pair), pairs[1:], F.when(*pairs[0]))
 
 
 def _no_number(name: str, greatest: int = NUMBER_MAX) -> Found:
@@ -296,7 +198,7 @@ def _of_event() -> dict[str, Column]:
 
 
 def _chosen(number: Column, names: Mapping[int, str]) -> Column:
-    return _first((number == key, F.lit(name)) for key, name in names.items())
+    return first_of((number == key, F.lit(name)) for key, name in names.items())
 
 
 def _without(text: Column, prefix: str) -> Column:

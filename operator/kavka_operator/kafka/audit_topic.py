@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 import kafka.errors
@@ -30,11 +30,6 @@ class Read:
     entry: Entry | None
     problem: str = ""
     log_start: int = 0
-
-    @property
-    def place(self) -> str:
-        """The partition and the offset, in words."""
-        return f"{TOPIC}-{self.partition} at offset {self.offset}"
 
 
 class AuditTopic:
@@ -110,27 +105,40 @@ def _told(topic: str) -> Iterator[None]:
         raise AdminError(f"{topic} cannot be read: {error}") from error
 
 
+def place_of(partition: int, offset: int) -> str:
+    """Return the place of a record in words."""
+    return f"{TOPIC}-{partition} at offset {offset}"
+
+
 def read_trail(bootstrap: str, security: Security) -> Iterator[Read]:
     """Give the records, by partition and offset. Raises AdminError."""
-    topic = AuditTopic(bootstrap, security, "")
-    try:
-        if not topic.ranges():
-            raise AdminError(NO_TOPIC)
-        for partition, begin, end in topic.ranges():
+    with closing(AuditTopic(bootstrap, security, "")) as topic:
+        for partition, begin, end in _ranges(topic):
             for record in topic.read(partition, begin, end):
-                _check(topic, partition, begin)
+                check_begin(partition, begin, topic.begin(partition))
                 yield _read(record, begin)
-            _check(topic, partition, begin)
-    finally:
-        topic.close()
+            check_begin(partition, begin, topic.begin(partition))
 
 
-def _check(topic: AuditTopic, partition: int, begin: int) -> None:
+def trail_ranges(bootstrap: str, security: Security) -> list[tuple[int, int, int]]:
+    """Return each partition of the trail with its first offset and the one after its last. Raises AdminError."""
+    with closing(AuditTopic(bootstrap, security, "")) as topic:
+        return _ranges(topic)
+
+
+def _ranges(topic: AuditTopic) -> list[tuple[int, int, int]]:
+    """Raises AdminError where there is no topic."""
+    found = topic.ranges()
+    if not found:
+        raise AdminError(NO_TOPIC)
+    return found
+
+
+def check_begin(partition: int, begin: int, now: int) -> None:
     """Raise AdminError where records were deleted before they were read: that would look as if they were cut out."""
-    if topic.begin(partition) != begin:
+    if now != begin:
         raise AdminError(
-            f"{TOPIC}-{partition} was read while its oldest records were deleted, up to offset"
-            f" {topic.begin(partition)}; run it again"
+            f"{TOPIC}-{partition} was read while its oldest records were deleted, up to offset {now}; run it again"
         )
 
 

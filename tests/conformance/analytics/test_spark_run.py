@@ -156,6 +156,23 @@ def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_pat
 
 
 @turn(0, 3)
+@pytest.mark.usefixtures("spark")
+def test_its_chains_are_as_sound_by_spark(audited: Audited, tmp_path: Path) -> None:
+    key = tmp_path / "audit.key"
+    key.write_bytes(KEY.secret + b"\n")
+    words = ("audit", "verify", "--bootstrap", audited.server.bootstrap, "--key-file", str(key))
+    by_engine = [run(*words, "--engine", engine) for engine in ("python", "spark")]
+    assert [code for code, _ in by_engine] == [1, 1], "records are no entries"
+    by_python, by_spark = ([line.partition(", ") for line in said.splitlines()] for _, said in by_engine)
+    assert by_spark[:FOREIGN] == by_python[:FOREIGN]
+    assert all(" no entry of a trail: ce_type: " in line for line, *_ in by_spark[:FOREIGN])
+    # The trail goes on between the two: the numbers of entries differ, and the states and the damages do not.
+    found = [[line.rsplit(maxsplit=2)[0] for line, *_ in lines[FOREIGN:]] for lines in (by_python, by_spark)]
+    assert found[0] == found[1]
+    assert all(line.endswith(": sound:") for line in found[0])
+
+
+@turn(0, 3)
 def test_a_wrong_password_is_one_line(spark: Any, audited: Audited, tmp_path: Path) -> None:
     config = audited.config(tmp_path, "wrong")
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(config))

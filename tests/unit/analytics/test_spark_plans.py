@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_audit.spark.micro_batches import rounds
+from kavka_audit.spark.micro_batches import batches, rounds
 from kavka_audit.spark.settings import ALWAYS, COLLECTOR, LOCAL, collector, missing
 
 
@@ -46,3 +46,12 @@ def test_rounds_read_each_offset_once_and_in_order(
             assert first == reached[partition] < until
             reached[partition] = until
     assert reached == {partition: until for partition, _, until in ranges}
+
+
+@pytest.mark.parametrize("records_max", [1, 7, 1_000])
+def test_batches_have_each_offset_once_and_in_order(records_max: int) -> None:
+    ranges = [(0, 5, 30), (1, 0, 0), (2, 7, 9), (3, 0, 14)]
+    found = list(batches(ranges, records_max))
+    assert max(sum(end - begin for _, begin, end in batch) for batch in found) <= records_max
+    offsets = [(partition, offset) for batch in found for partition, *span in batch for offset in range(*span)]
+    assert offsets == [(partition, offset) for partition, *span in ranges for offset in range(*span)]

@@ -66,13 +66,23 @@ class TrailCheck:
         """Take the next entry of a partition, whose first record has the offset `log_start`. Raises
         TooManyChainsError.
         """
+        self.add_hashed(partition, log_start, entry, has_its_hash=entry.hash == entry.expected_hash())
+
+    def add_hashed(self, partition: int, log_start: int, entry: Entry, *, has_its_hash: bool) -> None:
+        """Take the next entry of a partition, of which it is known whether it has the hash of its fields: then its
+        value is asked for only where the entry is a first head. Raises TooManyChainsError.
+        """
         place = self._partitions.setdefault(partition, Partition(log_start))
         chain = self._chains.get(entry.source) or self._begin(place, entry)
         heads = chain.check.heads
-        chain.check.add(entry)
+        chain.check.add_hashed(entry, has_its_hash=has_its_hash)
         if chain.check.heads > heads:
             place.take_head(entry.source)
             chain.head_round = place.round
+
+    def extend(self, last: Entry) -> bool:
+        """Take the run of events of a chain that ends with `last`, as `ChainCheck.extend` does."""
+        return self._chains[last.source].check.extend(last)
 
     def _begin(self, place: Partition, entry: Entry) -> Reading:
         if len(self._chains) >= CHAINS_MAX:

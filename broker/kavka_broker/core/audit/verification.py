@@ -165,6 +165,8 @@ class ChainCheck:
     _tail_ms: int = 0  # of the newest entry of the tail
     _expected: int = 0
     _previous: bytes = NO_HASH
+    _newest: int = -1  # the sequence of the entry read last, wherever that belongs
+    _last_index: int = -1  # of `last`
     _flipped: int = 0  # entries without their hashes since the last good one, each of which may have a place
     _ahead: tuple[int, Entry] | None = (
         None  # an entry that is too early, with its index, until the next one explains it
@@ -175,14 +177,19 @@ class ChainCheck:
 
     def add(self, entry: Entry) -> None:
         """Take the next entry."""
+        self.add_hashed(entry, has_its_hash=entry.hash == entry.expected_hash())
+
+    def add_hashed(self, entry: Entry, *, has_its_hash: bool) -> None:
+        """Take the next entry, of which it is known whether it has the hash of its fields."""
         index = self._read
         self._read += 1
+        self._newest = entry.sequence
         if entry.source != self.source:
             self.tell(Fault.ADDED, self._expected, index)
             return
         if index == 0 and not self.is_whole:
             self._expected, self._previous, self.first_sequence = entry.sequence, entry.previous, entry.sequence
-        if entry.hash != entry.expected_hash() or (entry.signature and entry.kind not in SIGNED):
+        if not has_its_hash or (entry.signature and entry.kind not in SIGNED):
             # No hash covers a signature, and only heads have one.
             self.tell(Fault.FLIPPED, self._expected + self._flipped, index)
             self._flipped += 1
@@ -190,6 +197,29 @@ class ChainCheck:
             self.tell(Fault.ADDED, self._expected, index)
         else:
             self._place(index, entry)
+
+    def extend(self, last: Entry) -> bool:
+        """Take the run of events that follows the entry read last and ends with `last`; False, and nothing is taken,
+        where they have to be added one by one.
+
+        The entry read last is an event itself. Each one of the run has its hash and no signature, no losses, the next
+        sequence and the hash of the one before, and a time that is not before its.
+        """
+        newest = self._read - 1
+        assert 0 <= self._newest < last.sequence, "a run follows an entry"
+        if self._ahead is not None and self._ahead[0] == newest:
+            _, entry = self._ahead
+            self._ahead = None
+            self._miss(newest, entry.sequence - 1)
+            self._accept(newest, entry, joins=False)
+        if self._last_index == newest:
+            self._accept_run(last)
+        elif self._is_ended or last.sequence < self._expected:
+            self._refuse_run(last)
+        else:
+            return False  # some of the run are late, and the others may join what is there or not
+        self._newest = last.sequence
+        return True
 
     def end(self) -> None:
         """Take that no entry follows."""
@@ -258,7 +288,7 @@ class ChainCheck:
         """Find out how an entry stands to the ones before it."""
         ahead = entry.sequence - self._expected
         if ahead < 0:
-            self._come_late(index, entry)
+            self._come_late(index, entry.sequence)
         elif ahead <= self._flipped:
             self._displace()
             self._accept(index, entry, joins=ahead == 0)
@@ -272,12 +302,12 @@ class ChainCheck:
             self._displace()
             self._ahead = (index, entry)
 
-    def _come_late(self, index: int, entry: Entry) -> None:
+    def _come_late(self, index: int, sequence: int) -> None:
         """Take an entry whose place has been passed: it was missing there, or is there twice."""
         for gap in self._gaps:
             for place, (first, last) in enumerate(gap.ranges):
-                if first <= entry.sequence <= last:
-                    rest = ((first, entry.sequence - 1), (entry.sequence + 1, last))
+                if first <= sequence <= last:
+                    rest = ((first, sequence - 1), (sequence + 1, last))
                     gap.ranges[place : place + 1] = [found for found in rest if found[0] <= found[1]]
                     gap.damage.fault = Fault.SWAPPED
                     return
@@ -320,8 +350,31 @@ class ChainCheck:
         self._tail_ms = entry.time_ms if not self._tail else max(self._tail_ms, entry.time_ms)
         self._tail += 1
         self._expected, self._previous, self._flipped, self.last = entry.sequence + 1, entry.hash, 0, entry
+        self._last_index = index
         if entry.kind in SIGNED:
             self._take_head(index, entry)
+
+    def _accept_run(self, last: Entry) -> None:
+        """Take the events behind the entry accepted last, up to `last`."""
+        count = last.sequence - self._newest
+        for sequence in [found for found in self._early if self._newest < found <= last.sequence]:
+            del self._early[sequence]
+        self._read += count
+        self._entries += count
+        self._events += count
+        self._tail_ms = max(self._tail_ms, last.time_ms)
+        self._tail += count
+        self._expected, self._previous, self.last = last.sequence + 1, last.hash, last
+        self._last_index = self._read - 1
+
+    def _refuse_run(self, last: Entry) -> None:
+        """Take the events behind an entry that was not accepted, up to `last`: none of them is accepted either."""
+        for sequence in range(self._newest + 1, last.sequence + 1):
+            if self._is_ended:
+                self.tell(Fault.ADDED, self._expected, self._read)
+            else:
+                self._come_late(self._read, sequence)
+            self._read += 1
 
     def _take_head(self, index: int, head: Entry) -> None:
         shown = signature_of(head, self.keys) if self.keys else Signature.GOOD

@@ -1,13 +1,15 @@
 """`kavka audit verify`: whether the audit trail of a cluster is as its nodes wrote it, and up to where that is proved.
 
 The exit code, the metric and the words of a chain are of one state: sound, unsigned or damaged. The trail is read once,
-and what is kept does not grow with its length.
+and what is kept does not grow with its length. With `--engine spark` hashes are computed by Spark; the verdicts are the
+same.
 """
 
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +20,10 @@ from kavka_broker.core.audit.trail_check import TooManyChainsError, TrailCheck
 from kavka_broker.core.audit.verification import DAMAGES_MAX, Damage, Fault, State, Verdict
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
-from kavka_cli.target import add_target, find_target, target_options
+from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.audit_topic import Read, read_trail
+from kavka_operator.kafka.audit_topic import Read, place_of, read_trail
+from kavka_operator.optional_libraries import lacking
 
 HELP = "Say whether the audit trail is as its nodes wrote it, and up to where. Exit code 1 where not, 2 on errors."
 NOT_SOUND = 1
@@ -61,6 +64,25 @@ class Judgement:
         return {state: counts[state] for state in State}
 
 
+class TrailReading:
+    """What is known of a trail while it is read."""
+
+    def __init__(self, keys: Sequence[VerifyingKey]) -> None:
+        self.check = TrailCheck(keys)
+        self._foreign: list[str] = []
+        self._foreign_total = 0
+
+    def add_foreign(self, partition: int, offset: int, problem: str) -> None:
+        """Take a record that is no entry."""
+        self._foreign_total += 1
+        if len(self._foreign) < FOREIGN_MAX:
+            self._foreign.append(f"{place_of(partition, offset)}: no entry of a trail: {problem}")
+
+    def judgement(self) -> Judgement:
+        """Return what was found. Nothing can be added any more."""
+        return Judgement(self.check.verdicts(), self._foreign, self._foreign_total)
+
+
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka audit verify`."""
     add_state_directory(parser)
@@ -69,6 +91,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--key-file", type=Path, metavar="FILE", action="append", default=[], help=words)
     words = "Where to write what was found for Prometheus, as the textfile collector of node-exporter reads it."
     parser.add_argument("--metrics-file", type=Path, metavar="FILE", help=words)
+    words = "What computes the hashes: this process, or Spark on as many processors as it is given (%(default)s)."
+    parser.add_argument("--engine", choices=("python", "spark"), default="python", help=words)
 
 
 def run(options: Namespace) -> int:
@@ -79,7 +103,7 @@ def run(options: Namespace) -> int:
     try:
         keys = [_key(file) for file in options.key_file]
         found = find_target(asked)
-        judgement = judge(read_trail(found.bootstrap, found.security), keys)
+        judgement = _judged(options.engine, found, keys)
         if options.metrics_file is not None:
             put_figures(options.metrics_file, figures(judgement, asked.cluster or found.name, time.time()))
     except (CommandError, AdminError) as error:
@@ -89,20 +113,38 @@ def run(options: Namespace) -> int:
     return 0 if judgement.is_sound else NOT_SOUND
 
 
+def _judged(engine: str, found: Target, keys: Sequence[VerifyingKey]) -> Judgement:
+    if engine == "python":
+        return judge(read_trail(found.bootstrap, found.security), keys)
+    for extra, *modules in (("audit", "kavka_audit_run", "kavka_audit", "duckdb"), ("spark", "pyspark")):
+        if lack := lacking("kavka audit verify --engine spark", extra, *modules):
+            raise CommandError(lack)
+    from kavka_audit_run.verification import read_by_spark
+
+    trail = TrailReading(keys)
+    with _in_words():
+        read_by_spark(found, trail.check, trail.add_foreign)
+    return trail.judgement()
+
+
 def judge(records: Iterable[Read], keys: Sequence[VerifyingKey]) -> Judgement:
     """Return what the records of a trail show. Raises CommandError."""
-    check, foreign, foreign_total = TrailCheck(keys), list[str](), 0
-    try:
+    trail = TrailReading(keys)
+    with _in_words():
         for record in records:
             if record.entry is not None:
-                check.add(record.partition, record.log_start, record.entry)
-                continue
-            foreign_total += 1
-            if len(foreign) < FOREIGN_MAX:
-                foreign.append(f"{record.place}: no entry of a trail: {record.problem}")
+                trail.check.add(record.partition, record.log_start, record.entry)
+            else:
+                trail.add_foreign(record.partition, record.offset, record.problem)
+    return trail.judgement()
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    try:
+        yield
     except TooManyChainsError as error:
         raise CommandError(f"the trail has {error}") from None
-    return Judgement(check.verdicts(), foreign, foreign_total)
 
 
 def lines(judgement: Judgement, keys: Sequence[VerifyingKey]) -> list[str]:
