@@ -22,7 +22,9 @@ SHA_BITS: Final = 256
 
 
 def hashed(records: Frame) -> Frame:
-    """Return the entries of records, with `has_its_hash` and, where a record is none, its headers."""
+    """Return the entries of records, with `has_its_hash`. Where a record is none, that is NULL, and its headers are
+    there; of a record without any, Spark has none to give.
+    """
     is_entry = F.col("header_problem").isNull()
     is_first_head = F.col("entry_kind").isin(*SIGNED) & (F.col("sequence") == 0)
     fields = ("source", "entry_kind", "sequence", "written_ms", "lost")

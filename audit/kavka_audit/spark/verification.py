@@ -50,8 +50,8 @@ class Verification:
                     self._take(row)
 
     def _take(self, row: Any) -> None:
-        if row["headers"] is not None:
-            self.foreign(row["partition"], row["offset"], problem_of(row["headers"]))
+        if row["has_its_hash"] is None:
+            self.foreign(row["partition"], row["offset"], problem_of(row["headers"] or ()))
             return
         entry, before = entry_from(row), self._reached.get(row["source"], -1)
         self._reached[entry.source] = row["offset"]

@@ -214,7 +214,8 @@ class KeptSource:
         for partition, first, until in ranges:
             for begin in range(first, until, task_records_max):
                 end = min(until, begin + task_records_max)
-                found = [(one.partition, one.offset, list(one.headers), one.value) for one in
+                # Of a record without headers the Kafka source gives NULL.
+                found = [(one.partition, one.offset, list(one.headers) or None, one.value) for one in
                          self._kept.records[partition][begin:end]]  # fmt: skip
                 parts.append(_opaque(spark, spark.createDataFrame(found, kinds).coalesce(1)))
         whole = parts[0]
