@@ -1,4 +1,4 @@
-"""Entries of chains with their hashes checked and their links followed, by expressions of Spark: no record goes to Python.
+"""Entries of chains, their hashes checked and their links followed, by expressions of Spark: no record goes to Python.
 
 The hash of each entry is computed as docs/reference/audit-chain.md says. Links are followed within blocks of offsets,
 so that a window has few rows whatever the length of the trail. Most of a trail are runs: events with their hashes, each

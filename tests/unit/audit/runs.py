@@ -1,4 +1,4 @@
-"""A trail as an engine reads it that judges many entries at once: single entries, and runs of which only the last is there.
+"""A trail as an engine reads it that judges many entries at once: entries, and runs of which only the last is there.
 
 What a run is stands in `ChainCheck.extend`. `steps` looks at every entry; an engine must come to the same steps.
 """

@@ -65,7 +65,7 @@ class Judgement:
 
 
 class TrailReading:
-    """What is known of a trail while it is read."""
+    """Collects what a verification finds while it reads a trail."""
 
     def __init__(self, keys: Sequence[VerifyingKey]) -> None:
         self.check = TrailCheck(keys)
