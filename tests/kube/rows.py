@@ -266,6 +266,12 @@ AUDITS = (
     Row("executors of DuckDB", asks(executors={}), BAD),
     Row("executors of Spark on a volume", asks(
         engine="Spark", executors={"instances": 3, "resources": {"cpu": "1", "memory": "1Gi"}}), GOOD),
+    Row("settings of Spark", asks(engine="Spark", sparkConf={"spark.sql.shuffle.partitions": "64"}), GOOD),
+    Row("settings of Spark for DuckDB", asks(sparkConf={"spark.sql.shuffle.partitions": "64"}), BAD),
+    Row("a setting of Spark that follows from a field", asks(engine="Spark", sparkConf={"spark.master": "x"}), BAD),
+    Row("a setting of Spark's pods", asks(engine="Spark", sparkConf={"spark.kubernetes.namespace": "x"}), BAD),
+    Row("a setting that is none of Spark's", asks(engine="Spark", sparkConf={"sparks": "x"}), BAD),
+    Row("a setting of Spark on two lines", asks(engine="Spark", sparkConf={"spark.x": "1\nspark.y 2"}), BAD),
     Row("no executors of Spark", asks(engine="Spark", executors={"instances": 0}), BAD),
     Row("a pod too small for answers", asks(resources={"memory": "512Mi"}), BAD),
     Row("a pod as small as can be", asks(resources={"memory": "1Gi"}), GOOD),

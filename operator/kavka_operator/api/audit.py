@@ -17,6 +17,7 @@ from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import Moment
 
 EXECUTORS_MAX = 100
+SPARK_SETTINGS_MAX = 64
 MEMORY_MIN = 1 << 30
 DAY_SECONDS = 24 * 60 * 60
 MESSAGE_LENGTH_MAX = 4096
@@ -35,7 +36,34 @@ PREFIX_PATTERN = r"^[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-
 ENDPOINT_PATTERN = r"^https?://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?$"
 REGION_PATTERN = r"^[A-Za-z0-9-]+$"
 
+SPARK_SETTING_PATTERN = r"^spark[.][A-Za-z0-9._-]+$"
+SPARK_OWN_PREFIX = "spark.kubernetes."
+SPARK_OWN = (
+    "spark.master",
+    "spark.driver.host",
+    "spark.driver.bindAddress",
+    "spark.driver.memory",
+    "spark.driver.port",
+    "spark.blockManager.port",
+    "spark.executor.instances",
+    "spark.executor.cores",
+    "spark.executor.memory",
+    "spark.executor.memoryOverhead",
+    "spark.local.dir",
+)
+"""Settings of Spark that follow from other fields, beside all that begin with SPARK_OWN_PREFIX."""
+SPARK_VALUE_PATTERN = r"^[^\x00-\x1f\x7f]*$"
+
 Image = Annotated[str, Field(max_length=512, pattern=IMAGE_PATTERN)]
+SparkConf = Annotated[
+    dict[str, Annotated[str, Field(max_length=1024, pattern=SPARK_VALUE_PATTERN)]], Field(max_length=SPARK_SETTINGS_MAX)
+]
+
+
+def _may_be_set(name: str) -> bool:
+    """Whether `sparkConf` may have a setting of Spark."""
+    is_own = name.startswith(SPARK_OWN_PREFIX) or name in SPARK_OWN
+    return re.fullmatch(SPARK_SETTING_PATTERN, name) is not None and not is_own
 
 
 class Size(Model):
@@ -151,6 +179,20 @@ class Analytics(Model):
             holds=lambda analytics: analytics.executors is None or analytics.engine == "Spark",
             path="executors",
         ),
+        Rule(
+            cel="!has(self.sparkConf) || self.engine == 'Spark'",
+            message="is Spark's alone; write engine: Spark, or take sparkConf out",
+            holds=lambda analytics: not analytics.spark_conf or analytics.engine == "Spark",
+            path="sparkConf",
+        ),
+        Rule(
+            cel=f"!has(self.sparkConf) || self.sparkConf.all(key, key.matches('{SPARK_SETTING_PATTERN}')"
+            f" && !key.startsWith('{SPARK_OWN_PREFIX}') && !(key in {list(SPARK_OWN)}))",
+            message="has a name that is none of Spark's, or a setting that follows from resources, executors, pod or"
+            f" storage: any {SPARK_OWN_PREFIX}*, {', '.join(SPARK_OWN)}; take it out",
+            holds=lambda analytics: all(map(_may_be_set, analytics.spark_conf)),
+            path="sparkConf",
+        ),
     )
 
     schedule: str = Field(
@@ -173,6 +215,11 @@ class Analytics(Model):
     storage: AuditStorage = Field(description="Where the tables and the report go.")
     resources: Size = Field(default_factory=Size, description="The size of the pod that runs; of Spark, the driver.")
     executors: Executors | None = Field(default=None, description="The executors. Spark only; left out: one.")
+    spark_conf: SparkConf = Field(
+        default_factory=dict,
+        description="More settings of Spark, by its names, as they stand in spark-defaults.conf. Spark only. They stand"
+        " in an annotation of the pod: write no secret.",
+    )
     pod: Pod = Field(default_factory=Pod, description="What the pods of a run have beside that.")
     time_limit_seconds: int = Field(
         default=3600, ge=60, le=7 * DAY_SECONDS, description="A run that takes longer is ended, and has failed."

@@ -1,12 +1,20 @@
 """The audit trail of a cluster of pods: its key, and the runs that ask it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from kavka_audit.store import address
-from kavka_operator.api.audit import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, Size
+from kavka_operator.api.audit import (
+    BUCKET_PATTERN,
+    ENDPOINT_PATTERN,
+    PREFIX_PATTERN,
+    SPARK_OWN,
+    SPARK_OWN_PREFIX,
+    Size,
+)
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.platform.kubernetes.live.api import ApiError
@@ -474,6 +482,40 @@ def test_a_pod_has_room_for_the_heap_and_for_what_is_beside_it(memory: str, heap
     settings = settings_of(scene_of(asked(engine="Spark", executors=executors)))
     assert (settings["spark.executor.memory"], settings["spark.executor.memoryOverhead"]) == (heap, overhead)
     assert (settings["spark.executor.cores"], settings["spark.kubernetes.executor.request.cores"]) == ("2", "2500m")
+
+
+def test_settings_of_spark_stand_beside_those_that_follow_from_fields() -> None:
+    more = {"spark.eventLog.enabled": "true", "spark.ui.enabled": "true", "spark.x": r"a\b = #c"}
+    plain = settings_of(scene_of(asked(engine="Spark")))
+    settings = settings_of(scene_of(asked(engine="Spark", sparkConf=more)))
+    assert settings == plain | more | {"spark.x": r"a\\b = #c"}, "Java's properties take a backslash for an escape"
+
+
+@pytest.mark.parametrize("name", ["spark.master", "spark.kubernetes.namespace", "spark.executor.memory", "sparks", ""])
+def test_a_setting_of_spark_that_follows_from_a_field_is_refused(name: str) -> None:
+    with pytest.raises(InvalidError, match=r"sparkConf: has a name that is none of Spark's, or a setting that follows"):
+        asked(engine="Spark", sparkConf={name: "1"})
+
+
+def test_settings_of_spark_that_follow_from_fields_are_all_known() -> None:
+    free = {"spark.ui.enabled", "spark.ui.showConsoleProgress"}
+    set_by_us = {name for name in settings_of(scene_of(asked(engine="Spark"))) if not name.startswith(SPARK_OWN_PREFIX)}
+    at_start = set(re.findall(r"--conf (spark\.[A-Za-z.]+)=", spark.SUBMITTED))
+    at_start = {name for name in at_start if not name.startswith(SPARK_OWN_PREFIX)}
+    assert (set_by_us | at_start) - free == set(SPARK_OWN)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"sparkConf": {"spark.x": "1"}}, "sparkConf: is Spark's alone; write engine: Spark, or take sparkConf out"),
+        ({"engine": "Spark", "sparkConf": {"spark.x": "1\nspark.master local"}}, "sparkConf.spark.x: "),
+    ],
+)
+def test_settings_of_spark_are_refused_where_they_would_do_something_else(fields: Any, words: str) -> None:
+    with pytest.raises(InvalidError) as told:
+        asked(**fields)
+    assert words in str(told.value)
 
 
 @pytest.mark.parametrize(("written", "spelled"), [("1", "1"), ("0.5", "500m"), ("1000m", "1"), ("2.25", "2250m")])

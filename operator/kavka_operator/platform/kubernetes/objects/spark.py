@@ -54,9 +54,15 @@ def defaults(cluster: KafkaCluster, analytics: Analytics, image: str) -> str:
         "spark.local.dir": SCRATCH,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **analytics.spark_conf,
         **_shared(cluster, analytics),
     }
-    return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
+    return "".join(f"{name} {_as_property(value)}\n" for name, value in sorted(settings.items()))
+
+
+def _as_property(value: str) -> str:
+    """A value as it stands in a file that Spark reads as Java's properties."""
+    return value.replace("\\", "\\\\")
 
 
 def _shared(cluster: KafkaCluster, analytics: Analytics) -> dict[str, str]:
