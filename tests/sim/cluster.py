@@ -89,6 +89,7 @@ class Shape:
     has_voters_in_log: bool = False  # and all nodes are controllers, who may get a vote and lose it (KIP-853)
     has_foreign: bool = False  # users keep files of their own in the log directories, see `foreign`
     is_strained: bool = False  # each disk: threads make room for every batch, see `storage.preallocation`
+    has_former_producers: bool | None = None  # in `coordinated`: of transaction version 1, all or none; else drawn
     handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
     @property

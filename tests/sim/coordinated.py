@@ -12,14 +12,13 @@ are answered, so that they come twice, and late. What must never be:
 | torn-transaction | one part of a transaction is there at the end, and another is not |
 | twice | a value is there twice |
 | torn-offset | the group's offset is not that of the last transaction whose values are there |
+| marker-missing | a transaction begins in a partition where the one before of its producer has no marker |
 | stable-offset-stuck | nobody writes any more, and the last stable offset stays behind the high watermark |
 | replay-differs | a coordinator knows something else than its log says |
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -37,6 +36,7 @@ from kavka_broker.protocol.messages.add_partitions_to_txn_request import (
 from kavka_broker.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
 from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
+from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -49,11 +49,15 @@ from kavka_broker.protocol.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequestTopic,
 )
 from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
-from kavka_broker.protocol.records.record import build_batch
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.record import build_batch, read_records
+from tests.histories.judge import fatal
+from tests.histories.operations import CommitOffset, History
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.grouped import Again, Grouped
 from tests.sim.history import WORST_MAX, Place
 from tests.sim.producers import ALL, EPOCH_MS, PRODUCE_MS, RETRIABLE
+from tests.sim.recorded import Markers, Record, Written
 from tests.sim.transactions import Fates, StableReader
 from tests.sim.workloads import Workload
 
@@ -100,24 +104,13 @@ class Over(Exception):
     """The producer is fenced, or its transaction cannot go on: it has to begin anew."""
 
 
-@dataclass(slots=True)
-class Written:
-    """A transaction, and what its producer knows of its fate: None while nobody can know."""
-
-    transactional_id: str
-    number: int
-    values: list[str] = field(default_factory=list)
-    has_offset: bool = False
-    committed: bool | None = False
-
-
 class Transactional(Client):
     """One transaction after the other. Some stop within one, as a client that dies: its coordinator has to abort it."""
 
     transactional_id: str
     index: int  # of the partition whose offset it commits
     is_former: bool
-    record: "Record"
+    record: Record
     fates: Fates
     is_stopping = False
     has_ended = False
@@ -154,7 +147,7 @@ class Transactional(Client):
 
     async def _transact(self) -> None:
         """Raises Over."""
-        written = self.record.begin(self.transactional_id)
+        written = self._begin_recorded()
         places = self.random.sample(PLACES, self.random.randint(1, len(PLACES)))
         for place in places:
             await self._write(place, written)
@@ -164,18 +157,24 @@ class Transactional(Client):
             await self._commit_offset(written)
         commits = self.random.random() < 0.7
         if commits:
-            written.committed = None
+            written.committed, written.commit_asked = None, self.loop.time()
             self.fates.committed |= dict.fromkeys(written.values, True)
-        await self._end(commits=commits)
-        written.committed = commits
+        try:
+            await self._end(commits=commits)
+            written.committed = commits
+        finally:
+            written.ended = self.loop.time()
+
+    def _begin_recorded(self) -> Written:
+        return self.record.begin(self.name, self.transactional_id, self.loop.time())
 
     async def _stop_within_a_transaction(self) -> None:
         if self.is_stopping:
-            await self._write(self.random.choice(PLACES), self.record.begin(self.transactional_id))
+            await self._write(self.random.choice(PLACES), self._begin_recorded())
 
     async def _write(self, place: Place, written: Written) -> None:
         values = [f"{self.name}.{written.transactional_id}.{written.number}.{place[1]}.{n}" for n in range(2)]
-        written.values += values
+        written.sends(place, values)
         if self.is_former:
             await self._add(place)
         assert self._identity is not None
@@ -195,12 +194,15 @@ class Transactional(Client):
             kind = FormerProduce if self.is_former else ProduceRequest
             data = TopicProduceData(place[0], self.topic_ids[place[0]], [PartitionProduceData(place[1], batch)])
             request = kind(self.transactional_id, ALL, PRODUCE_MS, [data])
+            base_offset = -1
             try:
                 answer = await peer.ask(request, ProduceResponse, timeout_ms=ANSWER_MS)
-                code = answer.responses[0].partition_responses[0].error_code
+                told = answer.responses[0].partition_responses[0]
+                code, base_offset = told.error_code, told.base_offset
             except Unreachable:
                 code = ErrorCode.NETWORK_EXCEPTION
             if code == ErrorCode.NONE:
+                self.record.acknowledged(written, values, base_offset)
                 return
             if code not in AGAIN:
                 raise Over(code)
@@ -239,7 +241,7 @@ class Transactional(Client):
         )
         if code := answer.topics[0].partitions[0].error_code:
             raise Over(code)
-        written.has_offset = True
+        written.steps.append(CommitOffset(GROUP, (TOPIC, self.index), written.number))
 
     async def _end(self, *, commits: bool) -> None:
         assert self._identity is not None
@@ -279,42 +281,11 @@ class Transactional(Client):
             await self.pause()
 
 
-class Record:
-    """All transactions, in the order in which their ids began them."""
-
-    def __init__(self) -> None:
-        self.written: dict[str, list[Written]] = {}
-
-    def begin(self, transactional_id: str) -> Written:
-        known = self.written.setdefault(transactional_id, [])
-        known.append(Written(transactional_id, len(known) + 1))
-        return known[-1]
-
-    def objections(self, found: Counter[str], offsets: dict[str, int], *, may_expire: bool) -> Iterable[str]:
-        """What is wrong. `may_expire`: an offset that is committed for long may be gone."""
-        yield from (f"twice: {value} is there {count} times" for value, count in found.items() if count > 1)
-        for transactional_id, transactions in self.written.items():
-            last = -1
-            for written in transactions:
-                there = [value for value in written.values if value in found]
-                what = f"{transactional_id} {written.number}"
-                if written.committed is False and there:
-                    yield f"aborted-read: {what}: {there} are there"
-                elif written.committed and len(there) < len(written.values):
-                    yield f"lost-transaction: {what}: only {there} are there, of {written.values}"
-                elif there and len(there) < len(written.values):
-                    yield f"torn-transaction: {what}: only {there} are there, of {written.values}"
-                if there and written.has_offset:
-                    last = written.number
-            committed = offsets.get(transactional_id, -1)
-            if committed != last and not (may_expire and committed == -1):
-                yield f"torn-offset: {transactional_id}: {committed} is committed, not {last}"
-
-
 class Coordinated(Workload):
     """Two producers for each of two ids, of two generations; a reader of what is committed, and another at the end."""
 
     share = 0.2
+    recorded: History  # once it is judged
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -328,45 +299,49 @@ class Coordinated(Workload):
 
     def clients(self) -> Iterable[Client]:
         self.fates, self.record = Fates(), Record()
-        self._producers = []
+        self.transactional = []
         for number in range(4):
             producer = self.as_client(Transactional, f"transactional{number}")
             producer.transactional_id, producer.index = IDS[number % 2], number % 2
-            producer.is_former = self.random.random() < 0.5
+            is_former, said = self.random.random() < 0.5, self.shape.has_former_producers
+            producer.is_former = is_former if said is None else said
             producer.record, producer.fates = self.record, self.fates
-            self._producers.append(producer)
-        return [*self._producers, *(self._reader(f"committed reader {place[1]}", [place]) for place in PLACES)]
+            self.transactional.append(producer)
+        return [*self.transactional, *(self._reader(f"committed reader {place[1]}", [place]) for place in PLACES)]
 
     def stop(self) -> None:
-        for producer in self._producers:
+        for producer in self.transactional:
             producer.is_stopping = True
 
     def missing(self) -> list[str]:
-        return [f"{producer.name} has not ended" for producer in self._producers if not producer.has_ended]
+        return [f"{producer.name} has not ended" for producer in self.transactional if not producer.has_ended]
 
     def _reader(self, name: str, places: Sequence[Place]) -> "CommittedReader":
         reader = self.as_client(CommittedReader, name, places)
-        reader.fates = self.fates
+        reader.fates, reader.record, reader.markers = self.fates, self.record, Markers()
         return reader
 
     async def judge(self) -> list[str]:
         stuck = await self._until_stable()
         if stuck:
             return [stuck]
-        found: Counter[str] = Counter()
+        finals: dict[Place, dict[int, str]] = {}
+        unmarked: list[str] = []
         for place in PLACES:
             last = self._reader(f"last committed reader {place[1]}", [place])
-            found.update((await self.running(last, last.read_all(place))).values())
+            finals[place] = await self.running(last, last.read_all(place))
+            unmarked += last.markers.problems
         offsets = await self._offsets()
-        transactions = [written for known in self.record.written.values() for written in known]
+        transactions = self.record.transactions
         self.reached(
             coordinated_committed=sum(written.committed is True for written in transactions),
             coordinated_aborted=sum(written.committed is False for written in transactions),
             coordinated_unknown=sum(written.committed is None for written in transactions),
         )
-        may_expire = "offsets.retention.minutes" in self.shape.settings  # as another workload has drawn
-        wrong = self.record.objections(found, offsets, may_expire=may_expire)
-        objections = [*self.fates.problems, *wrong, *await self._replays()]
+        if "offsets.retention.minutes" in self.shape.settings:  # as another workload has drawn: they may have expired
+            offsets = {place: offset for place, offset in offsets.items() if offset >= 0}
+        self.recorded = self.record.history(finals, GROUP, offsets)
+        objections = [*map(str, fatal(self.recorded)), *unmarked, *self.fates.problems, *await self._replays()]
         return [*objections[:WORST_MAX], *self.history.notes[:WORST_MAX]]
 
     async def _until_stable(self) -> str:
@@ -403,16 +378,16 @@ class Coordinated(Workload):
     def _is_settled(self) -> bool:
         return not self._unsettled()
 
-    async def _offsets(self) -> dict[str, int]:
-        """What the group has committed for each transactional id."""
+    async def _offsets(self) -> dict[Place, int]:
+        """What the group has committed of each partition."""
         asking = self.as_client(Grouped, "asks for offsets")
         asking.group_id = GROUP
         await self.running(asking, asking.leader(PLACES[0]))
         found = {}
-        for index, transactional_id in enumerate(IDS):
+        for place in PLACES:
             while True:
                 try:
-                    found[transactional_id] = await self.running(asking, asking.committed((TOPIC, index)))
+                    found[place] = await self.running(asking, asking.committed(place))
                     break
                 except Again:
                     await asyncio.sleep(0.2)
@@ -446,7 +421,25 @@ def said(standing: Standing) -> tuple[Any, ...]:
 class CommittedReader(StableReader):
     """Reads one partition of the topic."""
 
+    record: Record
+    markers: Markers
+
     async def run(self) -> None:
         while True:
-            await self.fetch(self._places[0])
+            began = self.loop.time()
+            records = await self.fetch(self._places[0])
+            if records:
+                self.record.polled(self.name, self._places[0], records, began, self.loop.time())
             await asyncio.sleep(self.random.uniform(0.0, 0.3))
+
+    def _wanted(self, data: PartitionData, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[memoryview]:
+        return super()._wanted(data, self._marked(batches))
+
+    def _marked(self, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[tuple[BatchHeader, memoryview]]:
+        for header, batch in batches:
+            transaction = None
+            if not header.is_control:
+                # A value ends with its partition and its number; what is before them names the transaction.
+                transaction = self.text_of(next(iter(read_records(batch)))).rsplit(".", 2)[0]
+            self.markers.batch(self._places[0], header.base_offset, header.producer_id, transaction)
+            yield header, batch

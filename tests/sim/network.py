@@ -110,6 +110,17 @@ class Network:
             pipe.is_held = False
             pipe.arm()
 
+    def reset_senders(self, hold: Hold) -> None:
+        """The senders of what is held learn that their connections are gone, and the receivers do not."""
+        for pipe in hold.pipes:
+            pipe.target.out.push(RESET, urgent=True)
+
+    def release_requests(self, hold: Hold) -> None:
+        """As `release`, but the end of the connection is lost: the receiver learns of it when it answers."""
+        for pipe in hold.pipes:
+            pipe.forget_end()
+        self.release(hold)
+
     def power_off(self, host: str) -> None:
         """Cut the power: its connections are gone, and their peers are not told."""
         self._dark[host] = None
@@ -295,6 +306,10 @@ class Pipe:
         if hold is not None and not self.is_held and hold.takes(self, piece):
             self.is_held = True
             hold.pipes.append(self)
+
+    def forget_end(self) -> None:
+        """Of what is under way, only bytes arrive."""
+        self._pieces = deque(piece for piece in self._pieces if isinstance(piece[1], bytes))
 
     def drop(self) -> None:
         """What is under way never arrives."""

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator import transaction_coordinator, transaction_shard
+from kavka_broker.coordinator import transaction_coordinator, transaction_loading, transaction_shard
+from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
+from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.coordinator.transactional_offsets import Staging
 from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.core.partition.transactions import Transactions
 from kavka_broker.core.transaction import records
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.producers import fence
-from kavka_broker.core.transaction.state import Standing, Transaction
+from kavka_broker.core.transaction.state import Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
 from tests.sim.teething import Patch, tooth
 
@@ -112,3 +114,38 @@ def ends_leave_the_epoch(patch: Patch) -> None:
         return following and replace(following, producer_epoch=asked.producer_epoch)
 
     patch.setattr(transaction_coordinator, "end", end_without)
+
+
+@tooth("one marker is enough to complete a transaction", "orphaned_decision", seeds="2", workloads="coordinated")
+def one_marker_is_enough(patch: Patch) -> None:
+    complete_if_marked = TransactionShard.complete_if_marked
+
+    def complete_if_any(self: TransactionShard, transaction: Transaction) -> None:
+        if len(transaction.unmarked) < len(transaction.standing.partitions):
+            transaction.unmarked.clear()
+        complete_if_marked(self, transaction)
+
+    patch.setattr(TransactionShard, "complete_if_marked", complete_if_any)
+
+
+@tooth("a new coordinator aborts what was decided to commit", "orphaned_decision", seeds="2", workloads="coordinated")
+def decided_transactions_are_aborted(patch: Patch) -> None:
+    load = transaction_loading.load
+
+    async def load_aborting(partition: LoadablePartition) -> dict[str, Transaction]:
+        loaded = await load(partition)
+        for transaction in loaded.values():
+            if transaction.standing.state is TransactionState.PREPARE_COMMIT:
+                transaction.standing = replace(transaction.standing, state=TransactionState.PREPARE_ABORT)
+        return loaded
+
+    patch.setattr(transaction_coordinator, "load", load_aborting)
+
+
+@tooth("a new coordinator leaves what was decided", "orphaned_decision", seeds="1", workloads="coordinated")
+def decided_transactions_stay(patch: Patch) -> None:
+    def open_only(self: TransactionShard) -> Iterator[None]:
+        self.is_loading = False
+        yield from ()
+
+    patch.setattr(TransactionShard, "open", open_only)
