@@ -49,6 +49,8 @@ PLANTS = (
     ("command", "kavka_operator.process.handlers", "kavka_audit.run"),
     ("extras", "kavka_cli.output", "kavka_top.sheet"),
     ("fixtures", "kavka_pytest.brokers", "kavka_cli.output"),
+    ("fixtures", "kavka_pytest.proxy", "kavka_broker.runtime.server"),
+    ("faults", "kavka_pytest.fault_plan", "time"),
     ("extras", "kavka_cli.commands.plan", "kavka_operator.process.lease"),
     ("extras", "kavka_cli.commands.plan", "kavka_operator.platform.kubernetes.live.node_workloads"),
     ("live", "kavka_operator.platform.local.up", "kavka_operator.platform.kubernetes.live.events"),

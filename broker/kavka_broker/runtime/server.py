@@ -67,6 +67,8 @@ class Server:
 
     broker: Broker
     contact: Contact
+    admin_port: int
+    """The port of health and metrics, where `kavka.admin.listener` names one."""
     _logs: LogManager
 
     def __init__(
@@ -315,7 +317,7 @@ class Server:
             return
         admin = AdminHttp(self._sources())
         try:
-            await admin.open(address)
+            self.admin_port = await admin.open(address)
         except (OSError, ValueError) as problem:
             raise StartError(f"kavka.admin.listener: {address}: {problem}") from problem
         self._stops.append(("admin", admin.close))
