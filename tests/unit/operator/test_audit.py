@@ -486,9 +486,11 @@ def test_a_pod_has_room_for_the_heap_and_for_what_is_beside_it(memory: str, heap
 
 def test_settings_of_spark_stand_beside_those_that_follow_from_fields() -> None:
     more = {"spark.eventLog.enabled": "true", "spark.ui.enabled": "true", "spark.x": r"a\b = #c"}
+    odd = {"spark.y\nspark.master": "local", "spark.z=1": ""}
     plain = settings_of(scene_of(asked(engine="Spark")))
-    settings = settings_of(scene_of(asked(engine="Spark", sparkConf=more)))
-    assert settings == plain | more | {"spark.x": r"a\\b = #c"}, "Java's properties take a backslash for an escape"
+    settings = settings_of(scene_of(asked(engine="Spark", sparkConf=more | odd)))
+    as_properties = {"spark.x": r"a\\b = #c", r"spark.y\u000aspark.master": "local", r"spark.z\u003d1": ""}
+    assert settings == plain | more | as_properties, "none is another setting to Java"
 
 
 @pytest.mark.parametrize("name", ["spark.master", "spark.kubernetes.namespace", "spark.executor.memory", "sparks", ""])

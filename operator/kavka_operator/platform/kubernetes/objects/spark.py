@@ -6,6 +6,7 @@ driver's pod; the two settings that are known when it starts are its address and
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from kavka_operator.platform.kubernetes.objects.names import AUDIT_OF, Document,
 from kavka_operator.platform.kubernetes.objects.pod_template import RIGHTS, SCRATCH, USER
 
 DATA = "/data"
+NAME_END = re.compile(r"[\s\\:=#!\x00-\x1f]")
+"""Characters in a name that mean something else in a file of Java's properties, unless they are escaped."""
 FILES = "/etc/kavka-spark"
 DEFAULTS, EXECUTOR = "spark-defaults.conf", "executor.yaml"
 OVERHEAD_BYTES_MIN = 384 << 20
@@ -57,12 +60,17 @@ def defaults(cluster: KafkaCluster, analytics: Analytics, image: str) -> str:
         **analytics.spark_conf,
         **_shared(cluster, analytics),
     }
-    return "".join(f"{name} {_as_property(value)}\n" for name, value in sorted(settings.items()))
+    lines = (f"{NAME_END.sub(_escaped, name)} {_as_value(value)}\n" for name, value in sorted(settings.items()))
+    return "".join(lines)
 
 
-def _as_property(value: str) -> str:
+def _as_value(value: str) -> str:
     """A value as it stands in a file that Spark reads as Java's properties."""
     return value.replace("\\", "\\\\")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _shared(cluster: KafkaCluster, analytics: Analytics) -> dict[str, str]:
