@@ -6,7 +6,7 @@ are older than that, it asks once which offsets had which timestamps. What no le
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.group_coordinator import GroupCoordinator
@@ -97,20 +97,20 @@ class GroupLag:
             figures, _ = await self._slices.whole(self._judge(ends))
         self._figures = figures._replace(measured_ms=began_ms)
 
-    def _places(self) -> Work[set[Place]]:
-        """The partitions of which groups have committed offsets."""
-        places, cost = set[Place](), Cost()
+    def _places(self) -> Work[dict[Place, None]]:
+        """The partitions of which groups have committed offsets, in an order that is the same on any machine."""
+        places, cost = dict[Place, None](), Cost()
         for shard in list(self._groups.shards()):
             for group_id in shard.image.groups_with_offsets():
                 for topic, partitions in list(shard.image.offsets(group_id).items()):
-                    places.update((topic, index) for index in partitions)
+                    places.update(((topic, index), None) for index in partitions)
                     if cost.add(len(partitions)):
                         yield
                 if len(places) > PARTITIONS_MAX:
                     return places
         return places
 
-    def _remember(self, places: set[Place], ends: Mapping[Place, Ends]) -> Work[None]:
+    def _remember(self, places: Collection[Place], ends: Mapping[Place, Ends]) -> Work[None]:
         """Keep when the ends were where, of the partitions that groups read."""
         cost, now_ms = Cost(), self._clock.now_ms()
         for place in list(self._samples):

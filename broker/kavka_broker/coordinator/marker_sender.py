@@ -91,7 +91,7 @@ class MarkerSender:
     def send(self, shard: TransactionShard, transaction: Transaction) -> None:
         """Begin to send the markers of a transaction that is decided."""
         assert transaction.standing.state.is_prepared, transaction.standing
-        owed = Owed(shard, transaction, transaction.standing, tuple(transaction.unmarked))
+        owed = Owed(shard, transaction, transaction.standing, tuple(sorted(transaction.unmarked)))
         if len(owed.places) <= PLACES_PER_TURN_MAX:
             self._route(owed)
         else:
