@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests.support.processor_time import ProcessorTime
+from tests.support.rota import leave_to_others
 from tools.prerequisites import lacking
 
 # `default` keeps `make check` short; HYPOTHESIS_PROFILE=thorough looks longer. A failure prints the
@@ -32,8 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(ProcessorTime())
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip, by name, what needs a program that is not here."""
+    """Leave to other commits what takes turns, and skip, by name, what needs a program that is not here."""
+    leave_to_others(items)
     skips = {lack.marker: pytest.mark.skip(reason=f"{lack.name} is lacking") for lack in lacking()}
     for item in items:
         for marker in skips.keys() & {mark.name for mark in item.iter_markers()}:
