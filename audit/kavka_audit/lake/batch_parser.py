@@ -1,13 +1,13 @@
-"""Usual events of whole batches, as columns: what `usual` finds in one record, found in all of a batch at once.
+"""Usual events of whole batches, as columns: what `fast_parser` finds in one record, found in all of a batch at once.
 
 An expression here matches a record as it stands in a batch: its length, its place in the batch, the key of a broker or
 none, a value in one of the usual forms, and the headers of a broker. So nothing is taken apart that an expression has
 found already. What the groups hold goes into a file of columns between tabs, one file for each form, and DuckDB makes
 rows of it. A text that may be missing stands there in quotation marks, so that one that is empty is told from none.
 
-It is as strict as `usual`: each length is checked against what it is the length of, and a record that does not match,
-or that ends before it began, is left to be taken apart. Records stand one behind the other in a batch, so that the
-first that is left ends a run of the others.
+It is as strict as `fast_parser`: each length is checked against what it is the length of, and a record that does not
+match, or that ends before it began, is left to be taken apart. Records stand one behind the other in a batch, so that
+the first that is left ends a run of the others.
 """
 
 import re
@@ -36,7 +36,7 @@ of its value.
 VALUE_END: Final = "value_end"
 """A group of no length, where the value ends."""
 PLAIN: Final = ACTIVITY + CHANGE + COMMON
-"""What is refused or changed. What is throttled, of which there is less, is left to `usual`."""
+"""What is refused or changed. What is throttled, of which there is less, is left to `fast_parser`."""
 NUMBERS: Final = ("disposition", "status")
 ACTIVITIES: Final = {
     "class_uid": f"{REQUESTS}",
@@ -122,7 +122,7 @@ class Form:
 
 def _is_in_time(start_ms: bytes, end_ms: bytes, written_ms: bytes) -> bool:
     """Whether the event did not begin after its end, nor end after it was written. Numbers of as many digits compare
-    as texts; any others are left to `usual`.
+    as texts; any others are left to `fast_parser`.
     """
     return len(start_ms) == len(end_ms) == len(written_ms) and start_ms <= end_ms <= written_ms
 

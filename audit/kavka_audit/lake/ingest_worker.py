@@ -1,4 +1,4 @@
-"""A process that reads pieces of the trail for another: `crew` starts it, and says what it does.
+"""A process that reads pieces of the trail for another: `parallel_ingest` starts it, and says what it does.
 
 It gets by its socket where modules are found, what opens the trail, and then pieces. For each it writes a file beside
 the lake and tells what is in it. When the socket ends, the process that reads for the lake is gone, and this one ends

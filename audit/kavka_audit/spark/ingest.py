@@ -5,7 +5,7 @@ files take their places, those of a partition in order. A run that dies in a job
 that dies while files take their places leaves the beginning of each partition, and the next run goes on behind it. So
 each record gets into the lake once.
 
-Executors on other machines have to see the same ground: the directory, or the store (`ground`). Those that write
+Executors on other machines have to see the same ground: the directory, or the store (`storage`). Those that write
 elsewhere are found out: what their tasks have written is counted by Spark, and what stands there is counted again.
 """
 
