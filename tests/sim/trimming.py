@@ -82,14 +82,19 @@ class Trimmer(Client):
         self._judge(told.low_watermark, asked_of, before)
 
     def _judge(self, low_watermark: int, asked_of: tuple[str, int], before: "Counting") -> None:
-        """DeletedEverywhere: each replica that counted from the question to the answer begins where the answer says."""
+        """DeletedEverywhere: each replica that counted from the question to the answer begins where the answer says.
+
+        A follower that starts over in the middle of a batch takes its log back to where the batch begins, and only then
+        takes the batch. Where its disk is full in between, its log begins too early and holds nothing.
+        """
         now = self._that_count()
         leader = next(node for node in self.simulation.nodes if node.host == asked_of[0])
         if now.get(leader.node_id) is None or now.get(leader.node_id) != before.get(leader.node_id):
             return
         for seen in self.simulation.invariants.seen_at(PLACE):
             counted = now.get(seen.node_id) is not None and now[seen.node_id] == before.get(seen.node_id)
-            if counted and seen.log_start_offset < low_watermark:
+            holds_deleted = seen.log_start_offset < min(low_watermark, seen.end_offset)
+            if counted and holds_deleted:
                 why = f"{seen} begins at {seen.log_start_offset}, and {low_watermark} was answered"
                 self.simulation.fail(f"DeletedEverywhere: {why}")
 

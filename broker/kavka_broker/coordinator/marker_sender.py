@@ -91,7 +91,7 @@ class MarkerSender:
     def send(self, shard: TransactionShard, transaction: Transaction) -> None:
         """Begin to send the markers of a transaction that is decided."""
         assert transaction.standing.state.is_prepared, transaction.standing
-        owed = Owed(shard, transaction, transaction.standing, tuple(sorted(transaction.unmarked)))
+        owed = Owed(shard, transaction, transaction.standing, tuple(transaction.unmarked))
         if len(owed.places) <= PLACES_PER_TURN_MAX:
             self._route(owed)
         else:
@@ -122,7 +122,7 @@ class MarkerSender:
         if owed.is_outdated or self._is_closed:
             return
         by_leader: dict[int | None, list[Place]] = {}
-        for place in owed.places:
+        for place in sorted(owed.places):  # of one turn; leaders are asked in an order that no hash draws
             if not self._exists(place):
                 owed.transaction.unmarked.discard(place)
             else:
