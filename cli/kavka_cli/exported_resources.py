@@ -18,8 +18,8 @@ from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity
 from kavka_operator.api.topic import INTERNAL_TOPICS
 from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.domain.access_rules import Binding
-from kavka_operator.domain.entities import entity_text, to_wire
 from kavka_operator.domain.observed import SeenAccess, SeenTopic
+from kavka_operator.domain.quota_entities import entity_text, to_wire
 from kavka_operator.reconcile.reassignments import LISTS
 
 NAME_LENGTH_MAX = 120

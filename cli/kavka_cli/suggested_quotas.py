@@ -15,7 +15,7 @@ from kavka_operator.api import API_VERSION
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota
 from kavka_operator.domain import units
-from kavka_operator.domain.entities import entity_text, to_wire
+from kavka_operator.domain.quota_entities import entity_text, to_wire
 from kavka_operator.quota.recommendation import HEADROOM, PERCENTILE, Fit, Recommendation
 
 NAME_CHARACTERS_MAX = 40

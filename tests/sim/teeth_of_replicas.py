@@ -9,9 +9,9 @@ from kavka_broker.core.raft import leader as raft_leader
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.hosting.moves import Moves
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.isr_proposals import InSyncKeeper
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving import fetch_sessions
 from kavka_broker.replica.serving.reader import Reader
 from kavka_broker.storage.durability import Durability

@@ -1,6 +1,6 @@
 """Defects of who has the next turn on a broker's loop."""
 
-from kavka_broker.core.fairness import FairQueue
+from kavka_broker.core.fair_queueing import FairQueue
 from kavka_broker.loop.turns import Turns
 from tests.sim.teething import Patch, tooth
 

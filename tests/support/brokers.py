@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kavka_broker.core.metadata.decide.alter_partition import Outcome, alter_partitions
+from kavka_broker.core.metadata.decide.election_policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, heartbeat
-from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE

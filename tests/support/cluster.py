@@ -12,8 +12,8 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, heartbeat, leave
-from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Register, register
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics
 from kavka_broker.core.metadata.image.brokers import Endpoint

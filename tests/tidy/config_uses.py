@@ -17,7 +17,7 @@ from tests.tidy.tree import PYTHON, parsed, relative
 
 BROKER = "broker/kavka_broker/"
 CONFIG = f"{BROKER}core/config/"
-#: Topic configs that the controller reads by name, out of what was altered: `core.metadata.decide.policy`.
+#: Topic configs that the controller reads by name, out of what was altered: `core.metadata.decide.election_policy`.
 BY_NAME = ("min.insync.replicas", "unclean.leader.election.enable")
 #: Of the folder that defines configs, the files that also make something of their values.
 READERS = (f"{CONFIG}broker.py", f"{CONFIG}topic.py")

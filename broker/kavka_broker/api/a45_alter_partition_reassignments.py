@@ -8,7 +8,7 @@ Versions: flexible throughout.
 """
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.policy import policy_of
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -11,7 +11,7 @@ from itertools import chain
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.alter_partition import Outcome, alter_partitions
-from kavka_broker.core.metadata.decide.policy import policy_of
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.partition.isr_proposal import InSyncMember, IsrChange
 from kavka_broker.protocol.errors import ErrorCode

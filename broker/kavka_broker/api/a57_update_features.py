@@ -8,8 +8,8 @@ Versions: flexible throughout; the kind of change from 1, before that "may it be
 """
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
-from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest

@@ -8,7 +8,7 @@ Versions: flexible throughout; the epoch of a clean stop comes from version 3.
 """
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.policy import policy_of
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Register, register
 from kavka_broker.core.metadata.image.brokers import Endpoint
 from kavka_broker.core.metadata.image.metadata import Metadata

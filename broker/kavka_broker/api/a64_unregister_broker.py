@@ -6,7 +6,7 @@
 Versions: flexible throughout.
 """
 
-from kavka_broker.core.metadata.decide.policy import policy_of
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import unregister
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.unregister_broker_response import UnregisterBrokerResponse

@@ -7,7 +7,7 @@ Versions: flexible throughout.
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.directories import Assign, assign_directories
-from kavka_broker.core.metadata.decide.policy import policy_of
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest

@@ -22,8 +22,8 @@ from typing import Final, Protocol, TypeVar
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import policy_of
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing, fence, heartbeat
-from kavka_broker.core.metadata.decide.policy import policy_of
 from kavka_broker.core.metadata.decide.registrations import Presence
 from kavka_broker.core.metadata.image.brokers import Registration
 from kavka_broker.core.metadata.image.metadata import Metadata

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from kavka_broker.core.fairness import FairQueue, Flow
+from kavka_broker.core.fair_queueing import FairQueue, Flow
 from kavka_broker.loop.slices import Payer, Slices
 
 R = TypeVar("R")

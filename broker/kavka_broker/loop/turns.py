@@ -1,11 +1,11 @@
 """Turns on the loop: whose request is begun, and whose slice is done, when more want the loop than it has time for.
 
 While the loop keeps up nobody waits: a connection begins its requests in the callback that received them. Once a
-quantum has gone by, in however many callbacks, all further ones are put into the fair queue (`core/fairness`), and so
-is a connection that has had a quantum by itself. From then on a turn of the loop serves what is next in the queue for
-a quantum and then reads what has arrived; who may go before all that waits is served as it is read. A slice of long
-work is such a turn, too. Where the loop has done something else for longer, as opening logs, the queue is served for
-as long as that took: clients have at least half of the loop.
+quantum has gone by, in however many callbacks, all further ones are put into the fair queue (`core/fair_queueing`),
+and so is a connection that has had a quantum by itself. From then on a turn of the loop serves what is next in the
+queue for a quantum and then reads what has arrived; who may go before all that waits is served as it is read. A slice
+of long work is such a turn, too. Where the loop has done something else for longer, as opening logs, the queue is
+served for as long as that took: clients have at least half of the loop.
 
 A connection takes its first turn among the newcomers of its address and listener, unless its client has others. That
 turn is charged to both: a client that connects for each request has a share of what newcomers get, and no more.
@@ -23,8 +23,8 @@ from collections.abc import Callable
 from sys import getsizeof
 from typing import Final
 
-from kavka_broker.core.fairness import CLIENT_WEIGHT, PEER_WEIGHT, QUANTUM_NS, FairQueue
-from kavka_broker.core.fairness import Flow as CoreFlow
+from kavka_broker.core.fair_queueing import CLIENT_WEIGHT, PEER_WEIGHT, QUANTUM_NS, FairQueue
+from kavka_broker.core.fair_queueing import Flow as CoreFlow
 
 __all__ = ["PEER_WEIGHT", "QUANTUM_NS", "Flow", "Turns"]
 

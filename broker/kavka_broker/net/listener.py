@@ -1,9 +1,7 @@
 """A listening socket and the connections that came through it, within named limits.
 
 Limits are Kafka's: `socket.request.max.bytes` and `connections.max.idle.ms`; how many there may be is counted over all
-listeners of a role (`ConnectionQuotas`). One sweep a while looks after all idle connections, so ten thousand of them
-cost memory and no timers. Idle is, as in Apache Kafka, whose bytes neither come nor go, whatever it waits for: a peer
-that is throttled, reads nothing or waits for an answer may be gone, and nobody would hear of it.
+listeners of a role (`ConnectionQuotas`), and what idle means is told in `idle_connections`.
 
 Where a login is asked for it has to be over within `kavka.login.timeout.ms`, a setting that Apache Kafka has not: there
 a client that says a little now and then stays without a login for good.
@@ -23,13 +21,13 @@ from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
 from kavka_broker.net.connection import Connection
 from kavka_broker.net.connection_quotas import ConnectionQuotas
 from kavka_broker.net.connection_rates import ConnectionRates
+from kavka_broker.net.idle_connections import IdleConnections
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.tls import Tls
 from kavka_broker.quotas.sensor import HeldTime
 
 log = get("net")
 
-SWEEP_MS_MAX = 30_000
 ANONYMOUS = "ANONYMOUS"
 HELD_MAX = 1_000
 """Connections above the rate of their address that are held until their delay is over; more are closed at once."""
@@ -66,7 +64,7 @@ class Listener:
         self._quotas = quotas or ConnectionQuotas()
         self._acceptor = acceptor(self)
         self._quotas.join(name, self.connections, self._acceptor.look_again)
-        self._sweep: Timer | None = None
+        self._idle = IdleConnections(name, self.connections, limits.idle_ms_max, clock, timers)
         self._pause: Timer | None = None  # until it may take the next connection
         self._held: dict[Connection, HeldTime] = {}  # those above the rate of their address
 
@@ -90,9 +88,9 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening and close every connection."""
-        for timer in (self._sweep, self._pause):
-            if timer is not None:
-                timer.cancel()
+        self._idle.close()
+        if self._pause is not None:
+            self._pause.cancel()
         await self._acceptor.close()
         for connection in list(self.connections):
             connection.abort()
@@ -153,8 +151,7 @@ class Listener:
                 self.dispatcher.audit.denied(f"User:{ANONYMOUS}", address, "CONNECT", "listener", self.name)
             connection.close(f"more than max.connections.per.ip={self._quotas.bounds.of_address(address)}")
             return
-        if self._sweep is None:
-            self._schedule_sweep()
+        self._idle.watch()
         if delay_ms := self._quotas.rates.admit(self.name, address, int(self.clock.monotonic_ms())):
             self._hold(connection, address, delay_ms)
             self._tell_held(address, delay_ms)
@@ -185,21 +182,3 @@ class Listener:
     def refused(self, connection: Connection, reason: str) -> None:
         self.refused_count += 1
         log.warning("connection.closed", listener=self.name, client=connection.peer.address, reason=reason)
-
-    def _end_idle(self, connection: Connection, reason: str) -> None:
-        """Close a connection that nobody uses, which is ordinary: it is neither refused nor worth a warning."""
-        log.debug("connection.closed", listener=self.name, client=connection.peer.address, reason=reason)
-        connection.abort()
-
-    def _schedule_sweep(self) -> None:
-        self._sweep = self.timers.after(min(SWEEP_MS_MAX, max(1, self.limits.idle_ms_max // 2)), self._look_for_idle)
-
-    def _look_for_idle(self) -> None:
-        self._sweep = None
-        now = self.clock.monotonic_ms()
-        for connection in list(self.connections):
-            idle_ms = connection.idle_ms(now)
-            if idle_ms > self.limits.idle_ms_max:
-                self._end_idle(connection, f"idle for {idle_ms / 1000:.0f} s (connections.max.idle.ms)")
-        if self.connections:
-            self._schedule_sweep()

@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.quotas.client_quotas import FETCH
-from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.serving.pending_fetch import Poll, Reading
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.throttling import throttle

@@ -11,7 +11,7 @@ from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.messages.produce_request import TopicProduceData
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.topic_quota import LimitedTopic
-from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.serving.partition_data import size_of
 from kavka_broker.request.broker import Broker, Client
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.messages.fetch_response import PartitionData
-from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.serving.partition_data import size_of
 from kavka_broker.request.broker import Broker, Client
 

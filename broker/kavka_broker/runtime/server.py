@@ -39,11 +39,11 @@ from kavka_broker.request.registry import APIS
 from kavka_broker.runtime.addresses import Addresses, StartError, check, introduction_of, links_of
 from kavka_broker.runtime.admin_http import AdminHttp
 from kavka_broker.runtime.auditing import Auditing, key_of
+from kavka_broker.runtime.certificate_reload import Renewal
 from kavka_broker.runtime.environment import REAL, World
 from kavka_broker.runtime.health import Contact, Health, starting, watch_fence
 from kavka_broker.runtime.metric_sources import Sources
 from kavka_broker.runtime.quota_callback import KEY, load
-from kavka_broker.runtime.renewal import Renewal
 from kavka_broker.runtime.token_signers import TokenSigners
 from kavka_broker.runtime.watchdog import Watchdog
 from kavka_broker.runtime.wiring import Node, Outbounds, Wiring

@@ -40,7 +40,7 @@ def fetch(url: str) -> bytes:
         with open(unquote(urlsplit(url).path), "rb") as file:
             return file.read(BYTES_MAX)
     # Here, as few brokers ask a server, and importing takes a while.
-    from kavka_broker.runtime.answers_of_servers import answer_of
+    from kavka_broker.runtime.http_answer import answer_of
 
     return answer_of(url, seconds_max=ANSWER_SECONDS_MAX, bytes_max=BYTES_MAX)
 

@@ -64,10 +64,10 @@ from kavka_broker.request.broker import Broker, Leading, Serving
 from kavka_broker.runtime.addresses import Addresses
 from kavka_broker.runtime.authorization import AclFollower, authorizer_of
 from kavka_broker.runtime.cluster_counts import ClusterCounts
-from kavka_broker.runtime.collector import post_to
 from kavka_broker.runtime.cordoning import Cordoning
 from kavka_broker.runtime.environment import World
 from kavka_broker.runtime.housekeeping import Housekeeping
+from kavka_broker.runtime.otlp_export import post_to
 from kavka_broker.runtime.quota_callback import ClusterNews
 from kavka_broker.runtime.unserved import tell, tell_altered
 from kavka_broker.storage.log import Log

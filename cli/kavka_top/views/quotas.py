@@ -6,7 +6,7 @@ from kavka_broker.core.quota.entity import TopicEntity
 from kavka_broker.core.quota.entity_limits import CLUSTER, OBSERVED, PREFIX, SHARE, base_key
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
-from kavka_operator.domain.entities import as_meant, entity_text
+from kavka_operator.domain.quota_entities import as_meant, entity_text
 from kavka_operator.kafka.broker_metrics import QUOTA_TYPES, Page, QuotaFigures
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
 from kavka_top.model import History, greatest

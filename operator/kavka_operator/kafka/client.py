@@ -30,7 +30,6 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.domain.entities import from_wire, to_wire
 from kavka_operator.domain.observed import SeenAccess, SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
 from kavka_operator.domain.plan import (
     AddPartitions,
@@ -53,6 +52,7 @@ from kavka_operator.domain.plan import (
     SetCredential,
     TopicAction,
 )
+from kavka_operator.domain.quota_entities import from_wire, to_wire
 from kavka_operator.kafka import cordoning, log_dirs, throttling, users
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connection import REQUEST_TIMEOUT_MS, connected

@@ -14,7 +14,7 @@ from typing import Literal
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import candidates
 from kavka_operator.api.quota import KAFKA_KEYS, RELATED_MAX, AnyEntity, RelatedQuota
-from kavka_operator.domain.entities import entity_text
+from kavka_operator.domain.quota_entities import entity_text
 
 Limits = Mapping[AnyEntity, Mapping[str, float]]
 

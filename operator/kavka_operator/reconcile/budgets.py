@@ -11,8 +11,8 @@ from kavka_broker.core.quota.budget import KEPT, divide, step
 from kavka_broker.core.quota.entity import DEFAULT, Entity, QuotaKey
 from kavka_broker.core.quota.entity_limits import CLUSTER, DIVISIBLE, SHARE, share_key
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
-from kavka_operator.domain.entities import as_meant
 from kavka_operator.domain.observed import SeenCluster, SeenUsage
+from kavka_operator.domain.quota_entities import as_meant
 
 EASE = 0.8
 """A broker whose clients ask for less than this part of its share is not short of it."""

@@ -3,10 +3,10 @@
 A node that is not there is started, all of them at once, unless it would lack a volume that holds something
 (`volumes`). One whose volumes ended with its pod begins again where nobody counts on what it held (`empty_starts`). A
 node that runs with other settings than wanted is restarted in a roll (`rollout`), one at a time and never at the cost
-of a partition; processor and memory are given to it while it runs, where that can be (`resizing`). Controllers get
-their votes and lose them one at a time (`quorum`), a node that is to go before it goes. The nodes that the resource no
-longer wants are emptied and stopped (`scale_down`). Settings that brokers take while they run are not the nodes'
-business but Kafka's (`brokers_config`).
+of a partition; processor and memory are given to it while it runs, where that can be (`resizing`), and larger volumes
+(`volume_growth`). Controllers get their votes and lose them one at a time (`quorum`), a node that is to go before it
+goes. The nodes that the resource no longer wants are emptied and stopped (`scale_down`). Settings that brokers take
+while they run are not the nodes' business but Kafka's (`brokers_config`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,6 @@ from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenVolume, Su
 from kavka_operator.domain.plan import (
     AlterBrokers,
     ClusterPlan,
-    GrowVolume,
     Plan,
     StartNode,
     Word,
@@ -36,6 +35,7 @@ from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones
 from kavka_operator.reconcile.scale_down import gone, shrink
+from kavka_operator.reconcile.volume_growth import grow
 from kavka_operator.reconcile.volumes import last_copies, refusals
 
 NO_VOLUMES: Mapping[int, Sequence[SeenVolume]] = {}
@@ -76,22 +76,22 @@ def reconcile(
     step = roll(wanted, nodes, seen, cluster, survey, now) if is_on(wanted, nodes, seen) else None
     if step is not None and not is_pending(step):
         return step
-    rest = _grown(_resized(_at_rest(wanted, nodes, seen, cluster, survey, change), nodes, seen), volumes)
+    rest = _resized(_at_rest(wanted, nodes, seen, cluster, survey, change), nodes, seen, volumes)
     return rest if step is None else Plan(rest.actions, (*rest.words, *step.words), step.rollout)
 
 
-def _resized(rest: ClusterPlan, nodes: Sequence[WantedNode], seen: Mapping[int, SeenNode]) -> ClusterPlan:
-    """The plan, or that of nodes that take other resources while they run, where nothing else is to be done."""
-    return rest if rest.actions or not _is_ready(rest) else resize(nodes, seen) or rest
-
-
-def _grown(rest: ClusterPlan, volumes: Mapping[int, Sequence[SeenVolume]]) -> ClusterPlan:
-    """The plan, or that of growing the volumes that are too small, where nothing else is to be done."""
-    small = [(number, volume) for number, found in sorted(volumes.items()) for volume in found]
-    growing = [GrowVolume(number, volume.name, volume.grows_to) for number, volume in small if volume.grows_to]
-    if not _is_ready(rest) or rest.actions or not growing:
+def _resized(
+    rest: ClusterPlan,
+    nodes: Sequence[WantedNode],
+    seen: Mapping[int, SeenNode],
+    volumes: Mapping[int, Sequence[SeenVolume]],
+) -> ClusterPlan:
+    """The plan, or that of nodes that take other resources or larger volumes while they run, where nothing else is to
+    be done.
+    """
+    if rest.actions or not _is_ready(rest):
         return rest
-    return Plan(tuple(growing), reconciling("Growing", "; ".join(map(str, growing))))
+    return resize(nodes, seen) or grow(volumes) or rest
 
 
 def _is_ready(rest: ClusterPlan) -> bool:

@@ -29,6 +29,7 @@ from kavka_operator.reconcile.rollout.diagnose import BROKER, CONTROLLER, Diagno
 from kavka_operator.reconcile.rollout.plan import RollPlan, plan
 from kavka_operator.reconcile.rollout.roll import APPROVE, is_on, is_pending, roll
 from kavka_operator.reconcile.scale_down import gone, shrink
+from kavka_operator.reconcile.volume_growth import growing
 
 REFUSALS = ("BadConfig", "VolumeRefused", "ShrinkRefused")
 """Reasons for which what is wanted is not done, whatever one waits for."""
@@ -104,7 +105,7 @@ def forecast(
     is_waiting = step is not None and is_pending(step)
     return Forecast(
         starts=tuple(action for action in first.actions if isinstance(action, StartNode)),
-        grows=tuple(_grows(volumes)),
+        grows=growing(volumes),
         resizes=resizes(nodes, seen),
         restarts=restarts,
         drains=tuple(_drained(node, survey, sizes) for node in surplus if node.state != "Stopped"),
@@ -161,13 +162,6 @@ def _waves(order: Sequence[Diagnosis], survey: Survey | None, most: int) -> tupl
         found += [Restart(node.id, node.name, wave, node.words) for node in together]
         left = [node for node in left if node not in together]
     return tuple(found), obstacles
-
-
-def _grows(volumes: Mapping[int, Sequence[SeenVolume]]) -> Iterator[GrowVolume]:
-    for number, found in sorted(volumes.items()):
-        for volume in found:
-            if volume.grows_to:
-                yield GrowVolume(number, volume.name, volume.grows_to)
 
 
 def _drained(node: SeenNode, survey: Survey | None, sizes: Sizes | None) -> Drained:

@@ -18,8 +18,8 @@ from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import KAFKA_KEYS, AnyEntity, ClientQuota, Override, entity_of
 from kavka_operator.api.user import KafkaUser, quota_of
-from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.plan import AlterQuota, KafkaPlan, Plan, Word, ready, reconciling, stalled
+from kavka_operator.domain.quota_entities import entity_text
 
 NOT_PER_BROKER = frozenset({"controller_mutation_rate"})
 """Counted by the active controller alone, so never divided."""

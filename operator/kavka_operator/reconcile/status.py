@@ -30,10 +30,10 @@ from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, ent
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.cluster_view import View
-from kavka_operator.domain.entities import as_meant, entity_text
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
+from kavka_operator.domain.quota_entities import as_meant, entity_text
 from kavka_operator.domain.text import named, some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile import volume_usage

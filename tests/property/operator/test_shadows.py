@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kavka_broker.core.quota.entity import DEFAULT, Entity, Part
 from kavka_broker.core.quota.resolve import candidates, resolve
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.domain.entities import entity_text, from_wire, to_wire
+from kavka_operator.domain.quota_entities import entity_text, from_wire, to_wire
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 
 NAMES = ("alice", "bob", "default", "")

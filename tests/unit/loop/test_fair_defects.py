@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kavka_broker.core import fairness
-from kavka_broker.core.fairness import FairQueue, Flow
+from kavka_broker.core import fair_queueing
+from kavka_broker.core.fair_queueing import FairQueue, Flow
 
 Queue = FairQueue[str]
 
@@ -83,7 +83,7 @@ def test_a_defect_is_found_where_it_is_made(what: str) -> None:
 
 
 def test_more_flows_that_are_gone_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fairness, "GONE_FLOWS_MAX", -1)
+    monkeypatch.setattr(fair_queueing, "GONE_FLOWS_MAX", -1)
     queue = Queue()
     with pytest.raises(AssertionError):
         queue.leave(queue.join("u", "c"))

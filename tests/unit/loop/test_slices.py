@@ -5,7 +5,7 @@ from itertools import count as counting
 
 import pytest
 
-from kavka_broker.core.fairness import QUANTUM_NS
+from kavka_broker.core.fair_queueing import QUANTUM_NS
 from kavka_broker.loop.slices import (
     COST_PER_SLICE,
     COST_PER_YIELD,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from kavka_broker.core.fairness import GONE_FLOWS_MAX, QUANTUM_NS
+from kavka_broker.core.fair_queueing import GONE_FLOWS_MAX, QUANTUM_NS
 from kavka_broker.loop.slices import COST_PER_SLICE, Cost, LoopTime, Slices, Work
 from kavka_broker.loop.turns import CLIENTS_NAMED_MAX, NAMES_BYTES_MAX, OTHER, Flow, Turns, size_of
 

@@ -7,9 +7,9 @@ import pytest
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.directories import Assign, assign_directories
+from kavka_broker.core.metadata.decide.election_policy import MIN_INSYNC, Policy
 from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
 from kavka_broker.core.metadata.decide.heartbeats import leave
-from kavka_broker.core.metadata.decide.policy import MIN_INSYNC, Policy
 from kavka_broker.core.metadata.image.brokers import GIVEN_UP, LOST_DIRECTORY, UNASSIGNED_DIRECTORY, UNMADE_DIRECTORY
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import ELR_FEATURE, METADATA_VERSION

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kavka_broker.core.metadata.decide.election_policy import Rules
 from kavka_broker.core.metadata.decide.partition_change import difference, settle
-from kavka_broker.core.metadata.decide.policy import Rules
 from kavka_broker.core.metadata.image.topics import NO_LEADER, RECOVERED, RECOVERING, PartitionState, changed
 from tests.support.cluster import uuid
 

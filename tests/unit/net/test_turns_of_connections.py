@@ -8,7 +8,7 @@ from struct import pack
 from types import SimpleNamespace
 from typing import Any
 
-from kavka_broker.core.fairness import QUANTUM_NS
+from kavka_broker.core.fair_queueing import QUANTUM_NS
 from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import CONNECTION_NS, NEWCOMERS, Turns
 from kavka_broker.net.connection import Connection

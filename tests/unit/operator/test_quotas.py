@@ -8,8 +8,8 @@ import pytest
 from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import AnyEntity, RelatedQuota, entity_of
 from kavka_operator.api.validation_errors import InvalidError
-from kavka_operator.domain.entities import entity_text, from_wire, to_wire
 from kavka_operator.domain.plan import AlterQuota
+from kavka_operator.domain.quota_entities import entity_text, from_wire, to_wire
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
 from kavka_operator.reconcile.quotas import reconcile, retire, target_values, unmanaged
 from tests.unit.operator.fakes import NOW, quota

@@ -19,8 +19,8 @@ from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.records.batch import HEADER_BYTES, split_batches
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.replica.following.fetched_batches import Next, begin, resume_between, take
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.follower_reads import read_as_follower
 from kavka_broker.replica.serving.pending_fetch import Follower
 from kavka_broker.storage import recovery

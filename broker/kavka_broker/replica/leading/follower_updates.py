@@ -11,8 +11,8 @@ fetch.
 from collections.abc import Callable
 from typing import Protocol
 
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
-from kavka_broker.replica.leading.session_partition import SessionPartition
 
 
 class Fed(Protocol):

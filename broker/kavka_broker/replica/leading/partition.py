@@ -18,11 +18,11 @@ from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.partition_host import PartitionHost
 from kavka_broker.replica.leading.partition_traffic import Traffic
 from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.storage.batch_check import Prepared, first_batch
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 

@@ -30,8 +30,8 @@ from kavka_broker.protocol.fetch_epochs import EPOCH_NEW, NO_SESSION, next_epoch
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.uuids import ZERO
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.leading.follower_updates import Feed
-from kavka_broker.replica.leading.session_partition import SessionPartition, TopicKey
 from kavka_broker.replica.serving.partition_data import has_diverged, says_more
 
 EVICTION_MS = 120_000

@@ -13,8 +13,8 @@ in the order of the checks:
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import EpochEndOffset, PartitionData
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.pending_fetch import Follower
 
 

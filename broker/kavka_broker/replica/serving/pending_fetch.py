@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.fetch_response import PartitionData
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.fetch_sessions import FetchContext
 
 #: Partitions that are read in one go; a fetch of more partitions is read in slices.

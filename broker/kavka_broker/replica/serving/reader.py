@@ -9,8 +9,8 @@ from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.fetch_response import AbortedTransaction, PartitionData
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.replica.leading.session_partition import SessionPartition
 from kavka_broker.replica.serving.follower_reads import diverging_epoch, read_as_follower
 from kavka_broker.replica.serving.partition_data import has_diverged, size_of
 from kavka_broker.replica.serving.pending_fetch import Follower, Poll, Reading

@@ -7,7 +7,7 @@ small is appended at once, and the loop is never inside a call that the kernel h
 import asyncio
 from typing import Final
 
-from kavka_broker.core.fairness import FairQueue
+from kavka_broker.core.fair_queueing import FairQueue
 from kavka_broker.loop.slices import Slices
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.writeback_throttling import STRAINED_LOOK_SECONDS

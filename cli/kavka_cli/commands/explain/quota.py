@@ -18,7 +18,7 @@ from kavka_cli.topic_limits import of_topic
 from kavka_operator.api.printer_columns import aligned
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota
-from kavka_operator.domain.entities import as_set, entity_text
+from kavka_operator.domain.quota_entities import as_set, entity_text
 from kavka_operator.domain.units import amount
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import QUOTA_TYPES, ClientKey, Page, read_pages

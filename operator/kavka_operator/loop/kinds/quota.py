@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from kavka_operator.api.kinds import Key, Managed
 from kavka_operator.api.quota import ClientQuota, entity_of
-from kavka_operator.domain.entities import entity_text
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import KafkaPlan, ManagedAction, Word
+from kavka_operator.domain.quota_entities import entity_text
 from kavka_operator.loop.batched_actions import perform_in_batches
 from kavka_operator.loop.kinds.claims import Claims, others, owner
 from kavka_operator.loop.kinds.kind import Pass

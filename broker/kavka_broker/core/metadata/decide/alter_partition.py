@@ -18,8 +18,8 @@ and came back between the leader's look and this decision.
 from collections.abc import Sequence
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, rules_of
 from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
-from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, rules_of
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import RECOVERED, RECOVERING, PartitionState, changed

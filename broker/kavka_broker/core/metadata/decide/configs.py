@@ -19,8 +19,8 @@ from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.config.unserved import check_promises
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.partition_change import difference
-from kavka_broker.core.metadata.decide.policy import MIN_INSYNC
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import CORDONED_SINCE, ELR_FEATURE
 from kavka_broker.core.metadata.image.metadata import Metadata

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, MIN_INSYNC, Policy
+from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, MIN_INSYNC, Policy
 from kavka_broker.core.metadata.image.configs import Resource, ResourceType
 from kavka_broker.core.metadata.image.features import (
     ELIGIBLE_LEADERS_SINCE,

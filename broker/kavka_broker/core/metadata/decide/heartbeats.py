@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy
 from kavka_broker.core.metadata.decide.leadership import take_up, withdraw
-from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy
 from kavka_broker.core.metadata.image.brokers import FENCE, UNFENCE, Registration
 from kavka_broker.core.metadata.image.features import CORDONED_SINCE
 from kavka_broker.core.metadata.image.metadata import Metadata

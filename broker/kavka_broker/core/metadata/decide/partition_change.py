@@ -22,7 +22,7 @@ for those of a replica that counts. Without KIP-966 the ISR never becomes empty:
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kavka_broker.core.metadata.decide.policy import Rules
+from kavka_broker.core.metadata.decide.election_policy import Rules
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.topics import (
     LEADER_UNCHANGED,

@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, Rules, rules_of
 from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
-from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy, Rules, rules_of
 from kavka_broker.core.metadata.decide.topics import check_replicas, directory_for
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState

@@ -21,8 +21,8 @@ from enum import Enum, auto
 from typing import Final
 
 from kavka_broker.core.decision import Decision
+from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy
 from kavka_broker.core.metadata.decide.leadership import forfeit, withdraw
-from kavka_broker.core.metadata.decide.policy import BY_DEFAULT, Policy
 from kavka_broker.core.metadata.image.brokers import NOT_CHOSEN, Endpoint, Registration
 from kavka_broker.core.metadata.image.features import ELR_FEATURE, KRAFT_VERSION, METADATA_VERSION, RELEASES, named
 from kavka_broker.core.metadata.image.metadata import Metadata

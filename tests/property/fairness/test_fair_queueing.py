@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.core.fairness import (
+from kavka_broker.core.fair_queueing import (
     CREDIT_NS,
     GONE_FLOWS_MAX,
     LIGHT_NS,

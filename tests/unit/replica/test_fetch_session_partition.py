@@ -3,7 +3,7 @@
 import pytest
 
 from kavka_broker.protocol.messages.fetch_request import FetchPartition
-from kavka_broker.replica.leading.session_partition import SessionPartition
+from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 
 TOPIC = b"t" * 16
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.runtime.answers_of_servers import answer_of
+from kavka_broker.runtime.http_answer import answer_of
 from tests.support.pages import Answer, dripping, serving, whole
 from tests.support.secured import certificates
 

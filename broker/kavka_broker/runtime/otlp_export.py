@@ -12,7 +12,7 @@ def post_to(endpoint: str, push: bytes) -> None:
     # Imported by the first push: few brokers send any, and the modules of HTTP cost each start some 30 ms.
     from urllib.request import Request
 
-    from kavka_broker.runtime.answers_of_servers import answer_of
+    from kavka_broker.runtime.http_answer import answer_of
 
     # That the address is one of HTTP says the check of the config.
     request = Request(endpoint, push, {"Content-Type": CONTENT_TYPE}, method="POST")  # noqa: S310

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kavka_broker.runtime import collector as posting
-from kavka_broker.runtime.collector import post_to
+from kavka_broker.runtime import otlp_export as posting
+from kavka_broker.runtime.otlp_export import post_to
 from tests.support.collector import collecting
 from tests.support.pages import dripping, serving
 
