@@ -15,8 +15,10 @@ from packaging.requirements import Requirement
 from tests.tidy.tree import ROOT
 
 OURS = {"kavka", "kavka-broker", "kavka-operator", "kavka-cli"}
-OF_THE_BROKER = frozenset({"crc32c", "cramjam", "google-re2", "lz4", "prometheus-client"}) | (
-    {"backports-zstd"} if sys.version_info < (3, 14) else frozenset()
+OF_THE_BROKER = (
+    frozenset({"crc32c", "cramjam", "google-re2", "lz4", "prometheus-client"})
+    | ({"backports-zstd"} if sys.version_info < (3, 14) else frozenset())
+    | ({"uvloop"} if sys.platform != "win32" else frozenset())
 )
 OF_COMMANDS = frozenset({"kafka-python", "pydantic", "pyyaml", "shtab"}) | frozenset(
     {"annotated-types", "pydantic-core", "typing-extensions", "typing-inspection"}  # pydantic's own

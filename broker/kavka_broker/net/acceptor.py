@@ -8,7 +8,6 @@ connections is work for the loop as requests are: a quantum at a time, in turn w
 import asyncio
 import gc
 import socket
-from collections.abc import Callable
 from ssl import SSLError
 from typing import Final, Protocol
 
@@ -77,7 +76,7 @@ class SocketAcceptor:
         self._admission = admission
         self._sockets: list[socket.socket] = []
         self._server: asyncio.Server | None = None
-        self._making: dict[asyncio.Task[None], None] = {}
+        self._making: dict[asyncio.Task[None], TlsProtocol | None] = {}
         self._is_watching = False
         self._is_started = False
         self._taken_count = 0
@@ -160,23 +159,29 @@ class SocketAcceptor:
 
     def _make(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
-        loop = asyncio.get_running_loop()
-        connection = self._admission.admit()
-        task = loop.create_task(self._connect(accepted, lambda: connection), name="accept a connection")
-        self._making[task] = None
-        if self._admission.tls is not None and len(self._making) > HANDSHAKES_MAX:
-            next(iter(self._making)).cancel()  # the oldest, which most likely stalls
+        connection, tls = self._admission.admit(), self._admission.tls
+        handshake = None if tls is None else TlsProtocol(connection, tls.context)
+        work = self._connect(accepted, connection, handshake)
+        task = asyncio.get_running_loop().create_task(work, name="accept a connection")
+        self._making[task] = handshake
+        if len(self._making) > HANDSHAKES_MAX:
+            self._give_up_oldest()
         task.add_done_callback(self._making.pop)
 
-    async def _connect(self, accepted: socket.socket, factory: Callable[[], asyncio.BaseProtocol]) -> None:
-        loop, tls, address = asyncio.get_running_loop(), self._admission.tls, _address_of(accepted)
+    def _give_up_oldest(self) -> None:
+        """Give up the handshake that has begun first, which most likely stalls."""
+        oldest = next(iter(self._making.values()))
+        if oldest is not None:
+            oldest.give_up()
+
+    async def _connect(
+        self, accepted: socket.socket, connection: asyncio.BaseProtocol, handshake: TlsProtocol | None
+    ) -> None:
+        loop, address = asyncio.get_running_loop(), _address_of(accepted)
         try:
-            if tls is None:
-                await loop.connect_accepted_socket(factory, accepted)
-            else:
-                protocol = TlsProtocol(factory(), tls.context)
-                transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted)
-                await protocol.make(transport)
+            transport, _ = await loop.connect_accepted_socket(lambda: handshake or connection, accepted)
+            if handshake is not None:
+                await handshake.make(transport)
         except (OSError, asyncio.CancelledError) as problem:
             accepted.close()
             self._admission.give_back()

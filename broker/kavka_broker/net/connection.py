@@ -32,7 +32,7 @@ from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.outbox import GATHERED_BYTES_MAX, Outbox
 from kavka_broker.net.tls import USER_CHARACTERS_MAX
-from kavka_broker.net.transports import free
+from kavka_broker.net.transports import free, stream_of
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
 from kavka_broker.request.broker import Connected
@@ -101,9 +101,8 @@ class Connection(asyncio.BufferedProtocol):
         self._taken_bytes = 0  # bytes taken by the client, at the last sweep
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         began_ns = self._turns.now_ns()
-        self._transport = transport
+        self._transport = transport = stream_of(transport)
         listener, address = self._listener, transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
         self.peer = Connected(host, listener.name, port)

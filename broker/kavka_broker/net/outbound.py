@@ -26,7 +26,7 @@ from kavka_broker.core.authentication.scram_client import LoginError
 from kavka_broker.logs import get
 from kavka_broker.net.outbound_login import Introduction
 from kavka_broker.net.tls_protocol import connect
-from kavka_broker.net.transports import free
+from kavka_broker.net.transports import free, stream_of
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
@@ -253,6 +253,7 @@ class Link(asyncio.BufferedProtocol):
         self._versions: Versions = {}
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None  # for the first limit of the waiting requests, or one before it
+        self._watch_seconds = inf  # when that is; a limit that is over has no such handle on every loop
         self._retirement: asyncio.TimerHandle | None = None
         self._is_retired = False
         self.is_lost = False
@@ -306,7 +307,7 @@ class Link(asyncio.BufferedProtocol):
         start, body = encode_request_header(header), encode(request, version)
         answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._asked[correlation_id] = Asked(request.NAME, response, request.API_KEY, version, limit, answer)
-        if self._watch is None or limit.seconds < self._watch.when():
+        if limit.seconds < self._watch_seconds:
             self._watch_until(limit.seconds)
         self._transport.write(b"".join((SIZE.pack(len(start) + len(body)), start, body)))
         return answer
@@ -314,7 +315,7 @@ class Link(asyncio.BufferedProtocol):
     def _watch_until(self, seconds: float) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        self._watch = None
+        self._watch, self._watch_seconds = None, seconds
         if seconds < inf:
             self._watch = asyncio.get_running_loop().call_at(seconds, self._look_at_limits)
 
@@ -322,7 +323,7 @@ class Link(asyncio.BufferedProtocol):
         """Lose the connection where a request has waited for too long, otherwise look again at the next limit.
         One timer serves all requests: nearly all are answered, and a timer for each would cost more than the rest.
         """
-        self._watch, now = None, asyncio.get_running_loop().time()
+        self._watch, self._watch_seconds, now = None, inf, asyncio.get_running_loop().time()
         waiting = [asked for asked in self._asked.values() if not asked.answer.done()]
         late = next((asked for asked in waiting if asked.limit.seconds <= now), None)
         if late is not None:
@@ -346,8 +347,7 @@ class Link(asyncio.BufferedProtocol):
                 request.answer.set_exception(Unreachable(reason))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = stream_of(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._asked and not self.is_lost:  # otherwise the connection was idle for long, and nothing waits for it

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kavka_broker.net.tls import HANDSHAKE_SECONDS_MAX
-from kavka_broker.net.transports import free
+from kavka_broker.net.transports import free, stream_of
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -52,8 +52,8 @@ class TlsProtocol(SSLProtocol):
 
         The system takes the few bytes at once: a handshake leaves its buffer nearly empty. Otherwise they are dropped.
         """
-        if isinstance(exc, ssl.SSLError) and isinstance(self._transport, asyncio.WriteTransport):
-            self._transport.write(self._outgoing.read())
+        if isinstance(exc, ssl.SSLError) and self._transport is not None:
+            stream_of(self._transport).write(self._outgoing.read())
         super()._fatal_error(exc, message)
 
     def _wakeup_waiter(self, exc: BaseException | None = None) -> None:
@@ -68,13 +68,21 @@ class TlsProtocol(SSLProtocol):
         self._app_protocol_get_buffer = self._app_protocol_buffer_updated = None
         self._ssl_buffer, self._ssl_buffer_view = _NO_BUFFER, memoryview(_NO_BUFFER)
 
+    def give_up(self) -> None:
+        """End the handshake; `make` then ends the connection. A task that is cancelled while a loop makes the transport
+        would leave that behind, and uvloop never close it.
+        """
+        if self._waiter is not None:
+            self._waiter.cancel()
+
     async def make(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the end of the handshake. Raises OSError, an SSLError among them."""
-        assert isinstance(transport, asyncio.WriteTransport)
+        """Wait for the end of the handshake. Raises OSError, an SSLError among them, and CancelledError where it was
+        given up.
+        """
         try:
             await self.is_made
         except BaseException:
-            transport.abort()
+            stream_of(transport).abort()
             raise
         finally:
             del self.is_made  # it holds a failure, which holds this frame

@@ -20,6 +20,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime.crash import Crash
+from kavka_broker.runtime.event_loop import new_event_loop
 from kavka_broker.runtime.log_rate_limit import Quiet
 from kavka_broker.runtime.logs import configure
 from kavka_broker.runtime.server import Server, StartError
@@ -53,7 +54,8 @@ def run_until_stopped(config: BrokerConfig) -> int:
     configure(config)
     log.info("open_files.allowed", open_max=allow_open_files())
     try:
-        asyncio.run(serve(config))
+        with asyncio.Runner(loop_factory=partial(new_event_loop, config["kavka.event.loop"])) as runner:
+            runner.run(serve(config))
     except StartError as error:
         log.error("broker.refused", reason=str(error))
         return EXIT_CONFIG
@@ -98,7 +100,7 @@ async def _serve(config: BrokerConfig, crash: Crash) -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = Server(config, crash, failed_assertions_total=crash.failed_total)
     crash.facts = server.facts
-    server.watchdog.watch()
+    server.watchdog.watch(asyncio.get_running_loop())
     starting = asyncio.create_task(server.start(), name="start")
     # A start may wait for other nodes forever, and must end when it is asked to.
     stopping = Stopping(starting.cancel)

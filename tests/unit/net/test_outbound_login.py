@@ -120,7 +120,7 @@ def end_login(remote: Remote) -> None:
     assert retirement is not None
     left_ms = 1000 * (retirement.when() - asyncio.get_running_loop().time())
     assert left_ms < HOUR_MS, "it is too late when the login has ended"
-    retirement._run()
+    remote._retire(remote._link)
 
 
 def test_another_connection_takes_over_before_a_login_ends_and_the_former_one_answers_what_it_owes() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from kavka_broker.net import outbox as module
 from kavka_broker.net.outbox import CHUNK_BYTES_MAX, GATHERED_BYTES_MAX, PIECES_MAX, Outbox
+from kavka_broker.net.tls_protocol import TlsProtocol
+from kavka_broker.net.transports import stream_of
 from tests.support.secured import certificates
 
 Scenario = Callable[[Outbox, socket.socket], Awaitable[None]]
@@ -85,6 +87,10 @@ class Counting(asyncio.Protocol):
     """Counts how often it is told to pause and to resume."""
 
     told = 0
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = stream_of(transport)
 
     def pause_writing(self) -> None:
         self.told += 1
@@ -103,8 +109,13 @@ def test_over_tls_nothing_is_resumed_that_was_not_held_back(tmp_path: Path) -> N
         ours, theirs = socket.socketpair()
         loop = asyncio.get_running_loop()
         client = asyncio.open_connection(sock=theirs, ssl=trusting, server_hostname="localhost")
-        server = loop.connect_accepted_socket(Counting, ours, ssl=served)
-        (transport, counting), (reader, writer) = await asyncio.gather(server, client)
+        counting = Counting()
+        protocol = TlsProtocol(counting, served)
+        (plain, _), (reader, writer) = await asyncio.gather(
+            loop.connect_accepted_socket(lambda: protocol, ours), client
+        )
+        await protocol.make(plain)
+        transport = counting.transport
         try:
             outbox = Outbox(transport)
             for _ in range(10):

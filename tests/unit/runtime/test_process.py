@@ -50,7 +50,7 @@ NEEDED = {"node.id": "1", "process.roles": "broker", "controller.listener.names"
 class Started:
     """A server that comes up and stops."""
 
-    watchdog = SimpleNamespace(watch=lambda: None, unwatch=lambda: None)
+    watchdog = SimpleNamespace(watch=lambda loop: None, unwatch=lambda: None)
     facts = dict
 
     def __init__(self, *_: object, **__: object) -> None:

@@ -59,6 +59,9 @@ KAVKA_KEYS: Final = {
         "kavka.audit.interval.ms", ConfigType.INT, 60_000, check=Range(1_000, 600_000), served=True
     ),
     "kavka.audit.key.file": Definition("kavka.audit.key.file", ConfigType.STRING, "", served=True),
+    "kavka.event.loop": Definition(
+        "kavka.event.loop", ConfigType.STRING, "uvloop", check=OneOf(("uvloop", "asyncio")), served=True
+    ),
     "kavka.group.lag.interval.ms": Definition(
         "kavka.group.lag.interval.ms", ConfigType.INT, 15_000, check=Range(1), served=True
     ),

@@ -76,6 +76,8 @@ _BROKER: Final = {
     "kavka.audit.interval.ms": "The time over which the audit trail sums up use of topics and throttling.",
     "kavka.audit.key.file": "The file with the key that signs the audit trail: a secret, or a private key in PEM; empty"
     " is no trail.",
+    "kavka.event.loop": "Which event loop the process runs on: uvloop, or asyncio, which is also taken where uvloop is"
+    " not installed.",
     "kavka.group.lag.interval.ms": "How often the lag of groups is measured, where metrics are served.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",

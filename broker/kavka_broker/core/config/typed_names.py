@@ -135,6 +135,7 @@ Text = Literal[
     "kavka.admin.listener",
     "kavka.audit.failure.policy",
     "kavka.audit.key.file",
+    "kavka.event.loop",
     "kavka.log.format",
     "kavka.log.level",
     "kavka.telemetry.otlp.endpoint",
