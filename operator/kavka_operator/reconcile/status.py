@@ -239,8 +239,9 @@ def cluster_status(cluster: KafkaCluster, view: View, result: PassResult) -> Kaf
     lines = _node_lines(cluster, view, result)
     addresses = [line.address for line in lines if line.address and "broker" in line.roles]
     available_word, renewal = available(plan.words, seen, survey), _renewal_words(view.certificates)
+    usage = volume_usage.words(lines, {node.id for node in view.wanted if node.is_ephemeral})
     return KafkaClusterStatus(
-        **_common(cluster, [*plan.words, available_word, *volume_usage.words(lines), *renewal], result.now),
+        **_common(cluster, [*plan.words, available_word, *usage, *renewal], result.now),
         bootstrap_servers=view.begin or _beginning(addresses, BOOTSTRAP_LENGTH_MAX) or None,
         listeners=_listener_lines(cluster, view.outside),
         certificates=_certificates(view.certificates),

@@ -4,7 +4,7 @@ A share that moves by less than `STEP_PERCENT` is told as it was told before, so
 costs no writes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kavka_operator.api.cluster_status import NodeStatus, VolumeStatus
 from kavka_operator.domain.observed import SeenDisk, SeenNode
@@ -13,6 +13,11 @@ from kavka_operator.domain.text import some
 
 STEP_PERCENT = 3
 NEARLY_FULL_PERCENT = 90
+LARGER = "make size in spec.nodePools[].storage.volumes larger, shorten retention.ms, or add brokers"
+OF_A_MACHINE = (
+    "it is on the disk of its machine, which Kubernetes evicts pods from when that is full: make room there, shorten"
+    " retention.ms, or add brokers"
+)
 
 
 def lines(seen: SeenNode | None, before: NodeStatus | None) -> tuple[VolumeStatus, ...]:
@@ -39,17 +44,20 @@ def _steady(percent: int | None, before: VolumeStatus | None) -> int | None:
     return told if percent is not None and told is not None and abs(percent - told) < STEP_PERCENT else percent
 
 
-def words(nodes: Sequence[NodeStatus]) -> list[Word]:
-    """The condition of volumes that cannot be used, or have little room left, by the lines of the status."""
-    offline, full = [], []
+def words(nodes: Sequence[NodeStatus], ephemeral: Collection[int] = ()) -> list[Word]:
+    """The condition of volumes that cannot be used, or have little room left, by the lines of the status.
+
+    The volumes of `ephemeral` nodes, by their ids, share the disks of their machines, and no size makes them larger.
+    """
+    offline, full, shared = list[str](), list[str](), list[str]()
     told = [(node.id, line) for node in nodes for line in node.volumes]
     for number, line in told:
         name = f'volume "{line.name}" of node {number}'
         if line.used is None and line.size is None:
             offline.append(name)
         elif line.used is not None and int(line.used.rstrip("%")) >= NEARLY_FULL_PERCENT:
-            full.append(f"{name} is {line.used} full")
-    return [*_offline(offline), *_full(full)][:1]
+            (shared if number in ephemeral else full).append(f"{name} is {line.used} full")
+    return [*_offline(offline), *_full(full, LARGER), *_full(shared, OF_A_MACHINE)][:1]
 
 
 def _offline(names: Sequence[str]) -> Iterator[Word]:
@@ -59,7 +67,6 @@ def _offline(names: Sequence[str]) -> Iterator[Word]:
         yield Word("VolumesAtRisk", "True", "VolumeOffline", f"{some(names)} {are} offline: {advice}")
 
 
-def _full(told: Sequence[str]) -> Iterator[Word]:
+def _full(told: Sequence[str], advice: str) -> Iterator[Word]:
     if told:
-        advice = "make size in spec.nodePools[].storage.volumes larger, shorten retention.ms, or add brokers"
         yield Word("VolumesAtRisk", "True", "NearlyFull", f"{some(told)}; {advice}")

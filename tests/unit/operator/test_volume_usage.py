@@ -63,3 +63,10 @@ def test_little_room_and_none_at_all_are_a_condition() -> None:
     (word,) = words([line("92%"), line(found.used, size=found.size, number=2)])
     assert word.reason == "VolumeOffline"
     assert word.message.startswith('volume "data" of node 2 is offline')
+
+
+def test_an_ephemeral_volume_is_on_the_disk_of_its_machine() -> None:
+    (word,) = words([line("89%"), line("92%", number=1)], ephemeral={1})
+    assert word.message.startswith('volume "data" of node 1 is 92% full; it is on the disk of its machine')
+    (word,) = words([line("95%"), line("92%", number=1)], ephemeral={1})
+    assert word.message.startswith('volume "data" of node 0 is 95% full; make size')
