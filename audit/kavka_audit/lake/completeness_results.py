@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
-
 from kavka_audit.lake.columns import SNAPSHOT
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 
 DAY_MS: Final = 86_400_000
@@ -47,7 +46,7 @@ def _touched(lake: Lake) -> Iterator[int]:
     is_known = mark.exists() and _place(lake).exists()
     known = _known(mark) if is_known else set[str]()
     if new := [file for file, name in zip(lake.files("counts"), _names(lake), strict=True) if name not in known]:
-        with duckdb.connect() as connection:
+        with connected() as connection:
             rows = connection.read_parquet(new, union_by_name=True).filter("bucket_ms IS NOT NULL")
             for (day_ms,) in rows.project("bucket_ms - bucket_ms % 86400000 AS day_ms").distinct().fetchall():
                 yield day_ms
@@ -70,7 +69,7 @@ def _last(lake: Lake, condition: str, *values: int) -> list[Row]:
     if not _place(lake).exists():
         return []
     columns = tuple(SNAPSHOT["verdicts"])
-    with duckdb.connect() as connection:
+    with connected() as connection:
         query = f"SELECT {', '.join(columns)} FROM read_parquet(?) WHERE {condition}"  # noqa: S608  # no client's words
         rows = connection.execute(query, [str(_place(lake)), *values]).fetchall()
     return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -8,6 +8,7 @@ from typing import Final
 
 import duckdb
 
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake, LakeError, damaged
 
 OF_THE_DISK: Final = frozenset(
@@ -41,7 +42,7 @@ def _refused(lake: Lake, reason: str) -> str:
 
 def _unreadable(lake: Lake) -> Path | None:
     """Return the first file that DuckDB cannot read to its end."""
-    with duckdb.connect() as connection:
+    with connected() as connection:
         for file in lake.here():
             try:
                 connection.execute("SELECT count(COLUMNS(*)) FROM read_parquet(?)", [str(file)]).fetchall()

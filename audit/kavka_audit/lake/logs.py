@@ -10,10 +10,9 @@ counted. Both are rows of the tier `uncounted`.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
-import duckdb
-
 from kavka_audit.completeness.offset_ranges import Ranges
 from kavka_audit.lake.columns import COUNTS
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range
 from kavka_audit.lake.reported import rows_of
@@ -55,7 +54,7 @@ def told_of(lake: Lake) -> Begins:
     """Return the first offset of which clients have told, by topic and partition."""
     found: dict[str, dict[int, int]] = {}
     if files := lake.files("counts"):
-        with duckdb.connect() as connection:
+        with connected() as connection:
             rows = connection.read_parquet(files, union_by_name=True)
             told = rows.filter("tier IN ('producer', 'consumer') AND topic IS NOT NULL")
             for topic, partition, first in told.aggregate("topic, partition, min(first_offset)").fetchall():

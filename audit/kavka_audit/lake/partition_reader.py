@@ -13,6 +13,7 @@ import duckdb
 
 from kavka_audit.lake.batch_parser import Form
 from kavka_audit.lake.columns import Columns
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART
 from kavka_audit.lake.rows import Batch, Found, Packed, Row
 from kavka_audit.lake.writing import line_of
@@ -139,7 +140,7 @@ class Taking:
         """Write the rows into the file."""
         for file in (self._others, *(file for _, file in self._forms)):
             file.close()
-        with duckdb.connect(config={"threads": 1}) as connection:
+        with connected(threads=1) as connection:
             rows = self._other_rows(connection)
             for form, file in self._forms:
                 if not file.is_empty:

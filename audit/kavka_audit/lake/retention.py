@@ -13,10 +13,9 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
-import duckdb
-
 from kavka_audit.lake.columns import CUTS
 from kavka_audit.lake.completeness_results import DAY_MS, TOLD_DAYS
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake, span_of
 from kavka_audit.lake.writing import write
 
@@ -55,7 +54,7 @@ def _old(lake: Lake, table: str, limit_ms: int) -> Iterator[Path]:
 
 
 def _newest_ms(lake: Lake, table: str, file: Path) -> int:
-    with duckdb.connect() as connection:
+    with connected() as connection:
         ((newest_ms,),) = connection.read_parquet(lake.fetched([file])).aggregate(NEWEST[table]).fetchall()
     return int(newest_ms or file.stat().st_mtime * 1000)
 
@@ -64,7 +63,7 @@ def _note_cuts(lake: Lake, files: Sequence[Path]) -> None:
     """Write the last sequence of each chain in these files, with those of cuts before."""
     if not files:
         return
-    with duckdb.connect() as connection:
+    with connected() as connection:
         rows = connection.read_parquet(lake.fetched(files), union_by_name=True)
         found = rows.filter("sequence IS NOT NULL").aggregate("source, max(sequence)").fetchall()
         if lake.cuts.exists():
@@ -94,7 +93,7 @@ def _merged(lake: Lake, files: list[Path]) -> int:
     partition, first, _ = span_of(files[0])
     place = lake.place(files[0].parent.name, partition, first, span_of(files[-1])[2], files[0].parent.parent.name)
     part = place.with_name(place.name + PART)
-    with duckdb.connect() as connection:
+    with connected() as connection:
         rows = connection.read_parquet(lake.fetched(files), union_by_name=True)
         rows.write_parquet(str(part), compression="zstd")
     lake.settle(part, place)

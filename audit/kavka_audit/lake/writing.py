@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import duckdb
-
 from kavka_audit.lake.columns import Columns
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake
 
 
@@ -31,7 +30,7 @@ def write_lines(lake: Lake, place: Path, rows: Iterable[str], columns: Columns) 
     lines, part = place.with_name(f"{place.name}.lines{PART}"), place.with_name(place.name + PART)
     with lines.open("w", encoding="utf-8") as file:
         file.writelines(f"{row}\n" for row in rows)
-    with duckdb.connect() as connection:
+    with connected() as connection:
         read = connection.read_json(str(lines), columns=dict(columns), format="newline_delimited")
         read.write_parquet(str(part), compression="zstd")
     lines.unlink()

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
 
-import duckdb
-
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 
 PRODUCER: Final = "https://kavka.dev/audit"
@@ -56,7 +55,7 @@ class Use:
 def uses_of(lake: Lake) -> list[Use]:
     """Return the uses that move most, from the answers, by principal."""
     moved, first = (str(lake.tables / f"{name}.parquet") for name in ("top_talkers", "first_access"))
-    with duckdb.connect() as connection:
+    with connected() as connection:
         rows = connection.execute(USES, [moved, USES_MAX, first]).fetchall()
     return [
         Use(principal, operation, topic, int(size), None if records is None else int(records), first_ms)

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-import duckdb
-
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
+from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, ask, gathering, questions
@@ -126,7 +125,7 @@ class SparkEngine:
 
 def _rows(files: list[str]) -> int:
     """Return how many rows files have, which they tell without being read."""
-    with duckdb.connect() as connection:
+    with connected() as connection:
         return len(files) and int(connection.read_parquet(files, union_by_name=True).count("*").fetchall()[0][0])
 
 

@@ -129,7 +129,7 @@ def answers(directory: Path, engine: Any) -> dict[str, Table]:
 
 
 def described(directory: Path, name: str) -> list[tuple[str, str]]:
-    relation = duckdb.connect().read_parquet(str(directory / "tables" / f"{name}.parquet"))
+    relation = duckdb.read_parquet(str(directory / "tables" / f"{name}.parquet"))
     return list(zip(relation.columns, map(str, relation.types), strict=True))
 
 
@@ -213,7 +213,7 @@ def test_the_lake_is_the_same(spark: Any, tmp_path: Path) -> None:
         lake = Lake(tmp_path / name)
         with lake.held(CLUSTER):
             taken = [json.dumps([so_far.records, so_far.dead, so_far.missed]) for so_far in engine.ingest(lake, kept)]
-        relation = duckdb.connect().read_parquet(lake.files())
+        relation = duckdb.read_parquet(lake.files())
         kinds = list(map(str, relation.types))
         tables.append((relation.columns, kinds, sorted(relation.fetchall(), key=lambda row: row[:2]), taken[-1]))
     assert tables[0] == tables[1]

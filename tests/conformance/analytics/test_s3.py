@@ -88,13 +88,13 @@ Rows = list[tuple[object, ...]]
 def rows(directory: Path) -> Rows:
     """The rows of the trail, by offset."""
     files = [str(file) for file in directory.glob("entries/*/*.parquet")]
-    found = duckdb.connect().read_parquet(files, union_by_name=True)
+    found = duckdb.read_parquet(files, union_by_name=True)
     return found.order('partition, "offset"').fetchall()
 
 
 def moved(directory: Path) -> Rows:
     """What the client has written, by the answer."""
-    found = duckdb.connect().read_parquet(str(directory / "tables/top_talkers.parquet"))
+    found = duckdb.read_parquet(str(directory / "tables/top_talkers.parquet"))
     talkers = found.filter("topic = 'orders'").project("principal, operation, topic, records, bytes").fetchall()
     assert [row[3] for row in talkers] == [RECORDS]
     return talkers

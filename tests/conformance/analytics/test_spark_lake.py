@@ -25,7 +25,7 @@ def small_files(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows(lake: Lake) -> list[Any]:
-    found = duckdb.connect().read_parquet(lake.files(), union_by_name=True)
+    found = duckdb.read_parquet(lake.files(), union_by_name=True)
     return sorted(found.fetchall(), key=lambda row: row[:2])
 
 

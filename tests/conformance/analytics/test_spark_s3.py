@@ -90,12 +90,12 @@ def run(store: S3, directory: Path, engine: Engine, kept: Kept, *, is_asked: boo
 def rows(place: Path) -> list[tuple[object, ...]]:
     """The rows of the trail in a bucket, as one who knows nothing of it reads them."""
     files = [str(file) for file in place.glob("entries/*/*.parquet")]
-    found = duckdb.connect().read_parquet(files, union_by_name=True) if files else None
+    found = duckdb.read_parquet(files, union_by_name=True) if files else None
     return [] if found is None else found.order('partition, "offset"').fetchall()
 
 
 def answer(place: Path, name: str) -> list[tuple[object, ...]]:
-    return duckdb.connect().read_parquet(str(place / "tables" / f"{name}.parquet")).fetchall()
+    return duckdb.read_parquet(str(place / "tables" / f"{name}.parquet")).fetchall()
 
 
 def beside(place: Path) -> list[str]:

@@ -66,7 +66,7 @@ def verdicts(server: Server, directory: Path) -> dict[tuple[str, int, str], tupl
     until_outside(lambda: has_trail(server))
     code, said = run("audit", "run", "--bootstrap", server.bootstrap, "--directory", str(directory))
     assert code == 0, said
-    found = duckdb.connect().read_parquet(str(directory / "tables/completeness.parquet"))
+    found = duckdb.read_parquet(str(directory / "tables/completeness.parquet"))
     rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
     assert all(row["is_closed"] for row in rows)
     return {

@@ -34,7 +34,7 @@ def server(tmp_path: Path, sasl_port: int) -> Iterator[Server]:
 
 
 def table(directory: Path, name: str) -> list[dict[str, Any]]:
-    found = duckdb.connect().read_parquet(str(directory / "tables" / f"{name}.parquet"))
+    found = duckdb.read_parquet(str(directory / "tables" / f"{name}.parquet"))
     return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
 

@@ -243,7 +243,7 @@ class Report:
         assert code == 0, self.said
 
     def table(self, name: str) -> list[dict[str, Any]]:
-        found = duckdb.connect().read_parquet(str(self.directory / "tables" / f"{name}.parquet"))
+        found = duckdb.read_parquet(str(self.directory / "tables" / f"{name}.parquet"))
         return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
 
     def use(self) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -362,7 +362,7 @@ def asked_as_the_auditor(scene: Scene) -> None:
     code, said = scene.kavka.run("audit", "run", "--command-config", str(config), "--directory", str(directory))
     assert code == 0, said
     assert "not told" not in said
-    whole = duckdb.connect().read_parquet(str(directory / "tables" / "top_talkers.parquet"))
+    whole = duckdb.read_parquet(str(directory / "tables" / "top_talkers.parquet"))
     assert whole.filter("topic = 'orders' AND operation = 'WRITE'").project("records").fetchall() == [(SHOP_RECORDS,)]
 
 

@@ -78,7 +78,7 @@ def taken(directory: Path, batches: Sequence[Any], first: int = BASE, until: int
         for batch in batches:
             taking.add(batch, until)
         taking.write()
-    rows = duckdb.connect().read_parquet(str(part)).order('"offset"')
+    rows = duckdb.read_parquet(str(part)).order('"offset"')
     assert (rows.columns, [str(kind) for kind in rows.types]) == ([*ENTRIES], [*ENTRIES.values()])
     assert [file.name for file in directory.iterdir()] == [part.name]
     return Taken(rows.fetchall(), taking.records, taking.dead, taking.missed, taking.following)

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,10 +14,8 @@ from kavka_audit.completeness.offset_ranges import Ranges, bucket_of
 from kavka_audit.completeness.reports import Report, decode, encode, parts
 from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.query_runner import Table
 from kavka_audit.report.answers import answer
-from tests.unit.analytics.books import BUCKET_MS, Books, Logged, judged, verdicts
-from tests.unit.analytics.few import Few, asked
+from tests.unit.analytics.books import BUCKET_MS, Books, Logged, balanced, verdicts
 from tests.unit.analytics.trail import NOW_MS
 
 MINUTE_MS = 60_000
@@ -100,7 +97,7 @@ def test_a_report_that_stands_twice_counts_once_and_one_that_is_not_there_is_tol
         producer.tell(times=2)
     del books.kept.records[0][2:4]
     books.kept.records[0] = [found._replace(offset=place) for place, found in enumerate(books.kept.records[0])]
-    found = judged(tmp_path, books)
+    found = balanced(tmp_path, books)
     (row,) = found["completeness"].dicts()
     assert (row["expected"], row["missing"], row["duplicates"]) == (2, 0, 1)
     gaps = [(row["gap"], row["place"], row["entries"]) for row in found["audit_gaps"].dicts()]
@@ -122,7 +119,7 @@ def test_late_records_open_their_bucket_again(tmp_path: Path) -> None:
     reader.add(0, BUCKET_MS, 1, 2)
     reader.tell(told_ms=BUCKET_MS + 11 * MINUTE_MS)
     assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (3, 0, 0), (BUCKET_MS, "g"): (3, 0, 0)}
-    rows = judged(tmp_path, books)["completeness"].dicts()
+    rows = balanced(tmp_path, books)["completeness"].dicts()
     assert {row["name"]: row["late"] for row in rows} == {"": 1, "g": 2}
 
 
@@ -134,11 +131,11 @@ def test_a_bucket_is_judged_a_minute_after_its_end(tmp_path: Path) -> None:
     producer.tell()
     closed_ms = BUCKET_MS + 11 * MINUTE_MS
     assert verdicts(tmp_path, books, closed_ms - 1) == {}
-    assert answer(judged(tmp_path, books, closed_ms - 1)["completeness"]) == "No bucket is closed yet."
+    assert answer(balanced(tmp_path, books, closed_ms - 1)["completeness"]) == "No bucket is closed yet."
     assert verdicts(tmp_path, books, closed_ms) == {(BUCKET_MS, ""): (1, 0, 0)}
 
 
-def test_what_was_there_before_clients_told_is_not_judged(tmp_path: Path) -> None:
+def test_what_was_there_before_clients_told_is_not_balanced(tmp_path: Path) -> None:
     """Three records before the first that was told; in the other partition nobody has told anything at first."""
     books = Books()
     log, producer = books.with_log(), books.teller()
@@ -163,7 +160,7 @@ def test_what_retention_deletes_while_it_is_counted_is_no_loss(tmp_path: Path) -
     assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (6, 0, 0)}
 
 
-def test_what_retention_has_deleted_before_it_was_counted_is_not_judged(tmp_path: Path) -> None:
+def test_what_retention_has_deleted_before_it_was_counted_is_not_balanced(tmp_path: Path) -> None:
     books = Books()
     log, producer, reader = books.with_log(), books.teller(), books.teller("consumer", "g")
     log.fill(0, [BUCKET_MS] * 5)
@@ -176,7 +173,7 @@ def test_what_retention_has_deleted_before_it_was_counted_is_not_judged(tmp_path
 
 
 @pytest.mark.parametrize("problem", ["it may not be read", ""])
-def test_a_topic_that_cannot_be_counted_is_not_judged(tmp_path: Path, problem: str) -> None:
+def test_a_topic_that_cannot_be_counted_is_not_balanced(tmp_path: Path, problem: str) -> None:
     books = Books()
     producer = books.teller()
     if problem:
@@ -188,7 +185,7 @@ def test_a_topic_that_cannot_be_counted_is_not_judged(tmp_path: Path, problem: s
     assert set(books.untold) == {problem} - {""}
 
 
-def test_counts_of_the_counts_are_not_judged(tmp_path: Path) -> None:
+def test_counts_of_the_counts_are_not_balanced(tmp_path: Path) -> None:
     books = Books()
     books.logs[reports.TOPIC] = Logged(reports.TOPIC, books.kept.topic_id, ends={0: 5})
     producer = books.teller()
@@ -200,7 +197,7 @@ def test_counts_of_the_counts_are_not_judged(tmp_path: Path) -> None:
     assert len(Lake(tmp_path).files("counts")) == 2
 
 
-def test_a_group_that_has_long_told_nothing_is_not_judged(tmp_path: Path) -> None:
+def test_a_group_that_has_long_told_nothing_is_not_balanced(tmp_path: Path) -> None:
     books = Books()
     log, reader = books.with_log(), books.teller("consumer", "g")
     days_later_ms = BUCKET_MS - 2 * 86_400_000
@@ -260,7 +257,7 @@ def test_a_run_that_dies_before_its_verdict_is_made_again(tmp_path: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr("kavka_audit.engine.ask", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            judged(tmp_path, books)
+            balanced(tmp_path, books)
     assert verdicts(tmp_path, books) == {(BUCKET_MS, ""): (2, 1, 0)}
 
 
@@ -275,17 +272,6 @@ RECORDS = st.lists(
     min_size=1,
     max_size=60,
 )
-
-
-ASKED = ("completeness", "first_access", "top_talkers", "topic_completeness")
-"""What a run makes its page's completeness and its lineage of."""
-
-
-@cache
-def others() -> dict[str, Table]:
-    """Answers to all questions, of nothing."""
-    with TemporaryDirectory() as directory:
-        return judged(Path(directory), Books())
 
 
 @pytest.mark.thorough
@@ -327,9 +313,8 @@ def test_each_loss_and_each_duplicate_is_counted_in_its_bucket(
             reader.tell(times=times)
     producer.tell()
     reader.tell()
-    engine = Few(others())
-    with TemporaryDirectory() as directory, asked(*ASKED):
-        found = verdicts(Path(directory), books, engine=engine)
+    with TemporaryDirectory() as directory:
+        found = verdicts(Path(directory), books)
     names = "expected", "missing", "duplicates"
     assert found == {
         (bucket, group): tuple(counts[bucket, name] for name in names)
@@ -371,7 +356,7 @@ def test_a_malformed_report_is_dead_with_the_field(tmp_path: Path, field: str, v
     books.kept.add(0, [], json.dumps(GOOD | {field: value}).encode())
     with pytest.raises(ValueError, match=f"^{field}: "):
         decode(books.kept.records[0][0].value)
-    found = judged(tmp_path, books)
+    found = balanced(tmp_path, books)
     assert [(row["gap"], row["entries"]) for row in found["audit_gaps"].dicts()] == [("dead", 1)]
     assert found["completeness"].count == 0
 
@@ -416,5 +401,5 @@ def test_the_answer_says_where_and_how_many(tmp_path: Path) -> None:
     producer = books.teller()
     producer.add(0, BUCKET_MS, *range(4))
     producer.tell()
-    line = answer(judged(tmp_path, books)["completeness"])
+    line = answer(balanced(tmp_path, books)["completeness"])
     assert line == "No: 1 missing and 0 twice of 4 (orders, 2026-09-21 13:10:00Z, from producers to the log)."

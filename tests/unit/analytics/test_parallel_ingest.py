@@ -33,7 +33,7 @@ def taken(directory: Path, opener: Opener) -> Ingested:
 
 
 def rows(directory: Path) -> list[tuple[object, ...]]:
-    found = duckdb.connect().read_parquet(Lake(directory).files(), union_by_name=True)
+    found = duckdb.read_parquet(Lake(directory).files(), union_by_name=True)
     return sorted(found.fetchall(), key=str)
 
 

@@ -14,7 +14,7 @@ from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
-from tests.unit.analytics.few import asked
+from tests.unit.analytics.few import Answers, asked
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
 
 LONG_AGO = NOW_MS - 90 * DAY_MS
@@ -57,7 +57,7 @@ def test_every_table_has_whole_numbers_where_they_are_whole(tmp_path: Path) -> N
     trail = trail_of(use("a", "WRITE", "t"), use("b", "READ", "t"), At(held))
     found = answers(tmp_path, trail)
     for name in found:
-        relation = duckdb.connect().read_parquet(str(tmp_path / "tables" / f"{name}.parquet"))
+        relation = duckdb.read_parquet(str(tmp_path / "tables" / f"{name}.parquet"))
         for column_name, kind in zip(relation.columns, relation.types, strict=True):
             is_fraction = column_name in (
                 "completeness",
@@ -81,7 +81,7 @@ def test_topics_that_nobody_uses_may_be_deleted(tmp_path: Path) -> None:
     )
     names = ("begun", "left", "never", "written", "read")
     topics = [*map(topic, names), topic("__consumer_offsets", is_internal=True)]
-    found = answers(tmp_path, trail, {"topics": topics, "brokers": BROKERS})["deletable_topics"]
+    found = Answers(tmp_path, trail, {"topics": topics, "brokers": BROKERS})["deletable_topics"]
     assert sorted(map(str, column(found, "topic"))) == ["begun", "left", "never"]
     last = {row["topic"]: row["last_principal"] for row in found.dicts()}
     assert last == {"begun": "User:a", "left": "User:a", "never": None}
@@ -92,7 +92,7 @@ def test_no_topic_may_be_deleted_where_a_broker_keeps_no_trail(
     tmp_path: Path, brokers: list[dict[str, object]]
 ) -> None:
     trail = trail_of(use("a", "WRITE", "left", end_ms=LONG_AGO))
-    found = answers(tmp_path, trail, {"topics": [topic("left")], "brokers": brokers})
+    found = Answers(tmp_path, trail, {"topics": [topic("left")], "brokers": brokers})
     assert found["deletable_topics"].count == 0
 
 
@@ -100,9 +100,9 @@ def test_no_topic_may_be_deleted_where_the_trail_is_younger(tmp_path: Path) -> N
     trail = Kept()
     chain, _ = chain_of(1, [])
     trail.write(0, [chain.head(NOW_MS - 5 * DAY_MS)])
-    found = answers(tmp_path / "a", trail, {"topics": [topic("left")], "brokers": BROKERS})
+    found = Answers(tmp_path / "a", trail, {"topics": [topic("left")], "brokers": BROKERS})
     assert found["deletable_topics"].count == 0
-    fewer = answers(tmp_path / "b", trail, {"topics": [topic("left")], "brokers": BROKERS}, Settings(NOW_MS, 4))
+    fewer = Answers(tmp_path / "b", trail, {"topics": [topic("left")], "brokers": BROKERS}, Settings(NOW_MS, 4))
     assert column(fewer["deletable_topics"], "topic") == ["left"]
 
 
@@ -126,7 +126,7 @@ def test_rules_that_nobody_needed_are_unused(tmp_path: Path) -> None:
         grant("User:b", "WRITE", "bill_", pattern_type="PREFIXED"),
         grant("User:a", "READ", "orders", host="10.0.0.2"),
     ]
-    found = answers(tmp_path, trail, {"grants": [*needed, *unused]})["unused_grants"].dicts()
+    found = Answers(tmp_path, trail, {"grants": [*needed, *unused]})["unused_grants"].dicts()
     assert {tuple(row.values()) for row in found} == {tuple(rule[key] for key in found[0]) for rule in unused}
 
 
@@ -145,7 +145,7 @@ OLD_USE = use("a", "WRITE", "old", end_ms=LONG_AGO)
 def test_use_that_is_told_together_leaves_no_topic_for_deletion(tmp_path: Path, other: At, named: list[str]) -> None:
     """A broker with more than a thousand pairs of client and topic had its topics in use named as deletable."""
     trail = trail_of(OLD_USE, other)
-    found = answers(tmp_path, trail, {"topics": [topic("precious", size=9), topic("old")], "brokers": BROKERS})
+    found = Answers(tmp_path, trail, {"topics": [topic("precious", size=9), topic("old")], "brokers": BROKERS})
     assert column(found["deletable_topics"], "topic") == named
     unnamed = [row for row in found["audit_gaps"].dicts() if row["gap"] == "unnamed"]
     is_unnamed = other.happening.topic == "(others)"  # type: ignore[union-attr]
@@ -164,15 +164,15 @@ def test_use_that_is_told_together_may_have_needed_any_rule(
     tmp_path: Path, other: At, named: list[tuple[str, str, str]]
 ) -> None:
     rules = [grant("User:b", "READ", "t", host="10.0.0.1"), grant("User:b", "WRITE", "t"), grant("User:b", "READ", "u")]
-    found = answers(tmp_path, trail_of(OLD_USE, other), {"grants": rules})["unused_grants"]
+    found = Answers(tmp_path, trail_of(OLD_USE, other), {"grants": rules})["unused_grants"]
     assert [(row["principal"], row["operation"], row["resource"]) for row in found.dicts()] == named
 
 
 def test_a_first_use_is_new_only_where_the_trail_goes_back_further(tmp_path: Path) -> None:
     recent = use("b", "READ", "orders")
-    found = answers(tmp_path / "old", trail_of(use("a", "READ", "orders", end_ms=LONG_AGO), recent))["first_access"]
+    found = Answers(tmp_path / "old", trail_of(use("a", "READ", "orders", end_ms=LONG_AGO), recent))["first_access"]
     assert {row["principal"]: row["is_new"] for row in found.dicts()} == {"User:a": False, "User:b": True}
-    young = answers(tmp_path / "young", trail_of(recent))["first_access"]
+    young = Answers(tmp_path / "young", trail_of(recent))["first_access"]
     assert column(young, "is_new") == [False]
 
 
@@ -185,7 +185,7 @@ def test_refusals_say_whether_they_were_allowed_at_another_time(tmp_path: Path) 
         use("a", "READ", "orders"),
         use("a", "READ", "orders", address="::2"),
     )
-    found = answers(tmp_path, trail)["denied_operations"].dicts()
+    found = Answers(tmp_path, trail)["denied_operations"].dicts()
     told = {(row["principal"], row["operation"], row["times"], row["was_allowed"]) for row in found}
     assert told == {("User:a", "READ", 7, True), ("User:a", "WRITE", 1, False), (None, "LOGIN", 2, False)}
 
@@ -198,7 +198,7 @@ def held(minute: int, limit: float = 100_000.0, delay_ms: int = 30_000) -> At:
 
 def test_delays_within_five_minutes_are_one_incident(tmp_path: Path) -> None:
     trail = trail_of(held(0), held(1), held(5), held(11, limit=200_000.0), held(12))
-    found = answers(tmp_path, trail)["throttle_incidents"].dicts()
+    found = Answers(tmp_path, trail)["throttle_incidents"].dicts()
     told = sorted((row["start_ms"], row["end_ms"], row["requests"], row["throttle_time_ms"]) for row in found)
     ends = [NOW_MS + minute * MINUTE_MS for minute in (6, 13)]
     assert told == [(NOW_MS, ends[0], 6, 90_000), (NOW_MS + 11 * MINUTE_MS, ends[1], 4, 60_000)]
@@ -209,7 +209,7 @@ def test_the_limit_that_fits_is_that_of_the_demand(tmp_path: Path) -> None:
     size = 100_000 * 60
     uses = [use("a", "WRITE", "orders", size, end_ms=NOW_MS + (minute + 1) * MINUTE_MS) for minute in range(3)]
     others = [use("b", "WRITE", "orders", 9 * size, end_ms=NOW_MS + MINUTE_MS), use("a", "READ", "orders", size)]
-    (row,) = answers(tmp_path, trail_of(*uses, *others, *map(held, range(3))))["quota_recommendations"].dicts()
+    (row,) = Answers(tmp_path, trail_of(*uses, *others, *map(held, range(3))))["quota_recommendations"].dicts()
     assert (row["entity"], row["quota_type"], row["quota_limit"]) == ("user=a", "produce", 100_000)
     assert row["demand"] == pytest.approx(200_000)
     assert row["fitting_limit"] == 4 * 65_536
@@ -226,7 +226,7 @@ def test_shorter_windows_add_up_to_minutes(tmp_path: Path) -> None:
         size = 550_000 if second == 0 else 50_000
         trail.append(At(Use("User:a", "::1", "app", "WRITE", "t", size, 1), *span))
         trail.append(At(Throttling("User:a", "::1", "app", "produce", '{"user": "a"}', 100_000.0, 500, 500), *span))
-    (row,) = answers(tmp_path, trail_of(*trail))["quota_recommendations"].dicts()
+    (row,) = Answers(tmp_path, trail_of(*trail))["quota_recommendations"].dicts()
     assert row["demand"] == pytest.approx(200_000)
     assert row["minutes"] == 1
 
@@ -238,7 +238,7 @@ def test_a_partition_with_far_more_than_its_topic_is_hot(tmp_path: Path) -> None
         ]
 
     partitions = [*of("even", 5_000, 5_000), *of("skewed", 100, 9_000, 100), *of("small", 1, 1, 100), *of("one", 9_000)]
-    found = answers(tmp_path, Kept(), {"partitions": partitions})["hot_partitions"].dicts()
+    found = Answers(tmp_path, Kept(), {"partitions": partitions})["hot_partitions"].dicts()
     assert [(row["topic"], row["partition"]) for row in found] == [("skewed", 1)]
 
 
@@ -247,7 +247,7 @@ def test_changes_are_told_the_last_first(tmp_path: Path) -> None:
     early = At(Changed("User:a", "::1", "admin", change), NOW_MS - 10, NOW_MS - 9)
     late = At(Changed("User:b", "::1", "admin", Change("DELETE", "topic", "orders")))
     aborted = At(Changed("Broker:1", "", "", transaction_aborted("orders-0", "timeout")))
-    found = answers(tmp_path, trail_of(late, early, aborted, use("a", "READ", "orders")))["config_changes"].dicts()
+    found = Answers(tmp_path, trail_of(late, early, aborted, use("a", "READ", "orders")))["config_changes"].dicts()
     assert [(row["principal"], row["config_previous"], row["config_value"]) for row in found] == [
         ("User:b", None, None),
         ("User:a", "8", "9"),
@@ -266,7 +266,7 @@ def test_every_gap_is_found_and_no_other(tmp_path: Path) -> None:
         trail.write(node - 1, [*begun, second.head(NOW_MS)])
     trail.add(1, [], b"foreign")
     brokers = [{"node": 1}, {"node": 2}, {"node": 3}]
-    found = answers(tmp_path, trail, {"brokers": brokers})["audit_gaps"].dicts()
+    found = Answers(tmp_path, trail, {"brokers": brokers})["audit_gaps"].dicts()
     assert {(row["gap"], row["place"], row["entries"]) for row in found} == {
         ("missing", "1-1", 3),
         ("lost", "1-1", 7),
@@ -283,7 +283,7 @@ def test_an_entry_that_stands_twice_counts_once(tmp_path: Path) -> None:
     refused = chain_of(2, [At(Denied("User:c", "::1", "READ", "topic", "t"))])[1]
     trail.write(0, [*entries, *entries[1:3]])
     trail.write(1, [*refused, *refused, *refused])
-    found = answers(tmp_path, trail, settings=Settings(NOW_MS, bill_cents=2_001))
+    found = Answers(tmp_path, trail, settings=Settings(NOW_MS, bill_cents=2_001))
     talkers = {(row["principal"], row["bytes"], row["batches"]) for row in found["top_talkers"].dicts()}
     assert talkers == {("User:a", 1_001, 2), ("User:b", 1_000, 1)}
     assert {row["principal"]: row["cents"] for row in found["chargeback"].dicts()} == {"User:a": 1_001, "User:b": 1_000}
@@ -298,14 +298,14 @@ def test_an_entry_whose_event_cannot_be_read_is_dead_and_not_missing_too(tmp_pat
     _, entries = chain_of(1, [use("a", "READ", "t")] * 3)
     for entry in entries:
         trail.add(0, headers_of(entry), b"{}" if entry.sequence == 2 else entry.value)
-    found = answers(tmp_path, trail)["audit_gaps"].dicts()
+    found = Answers(tmp_path, trail)["audit_gaps"].dicts()
     assert [tuple(row.values()) for row in found] == [("dead", "partition 0", 1)]
 
 
 def test_records_that_were_deleted_before_are_a_gap(tmp_path: Path) -> None:
     trail = trail_of(use("a", "READ", "t"), use("a", "READ", "t"))
     trail.begins[0] = 2
-    found = answers(tmp_path, trail)["audit_gaps"].dicts()
+    found = Answers(tmp_path, trail)["audit_gaps"].dicts()
     assert {(row["gap"], row["place"], row["entries"]) for row in found} == {
         ("missed", "partition 0", 2),
         ("missing", "1-1", 2),
@@ -398,7 +398,7 @@ def test_parts_by_label_agree_with_plain_python(
 
 def test_a_topic_of_many_has_a_bounded_number_of_pairs(tmp_path: Path) -> None:
     many = [use(f"{number:02}", how, "t", 100 + number) for number in range(60) for how in ("READ", "WRITE")]
-    found = answers(tmp_path, trail_of(*many, use("a", "READ", "other"), use("b", "WRITE", "other")))["lineage"]
+    found = Answers(tmp_path, trail_of(*many, use("a", "READ", "other"), use("b", "WRITE", "other")))["lineage"]
     assert found.count == 50 * 50 + 1
     assert set(column(found, "reader")) == {"User:a", *(f"User:{number:02}" for number in range(10, 60))}
 
@@ -409,5 +409,5 @@ def test_names_of_clients_are_no_sql_and_no_html(tmp_path: Path) -> None:
     entries = chain_of(1, [At(Use(f"User:{name}", "::1", name, "WRITE", "t", 1, 1))])[1]
     for entry in entries:
         trail.add(0, headers_of(entry), entry.value)
-    found = answers(tmp_path, trail)
+    found = Answers(tmp_path, trail)
     assert column(found["top_talkers"], "client_id") == [name]

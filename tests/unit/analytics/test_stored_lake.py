@@ -66,7 +66,7 @@ def held(objects: Objects, directory: Path, prefix: str) -> list[tuple[object, .
     for number, name in enumerate(objects.names(prefix)):
         file = directory / f"{number}.parquet"
         file.write_bytes(objects.kept[name])
-        found += duckdb.connect().read_parquet(str(file)).fetchall()
+        found += duckdb.read_parquet(str(file)).fetchall()
     return sorted(found, key=str)
 
 

@@ -145,7 +145,7 @@ def test_a_file_that_is_damaged_in_its_middle_is_named(tmp_path: Path) -> None:
     whole[4 : len(whole) // 2] = b"\xff" * (len(whole) // 2 - 4)
     file.write_bytes(whole)
     with pytest.raises(LakeError, match="is damaged; delete it") as caught, told(lake):
-        duckdb.connect().execute("SELECT count(COLUMNS(*)) FROM read_parquet(?)", [str(file)]).fetchall()
+        duckdb.execute("SELECT count(COLUMNS(*)) FROM read_parquet(?)", [str(file)]).fetchall()
     assert str(file) in str(caught.value)
 
 
