@@ -32,12 +32,12 @@ def budgets(kubernetes: Kubernetes) -> Iterator[Budgets]:
     bridge = Bridge(loop)
 
     async def connect() -> ApiClient:
-        await config.load_kube_config(config_file=str(kubernetes.plane.kubeconfig))  # type: ignore[no-untyped-call]
+        await config.load_kube_config(config_file=str(kubernetes.plane.kubeconfig))
         return ApiClient()
 
     client = bridge.wait(connect())
     yield Budgets((kubernetes.namespace, "main"), Api(client), bridge, time.monotonic)
-    bridge.wait(client.close())  # type: ignore[no-untyped-call]
+    bridge.wait(client.close())
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

@@ -253,7 +253,7 @@ async def operate(
 ) -> None:
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     figures = Figures()
-    await config.load_config()  # type: ignore[no-untyped-call]
+    await config.load_config()
     pages, people = opened(options.listen, application(figures)), opened(options.console, console(figures))
     async with ApiClient() as client, pages, people:
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
