@@ -1,10 +1,11 @@
-"""The walls of `[tool.importlinter]` stand: one forbidden import is planted per wall, and `lint-imports` refuses it."""
+"""The walls of `[tool.importlinter]` stand: forbidden imports are planted, and `lint-imports` refuses each of them."""
 
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,14 +69,18 @@ PLANTS = (
 )
 
 
+def _copied(place: Path) -> Path:
+    """The members and their contracts."""
+    for member in MEMBERS:
+        shutil.copytree(ROOT / member, place / member, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", place)
+    return place
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The members and their contracts, to plant in."""
-    copy = tmp_path_factory.mktemp("walls")
-    for member in MEMBERS:
-        shutil.copytree(ROOT / member, copy / member, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", copy)
-    return copy
+    """A copy to plant in."""
+    return _copied(tmp_path_factory.mktemp("walls"))
 
 
 def _lint(copy: Path, *contracts: str) -> str:
@@ -88,21 +93,35 @@ def _lint(copy: Path, *contracts: str) -> str:
     return ran.stdout
 
 
-def test_nothing_is_refused_before_something_is_planted(copy: Path) -> None:
-    assert "0 broken." in _lint(copy)
+def test_nothing_is_refused_before_something_is_planted(tmp_path: Path) -> None:
+    assert "0 broken." in _lint(_copied(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def lines(copy: Path) -> dict[tuple[str, str], int]:
+    """Where all the imports stand that are planted here, together."""
+    found = {}
+    for _, source, target in PLANTS:
+        file = _file(copy, source)
+        text = file.read_text(encoding="utf-8")
+        file.write_text(f"{text}\nimport {target}\n", encoding="utf-8")
+        found[source, target] = text.count("\n") + 2
+    return found
+
+
+@cache
+def refused(copy: Path, contract: str) -> str:
+    """What a contract says of what is planted."""
+    said = _lint(copy, contract)
+    assert "0 kept, 1 broken." in said
+    return " ".join(said.split())
 
 
 @pytest.mark.parametrize(("contract", "source", "target"), PLANTS)
-def test_a_planted_import_is_refused(copy: Path, contract: str, source: str, target: str) -> None:
-    file = _file(copy, source)
-    before = file.read_text(encoding="utf-8")
-    file.write_text(f"{before}\nimport {target}\n", encoding="utf-8")
-    try:
-        said = _lint(copy, contract)
-    finally:
-        file.write_text(before, encoding="utf-8")
-    assert "0 kept, 1 broken." in said
-    assert f"{source} -> {target} (l.{before.count(chr(10)) + 2})" in " ".join(said.split())
+def test_a_planted_import_is_refused(
+    copy: Path, lines: dict[tuple[str, str], int], contract: str, source: str, target: str
+) -> None:
+    assert f"{source} -> {target} (l.{lines[source, target]})" in refused(copy, contract)
 
 
 def _file(copy: Path, module: str) -> Path:
