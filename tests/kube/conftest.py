@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kavka_operator.api.kinds import KINDS
+from tests.kube import forks
 from tests.kube.cluster import Kubernetes, install, verdict
 from tests.support.control_plane import ControlPlane, Json
 from tools.kube.programs import FOR_TESTS, NoModulesError, program
@@ -38,6 +40,13 @@ def _lack() -> str:
     return ""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _operators() -> Iterator[None]:
+    """End what forks operators, if a test has started one."""
+    yield
+    forks.end()
+
+
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The processes of a Kubernetes without nodes, with the resource definitions of this project."""
@@ -54,6 +63,24 @@ def kubernetes(plane: ControlPlane) -> Iterator[Kubernetes]:
         kubernetes.begin()
         yield kubernetes
         kubernetes.end()
+
+
+@pytest.fixture(scope="session")
+def _shared(plane: ControlPlane) -> Iterator[Kubernetes]:
+    with closing(plane.api()) as api:
+        kubernetes = Kubernetes(plane, api, "shared")
+        kubernetes.begin()
+        yield kubernetes
+
+
+@pytest.fixture
+def shared(_shared: Kubernetes) -> Iterator[Kubernetes]:
+    """A namespace of all tests that ask the API server alone, in which no resource of ours is. One of its own would
+    cost each a quarter of a second of a processor when it goes.
+    """
+    yield _shared
+    for kind in KINDS:
+        assert _shared.api.call("DELETE", _shared.path(kind)).is_well
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
-"""`python -m tests.kube.operating BOOTSTRAP [N]`: the operator's own process, for brokers that run already.
+"""The operator's own process, for brokers that run already: `tests/kube/forks.py` starts it.
 
 Every write is told on a line, to the API server and to Kafka alike; after the Nth of them the process dies on the spot.
 """
 
 import asyncio
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from kavka_operator.process import logs, operator
 DIED = 9
 OF_PODS = ("pods", "plain")
 """The clusters whose nodes are pods."""
-NODE = int(os.environ.get("KAVKA_TEST_NODE", "1"))
+NODE = "KAVKA_TEST_NODE"
 """The id of the one broker that runs elsewhere; 1 is what `tests.support.servers` calls it by itself."""
 
 
@@ -104,8 +103,8 @@ class Elsewhere:
     bootstrap: str
 
     def look(self, cluster: KafkaCluster) -> View:
-        seen = {NODE: SeenNode(NODE, "Running", "same")}
-        return View([WantedNode(NODE, "same")], seen, bootstrap=self.bootstrap)
+        node = int(os.environ.get(NODE, "1"))
+        return View([WantedNode(node, "same")], {node: SeenNode(node, "Running", "same")}, bootstrap=self.bootstrap)
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
         return False
@@ -151,7 +150,3 @@ def main(bootstrap: str, last: int | None) -> None:
         lambda client: CountedApi(client, writes=writes),
     )
     asyncio.run(work)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -21,6 +21,12 @@ STRIMZI = {"k", "kc", "kctr", "kb", "kmm2", "knp", "kr", "kt", "ku", "sps"}
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 
 
+@pytest.fixture
+def kubernetes(shared: Kubernetes) -> Kubernetes:
+    """The namespace of all of these tests."""
+    return shared
+
+
 def spoken(kind: str) -> str:
     """The name of a kind as a person types it."""
     return KINDS[kind].plural

@@ -7,8 +7,6 @@ die after any write, and that nothing hangs when everything goes.
 import json
 import os
 import re
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 
+from tests.kube import forks
 from tests.kube.cluster import Kubernetes, verdict
 from tests.kube.objects import cluster, pool, quota, topic
 from tests.kube.operating import DIED
@@ -51,19 +50,17 @@ class Operated:
     kubernetes: Kubernetes
     broker: Server | Nodes
     log: Path
-    running: "subprocess.Popen[bytes] | None" = field(default=None)
+    running: forks.Operator | None = field(default=None)
 
     def start(self, last: int | None = None, **others: str) -> None:
         """Start the operator, with other settings; with `last` it dies after so many writes."""
-        line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap, *([str(last)] if last else [])]
         settings = {
             **os.environ,
             "KUBECONFIG": str(self.kubernetes.plane.kubeconfig),
             "KAVKA_WATCH_NAMESPACES": self.kubernetes.namespace,
             **others,
         }
-        with self.log.open("ab") as log:
-            self.running = subprocess.Popen(line, env=settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.running = forks.start([self.broker.bootstrap, *([str(last)] if last else [])], settings, self.log)
 
     def stop(self) -> None:
         """Kill the operator, wherever it is."""

@@ -6,8 +6,6 @@ out is missed here, and one that nobody uses stands out.
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import yaml
 
 from kavka_operator.api import API_VERSION
 from kavka_operator.platform.kubernetes.live.api import APPLY, MANAGER
+from tests.kube import forks
 from tests.kube.cluster import Kubernetes, install
 from tests.kube.helm import CHART, of_kind, rendered
 from tests.kube.objects import cluster, pool, quota, resource, topic, user
@@ -63,10 +62,7 @@ class Confined(Operated):
         assert last is None, "nothing dies here"
         settings = {"KUBECONFIG": str(self.kubeconfig), "POD_NAMESPACE": HOME, "POD_NAME": "operator", **others}
         settings["KAVKA_TEST_NODE"] = "0"
-        line = [sys.executable, "-m", "tests.kube.operating", self.broker.bootstrap]
-        with self.log.open("ab") as log:
-            environment = {**os.environ, **settings}
-            self.running = subprocess.Popen(line, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.running = forks.start([self.broker.bootstrap], {**os.environ, **settings}, self.log)
 
     def end(self) -> None:
         """Let the operator end as a pod does, so that it gives back its lease."""

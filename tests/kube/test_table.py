@@ -34,6 +34,12 @@ CANNOT_TELL = {
 """The bad files that an API server admits, and why."""
 
 
+@pytest.fixture
+def kubernetes(shared: Kubernetes) -> Kubernetes:
+    """The namespace of all of these tests."""
+    return shared
+
+
 def as_json(document: Json) -> Json:
     """A document as kubectl sends it: YAML's moments as text."""
     found: Json = json.loads(json.dumps(document, default=datetime.isoformat))
