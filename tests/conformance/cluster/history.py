@@ -16,6 +16,7 @@ from tests.support.topics import metadata
 TOPIC = "t"
 PARTITIONS = 3
 SECONDS_MAX = 60.0
+PAUSE_SECONDS = 0.015
 QUIET = {"log_level": 0}
 
 
@@ -50,13 +51,15 @@ class History:
         self.producer = confluent_kafka.Producer({**settings, **QUIET})
 
     def produce(self, seconds: float) -> None:
-        """About 500 records a second, for so long."""
+        """A record to each partition and a pause, for so long: some are always on their way, and brokers have time."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
-            value = self.prefix + str(self.produced).encode()
-            self.producer.produce(TOPIC, value, partition=self.produced % PARTITIONS, on_delivery=self._delivered)
-            self.produced += 1
-            self.producer.poll(0.002)
+            for partition in range(PARTITIONS):
+                value = self.prefix + str(self.produced).encode()
+                self.producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
+                self.produced += 1
+            self.producer.poll(0)
+            time.sleep(PAUSE_SECONDS)
 
     def finish(self) -> None:
         assert self.producer.flush(SECONDS_MAX) == 0
