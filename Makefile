@@ -17,7 +17,7 @@ PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-chec
 help: ## this page
 	@echo 'The day of a developer:'
 	@$(call targets,[1-3])
-	@echo '  .venv/bin/pytest tests/unit/quota -k precedence   one test alone; a failing one says its own line'
+	@echo '  .venv/bin/pytest tests/unit/quota -k most_specific   one test alone; a failing one says its own line'
 	@$(call targets,[4-9])
 	@echo 'Then commit: one step, its title at most 72 characters that say what changes for a reader.'
 	@echo

@@ -61,6 +61,8 @@ REPEATED_MAX = 10  # failures that run once more; where more tests fail, somethi
 SLOWEST = 20  # tests that are named by their duration
 NO_TESTS = 5  # pytest's exit status where nothing was left to run
 PARTS = 6
+# Images of Python set it: each suite would compile again what others share, for 3 s.
+UNSET = ("PYTHONDONTWRITEBYTECODE",)
 MARKED = {"check": f"not {THOROUGH} and not {EXTENDED}", "test": f"not {EXTENDED}", "test-all": ""}
 NAMED_MAX = 30  # failures that are named at the end
 WHY_CHARS = 200  # of each one's first line
@@ -81,7 +83,8 @@ LONG = (  # the longest first: what is long and begins last has the machine for 
 )
 SUITE_PARTS = {"tests/kube": 2}  # what would take longer than the other lanes, in so many items
 COMPUTED = "tests/sim"  # it has a clock of its own: how long it takes changes nothing of what it finds
-COMPUTED_ALONE = "tests/sim/test_simulation.py"  # half of it
+COMPUTED_ALONE = ("tests/sim/test_simulation.py", "tests/sim/test_kept_seeds.py")  # a third of it each
+COMPUTED_TOGETHER = 2  # parts; they go on when the lanes are done, and then each has a processor
 NICE = 10
 TOGETHER = min(3, 1 + (os.cpu_count() or 1))  # tests wait a fifth of their time: for a loop, a process, a disk
 
@@ -203,7 +206,8 @@ def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports
     """Some directories, files or ids of tests, of those that are there. `marked`: only those whose marks are such.
     `ports`: on which their servers listen, as 10000-20000.
     """
-    environment = {**os.environ, **({"KAVKA_TEST_PORTS": ports} if ports else {})}
+    environment = {name: value for name, value in os.environ.items() if name not in UNSET}
+    environment |= {"KAVKA_TEST_PORTS": ports} if ports else {}
     seconds_max = SUITE_SECONDS_MAX
     present = [path for path in paths if (ROOT / path.partition("::")[0]).exists()]
     tally = Tally()
@@ -273,13 +277,12 @@ def run_quick(tally: Tally, marked: str = "", chosen: list[str] | None = None) -
 
 
 def run_others(tally: Tally, marked: str = "") -> None:
-    """All other suites: what starts processes in lanes, and beside it what only computes."""
-    parts = computed_parts()
-    with ThreadPoolExecutor(len(PORTS)) as lanes, ThreadPoolExecutor(len(parts)) as beside:
+    """All other suites: what starts processes in lanes, and behind it what only computes."""
+    with ThreadPoolExecutor(len(PORTS)) as lanes, ThreadPoolExecutor(COMPUTED_TOGETHER) as behind:
         free: SimpleQueue[str] = SimpleQueue()
         for ports in PORTS:
             free.put(ports)
-        computed = [beside.submit(run_pytest, part, nice=NICE, marked=marked) for part in parts]
+        computed = [behind.submit(run_pytest, part, nice=NICE, marked=marked) for part in computed_parts()]
         running = [lanes.submit(run_in_lane, suite, free, marked) for suite in suites_with_processes()]
         for one in as_completed([*running, *computed]):
             ran = one.result()
@@ -288,8 +291,10 @@ def run_others(tally: Tally, marked: str = "") -> None:
 
 
 def computed_parts() -> list[tuple[str, ...]]:
-    """What only computes, in two parts: it goes on when the lanes are done, and then each has a processor."""
-    return [(COMPUTED_ALONE,), tuple(path for part in divided(COMPUTED, 1) for path in part if path != COMPUTED_ALONE)]
+    """What only computes, the longest parts first, so that both processors have some of it to the end."""
+    alone = [(path,) for path in COMPUTED_ALONE]
+    left = [path for part in divided(COMPUTED, 1) for path in part if path not in COMPUTED_ALONE]
+    return [*alone, *shared_out(left, COMPUTED_TOGETHER)]
 
 
 def run_in_lane(suite: tuple[str, ...], free: "SimpleQueue[str]", marked: str) -> Ran:

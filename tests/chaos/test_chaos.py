@@ -1,7 +1,7 @@
 """A short run of the chaos: each of a few faults once, judged as the long run is. `make chaos` is the long one.
 
-The simulation plays the same faults in every `make test`; here the kernel is a real one. A commit plays one of three
-runs.
+The simulation plays the same faults in every `make test`; here the kernel is a real one. The runs take turns
+(`tests/support/rota.py`).
 """
 
 import os
@@ -16,12 +16,10 @@ from kavka_broker.protocol.records.record import build_batch
 from tests.chaos.damage import metadata_files, strike
 from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
 from tests.sim.history import History
-from tests.support.drawn import turn
 
 ROOT = Path(__file__).parents[2]
 RUN_SECONDS_MAX = 900
 PLACE = ("t", 0)
-RUNS = 3
 
 
 def chaos(directory: Path, *arguments: str) -> str:
@@ -34,7 +32,6 @@ def chaos(directory: Path, *arguments: str) -> str:
     return ran.stdout
 
 
-@turn(0, RUNS)
 def test_nothing_acknowledged_is_lost_when_processes_die_or_stop(tmp_path: Path) -> None:
     said = chaos(
         tmp_path, "--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power", "--only", "stop-one"
@@ -42,7 +39,6 @@ def test_nothing_acknowledged_is_lost_when_processes_die_or_stop(tmp_path: Path)
     assert "nothing lost, duplicated, reordered or inconsistent" in said
 
 
-@turn(1, RUNS)
 @pytest.mark.root
 def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full(tmp_path: Path) -> None:
     said = chaos(tmp_path, "--only", "isolate", "--only", "bridge", "--only", "deaf", "--only", "fill-disk")
@@ -50,7 +46,6 @@ def test_nothing_acknowledged_is_lost_when_the_network_is_cut_or_a_disk_is_full(
     assert "left out" not in said
 
 
-@turn(2, RUNS)
 @pytest.mark.root
 def test_nothing_acknowledged_is_lost_when_directories_fail_files_are_damaged_and_packets_come_late(
     tmp_path: Path,

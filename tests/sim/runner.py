@@ -113,6 +113,12 @@ def command_of(seed: int, nodes: int | None = None, only: Sequence[str] = ()) ->
     return f"python -m tests.sim --first {seed} --seeds 1{extra} --story"
 
 
+def why_failed(outcome: Outcome, nodes: int | None = None) -> str:
+    """The end of the story of a seed that has failed, what is violated, and how to see it again."""
+    why = f"seed {outcome.seed}: {outcome.failure}"
+    return "\n".join([*outcome.story[-STORY_LINES:], why, f"replay: {command_of(outcome.seed, nodes)}"])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as the options say; the exit status."""
     options = parse(arguments)

@@ -14,7 +14,7 @@ from tests.sim.teething import Found, Tooth, bite
 from tests.support.drawn import in_turn
 
 IN_EVERY_RUN = 10  # seeds; what takes more is for `make sim` and a patient machine
-PARTS = 8  # of which a commit plays one
+PARTS = 16  # of which a commit plays one
 
 
 def name(tooth: Tooth) -> str:

@@ -10,7 +10,6 @@ from typing import TypeVar
 import pytest
 
 T = TypeVar("T")
-Test = TypeVar("Test", bound=Callable[..., object])
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,8 +34,3 @@ def in_turn(cases: Sequence[T], parts: int, name: Callable[[T], str] = str) -> l
 def is_turn(number: int, parts: int) -> bool:
     """Whether it is this one's turn, of so many that take turns by the commit."""
     return int(commit(), 16) % parts == number
-
-
-def turn(number: int, parts: int) -> Callable[[Test], Test]:
-    """Decorate one of so many tests of which `make test` plays one, which the commit draws, and `make test-all` all."""
-    return (lambda test: test) if is_turn(number, parts) else pytest.mark.extended

@@ -11,7 +11,6 @@ from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.verification import Verdict
 from tests.conformance.analytics.planted import Drawn, KeptSource
-from tests.support.drawn import turn
 from tests.unit.analytics.trail import Kept
 from tests.unit.audit.runs import steps
 from tests.unit.audit.test_runs import drawn, entry_by_entry
@@ -101,7 +100,6 @@ def small_blocks(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "steps_of", lambda entries: steps_of(entries, BLOCK))
 
 
-@turn(0, 3)
 @pytest.mark.usefixtures("small_blocks")
 def test_each_tampering_has_the_same_verdict(spark: Any) -> None:
     trails = list(tampered())
@@ -113,7 +111,6 @@ def test_each_tampering_has_the_same_verdict(spark: Any) -> None:
     assert check.runs > len(trails)
 
 
-@turn(0, 3)
 @pytest.mark.usefixtures("small_blocks")
 def test_what_is_moved_about_has_the_same_verdict(spark: Any) -> None:
     trails = [(drawn(Random(seed)), 50 * (seed % 2)) for seed in SEEDS]
@@ -124,7 +121,6 @@ def test_what_is_moved_about_has_the_same_verdict(spark: Any) -> None:
     assert check.refused, "no run was read again"
 
 
-@turn(0, 3)
 def test_the_driver_gets_few_entries_of_a_sound_trail(spark: Any) -> None:
     from kavka_audit.spark.chain_runs import hashed, steps_of
 
@@ -135,7 +131,6 @@ def test_the_driver_gets_few_entries_of_a_sound_trail(spark: Any) -> None:
     assert sorted(found) == [(step.offset, step.is_run) for step in steps(trail.entries, 0, BLOCK)]
 
 
-@turn(0, 3)
 def test_records_that_are_none_are_told_in_the_same_words(spark: Any) -> None:
     """Chains go on from batch to batch, and values and headers are whatever a client wrote."""
     kept = Drawn(0).trail(180)
@@ -153,7 +148,6 @@ def test_records_that_are_none_are_told_in_the_same_words(spark: Any) -> None:
     assert words
 
 
-@turn(0, 3)
 def test_no_record_goes_to_python(spark: Any) -> None:
     from kavka_audit.spark.chain_runs import hashed, steps_of
 

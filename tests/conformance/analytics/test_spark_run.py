@@ -16,7 +16,6 @@ from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
 from tests.conformance.security.test_audit import KEY, TOPIC
 from tests.conformance.security.test_audit_run import table
 from tests.conformance.security.test_scram import MODULE
-from tests.support.drawn import turn
 from tests.support.programs import kafka_tool
 from tests.support.secured import Certificates, certificates
 from tests.support.servers import Server, free_port, start_kavka
@@ -122,11 +121,10 @@ def spoil(server: Server, records: int) -> None:
 
 def entries(directory: Path, condition: str) -> list[Any]:
     """Rows of the lake, as one who knows nothing of it reads them."""
-    found = duckdb.connect().read_parquet(str(directory / "entries" / "*" / "*.parquet"), union_by_name=True)
+    found = duckdb.read_parquet(str(directory / "entries" / "*" / "*.parquet"), union_by_name=True)
     return sorted(found.filter(condition).fetchall(), key=lambda row: row[:2])
 
 
-@turn(0, 3)
 @pytest.mark.usefixtures("as_delivered")
 def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_path: Path) -> None:
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(audited.config(tmp_path)))
@@ -155,7 +153,6 @@ def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_pat
     assert len(offsets) == len(set(offsets)) > len(both[0])
 
 
-@turn(0, 3)
 @pytest.mark.usefixtures("spark")
 def test_its_chains_are_as_sound_by_spark(audited: Audited, tmp_path: Path) -> None:
     key = tmp_path / "audit.key"
@@ -172,7 +169,6 @@ def test_its_chains_are_as_sound_by_spark(audited: Audited, tmp_path: Path) -> N
     assert all(line.endswith(": sound:") for line in found[0])
 
 
-@turn(0, 3)
 def test_a_wrong_password_is_one_line(spark: Any, audited: Audited, tmp_path: Path) -> None:
     config = audited.config(tmp_path, "wrong")
     words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(config))

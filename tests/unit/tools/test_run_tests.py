@@ -83,6 +83,12 @@ def test_a_suite_that_ends_before_its_report_is_named_with_its_status(project: P
     assert (ran.tally.failed, [str(one) for one in ran.tally.failures]) == (1, ["bad: its exit status is 70"])
 
 
+def test_what_one_suite_compiles_another_need_not(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert run_pytest(("good",)).tally.passed == 1
+    assert list((project / "good" / "__pycache__").glob("test_good.*"))
+
+
 @pytest.mark.parametrize(("command", "count"), [("check", 1), ("test", 2), ("test-all", 3)])
 def test_each_command_leaves_out_what_another_one_runs(project: Path, command: str, count: int) -> None:
     marks = "\n".join(
@@ -167,14 +173,15 @@ def test_the_slowest_tests_are_named(
 def test_each_suite_runs_once_with_ports_of_its_own(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The long ones alone and first, what is left of a directory together, and what only computes beside them."""
+    """The long ones alone and first, what is left of a directory together, and what only computes behind them."""
     source = "import os\ndef test_ports():\n    assert '-' in os.environ['KAVKA_TEST_PORTS']\n"
     rooms = ("tests/conformance/a", "tests/conformance/b", "tests/conformance/long", "tests/kube", "tests/new")
     for name in (*rooms, "tests/sim", "tests/support"):
         (project / name).mkdir(parents=True)
     for name in rooms:
         (project / name / f"test_{Path(name).name}.py").write_text(source)
-    (project / run_tests.COMPUTED_ALONE).write_text("def test_a(): pass\n" * 10)
+    for name in run_tests.COMPUTED_ALONE:
+        (project / name).write_text("def test_a(): pass\n" * 10)
     (project / "tests" / "sim" / "test_loop.py").write_text("def test_b(): raise ValueError('a defect')\n")
     monkeypatch.delenv("KAVKA_TEST_PORTS", raising=False)
     monkeypatch.setattr(run_tests, "LONG", ("tests/kube", "tests/conformance/long", "tests/gone"))
@@ -186,9 +193,9 @@ def test_each_suite_runs_once_with_ports_of_its_own(
     ]
     tally = Tally()
     run_others(tally)
-    assert (tally.passed, tally.failed) == (len(rooms) + 1, 1)
+    assert (tally.passed, tally.failed) == (len(rooms) + 2, 1)
     shown, _ = capfd.readouterr()
-    assert shown.count(" passed in ") == 5
+    assert shown.count(" passed in ") == 6
     assert "a defect" in shown
 
 
