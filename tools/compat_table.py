@@ -52,7 +52,9 @@ NOTES = """\
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
 - Transactions are coordinated by the leader of the id's partition of `__transaction_state`, a broker of Kavka or of
-  Apache Kafka. Transaction versions 1 and 2 (KIP-890) are served; two-phase commit (KIP-939) is not.
+  Apache Kafka. Transaction versions 1 and 2 (KIP-890) are served; two-phase commit (KIP-939) is not. What a producer
+  of version 1 asks over a connection that it has given up is answered NOT_COORDINATOR, and Apache Kafka does it
+  (docs/adr/0039).
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

@@ -52,6 +52,7 @@ from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.registrations import Registrations
+from tests.sim.replays import Replays
 from tests.sim.rooms import rooms_from
 from tests.sim.turns import FairTurns
 from tests.sim.watchdog import watching
@@ -135,6 +136,7 @@ class Simulation:
         self.heirs = Heirs(self)
         self.registrations = Registrations(self)
         self.turns = FairTurns(self)
+        self.replays = Replays(self)
         self.handovers = Handovers(self)
         self.divergences = Divergences(self)
         self._waiting_for: list[Running] = []
@@ -214,6 +216,7 @@ class Simulation:
     def _after_step(self, node: Node) -> None:
         self.invariants.check(node)
         self.turns.after_step(node)
+        self.replays.after_step(node)
 
     @property
     def is_synced(self) -> bool:

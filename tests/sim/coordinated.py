@@ -14,7 +14,7 @@ are answered, so that they come twice, and late. What must never be:
 | torn-offset | the group's offset is not that of the last transaction whose values are there |
 | marker-missing | a transaction begins in a partition where the one before of its producer has no marker |
 | stable-offset-stuck | nobody writes any more, and the last stable offset stays behind the high watermark |
-| replay-differs | a coordinator knows something else than its log says |
+| ReplaysAgree | a coordinator knows something else than its log says, also once that is cleaned (`replays`) |
 """
 
 import asyncio
@@ -22,8 +22,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.coordinator.transaction_loading import load
-from kavka_broker.core.transaction.state import Standing
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -107,6 +105,7 @@ class Over(Exception):
 class Transactional(Client):
     """One transaction after the other. Some stop within one, as a client that dies: its coordinator has to abort it."""
 
+    group_id = GROUP
     transactional_id: str
     index: int  # of the partition whose offset it commits
     is_former: bool
@@ -228,20 +227,24 @@ class Transactional(Client):
     async def _commit_offset(self, written: Written) -> None:
         assert self._identity is not None
         if self.is_former:
-            added = AddOffsetsToTxnRequest(self.transactional_id, *self._identity, GROUP)
+            added = AddOffsetsToTxnRequest(self.transactional_id, *self._identity, self.group_id)
             answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, added, AddOffsetsToTxnResponse)
             if answer.error_code:
                 raise Over(answer.error_code)
         kind = FormerOffsetCommit if self.is_former else TxnOffsetCommitRequest
         partition = TxnOffsetCommitRequestPartition(self.index, written.number)
         topics = [TxnOffsetCommitRequestTopic(TOPIC, [partition])]
-        request = kind(self.transactional_id, GROUP, *self._identity, -1, "", None, topics)
+        request = kind(self.transactional_id, self.group_id, *self._identity, -1, "", None, topics)
         answer = await self._coordinate(
-            GROUP_KEY, GROUP, request, TxnOffsetCommitResponse, lambda answer: answer.topics[0].partitions[0].error_code
+            GROUP_KEY,
+            self.group_id,
+            request,
+            TxnOffsetCommitResponse,
+            lambda answer: answer.topics[0].partitions[0].error_code,
         )
         if code := answer.topics[0].partitions[0].error_code:
             raise Over(code)
-        written.steps.append(CommitOffset(GROUP, (TOPIC, self.index), written.number))
+        written.steps.append(CommitOffset(self.group_id, (TOPIC, self.index), written.number))
 
     async def _end(self, *, commits: bool) -> None:
         assert self._identity is not None
@@ -341,7 +344,9 @@ class Coordinated(Workload):
         if "offsets.retention.minutes" in self.shape.settings:  # as another workload has drawn: they may have expired
             offsets = {place: offset for place, offset in offsets.items() if offset >= 0}
         self.recorded = self.record.history(finals, GROUP, offsets)
-        objections = [*map(str, fatal(self.recorded)), *unmarked, *self.fates.problems, *await self._replays()]
+        replays = self.simulation.replays
+        objections = [*map(str, fatal(self.recorded)), *unmarked, *self.fates.problems, *replays.at_the_end()]
+        self.reached(logs_replayed=replays.compared, records_compacted=replays.taken)
         return [*objections[:WORST_MAX], *self.history.notes[:WORST_MAX]]
 
     async def _until_stable(self) -> str:
@@ -392,30 +397,6 @@ class Coordinated(Workload):
                 except Again:
                     await asyncio.sleep(0.2)
         return found
-
-    async def _replays(self) -> list[str]:
-        """Where a coordinator knows something else than its log says."""
-        different = []
-        for shard in self._shards():
-            replayed = await load(shard.partition)
-            log = {name: said(transaction.standing) for name, transaction in replayed.items()}
-            live = {name: said(transaction.standing) for name, transaction in shard.transactions.items()}
-            if log != live:
-                different.append(f"replay-differs: {shard.partition}: {live}, and its log says {log}")
-        return different
-
-
-def said(standing: Standing) -> tuple[Any, ...]:
-    """What a record says of a standing."""
-    return (
-        standing.producer_id,
-        standing.producer_epoch,
-        standing.state,
-        standing.partitions,
-        standing.timeout_ms,
-        standing.previous_producer_id,
-        standing.next_producer_id,
-    )
 
 
 class CommittedReader(StableReader):

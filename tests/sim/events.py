@@ -30,6 +30,8 @@ CLOSED_FOR: Final = (
 
 MISSED_LOGIN: Final = "it has not logged in for"
 #: Strangers' connections alone; the second also those whose other end is gone, as by a loss of power.
+#: A producer of transactions has given the connection up: it has no other end, where nobody waits for an answer.
+GIVEN_UP: Final = "it was given up by the producer"
 REFUSED_LOGIN: Final = ("its authentication has failed", MISSED_LOGIN)
 
 
@@ -73,7 +75,8 @@ class Events(logging.Handler):
         client, reason = fields["client"], str(fields["reason"])
         is_stranger = client in self.strangers and reason.startswith(REFUSED_LOGIN)
         is_left = reason.startswith(MISSED_LOGIN) and self.loop.network.has_lost_peer(process, client)
-        if not (is_stranger or is_left or reason.startswith(CLOSED_FOR)):
+        is_given_up = reason.startswith(GIVEN_UP) and self.loop.network.has_lost_peer(process, client)
+        if not (is_stranger or is_left or is_given_up or reason.startswith(CLOSED_FOR)):
             self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {reason}")
 
     @contextmanager

@@ -2,8 +2,8 @@
 
 The packet of a connection that the client has given up is on a long way. Meanwhile the transaction has ended, and the
 next one of the same producer is open. Transaction version 1 gives both one epoch, so the coordinator cannot tell: it
-ends the next one half-way (Jepsen, Bufstream, 2024). Version 2 has an epoch for each transaction (KIP-890). No broker
-can do better with the protocol of version 1, so seeds play this where a test asks for it.
+ends the next one half-way (Jepsen, Bufstream, 2024). Version 2 has an epoch for each transaction (KIP-890). For version
+1 a coordinator looks at the connection, which tells where it has not moved meanwhile: tests alone ask for this.
 """
 
 import asyncio

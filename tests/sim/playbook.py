@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.sim.audited import Audited
 from tests.sim.compaction import Compaction
+from tests.sim.contended import Contended
 from tests.sim.coordinated import Coordinated
 from tests.sim.cordons import Cordons
 from tests.sim.crowds import Crowds
@@ -41,6 +42,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "replication_quotas": ReplicationQuotas,
     "named_sessions": NamedSessions,
     "coordinated": Coordinated,
+    "contended": Contended,
 }
 
 

@@ -62,6 +62,8 @@ MUST_BE_REACHED: Final = {
     "played.keys_written": "records of a compacted topic",
     "played.records_cleaned": "records of it that are gone at the end",
     "played.loose_records": "records of a topic that may lose some",
+    "played.logs_replayed": "a coordinator that is compared with what its log says",
+    "played.records_compacted": "records that cleanings take out of copies of such logs",
     "played.logins": "a user that is let in by its password",
     "played.logins_refused": "a password that was never given",
     "played.logins_missed": "a connection that is closed as it does not log in",

@@ -1,21 +1,28 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
 from kavka_broker.coordinator import transaction_coordinator, transaction_loading, transaction_shard
+from kavka_broker.coordinator.group_loading import Latest
 from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
 from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.coordinator.transactional_offsets import Staging
-from kavka_broker.core.group.transactional_offsets import StagedOffset
+from kavka_broker.core.cleaning.transactions import CleanedTransactions
+from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.partition.transactions import Transactions
 from kavka_broker.core.transaction import records
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.producers import fence
-from kavka_broker.core.transaction.state import Standing, Transaction, TransactionState
+from kavka_broker.core.transaction.state import NO_PRODUCER, Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
+from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.control import ControlType
+from kavka_broker.protocol.records.record import Record
+from kavka_broker.storage.cleaning import run
+from kavka_broker.storage.cleaning.offset_map import OffsetMap
 from tests.sim.teething import Patch, tooth
 
 
@@ -149,3 +156,58 @@ def decided_transactions_stay(patch: Patch) -> None:
         yield from ()
 
     patch.setattr(TransactionShard, "open", open_only)
+
+
+@tooth("a new coordinator counts staged offsets by their markers, not by their places (KAFKA-19163)", "kill isolate", 5,
+       workloads="contended")  # fmt: skip
+def markers_give_the_place(patch: Patch) -> None:
+    def keep(self: Latest, records: list[Record]) -> None:
+        self.by_key |= {record.key or b"": record for record in records}
+
+    patch.setattr(Latest, "_keep", keep)
+
+
+@tooth("an offset that counts leaves those staged before it as they are", "kill isolate", 5, workloads="contended")
+def staged_offsets_outlive(patch: Patch) -> None:
+    patch.setattr(Staged, "supersede", lambda self, key, log_offset: None)
+
+
+@tooth("a record lacks the producer id before", "kill isolate", 5, workloads="coordinated")
+def former_ids_are_not_written(patch: Patch) -> None:
+    framed = records.framed
+
+    def framed_without(transactional_id: str, standing: Standing, version: int) -> tuple[bytes, bytes]:
+        return framed(transactional_id, replace(standing, previous_producer_id=NO_PRODUCER), version)
+
+    patch.setattr(transaction_shard, "framed", framed_without)
+
+
+@tooth("a record of an aborted transaction replaces the one before it of its key", "kill isolate", 5,
+       workloads="coordinated")  # fmt: skip
+def aborted_records_replace(patch: Patch) -> None:
+    note_newest = run._note_newest
+
+    def note_all(
+        newest: OffsetMap, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions, first_dirty: int
+    ) -> Generator[int, None, bool]:
+        return note_newest(newest, header, batch, CleanedTransactions(()), first_dirty)
+
+    patch.setattr(run, "_note_newest", note_all)
+
+
+@tooth(
+    "a cleaning takes markers whose records stay, in the log of a coordinator",
+    "kill isolate",
+    5,
+    workloads="coordinated",
+)
+def markers_go(patch: Patch) -> None:
+    marker_goes = CleanedTransactions.marker_goes
+
+    def go(
+        self: CleanedTransactions, producer_id: int, offset: int, kind: ControlType | None, *, is_empty: bool
+    ) -> bool:
+        marker_goes(self, producer_id, offset, kind, is_empty=is_empty)
+        return True
+
+    patch.setattr(CleanedTransactions, "marker_goes", go)

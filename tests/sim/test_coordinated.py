@@ -1,5 +1,7 @@
 """Plays transactional producers and their coordinators by themselves; a fifth of other seeds has them beside others.
 
+Coordinators are compared with what their logs say (`replays`), as they are and as cleanings leave them.
+
 What their clients did and were told is judged by `tests/histories`. A judge that finds nothing proves nothing: with
 producers of transaction version 1 it has to find what Jepsen found (`late_ends`), and with those of version 2 nothing.
 """
@@ -20,13 +22,14 @@ from tests.support.drawn import in_turn
 WORKLOADS = ("coordinated",)
 KINDS = ("kill", "isolate", "pause")
 LATE_SEEDS = (1,)
+VERIFICATION = "kavka.transaction.connection.verification.enable"
 BY_LATE_ENDS = {"aborted-read", "dirty-read", "lost-write", "torn-transaction"}  # all of them in this seed
 
 
-def coordinated(seed: int, nodes: int | None = None) -> Shape:
+def coordinated(seed: int, nodes: int | None = None, workloads: tuple[str, ...] = WORKLOADS) -> Shape:
     """What the seed draws, with this workload alone."""
     shape = shape_of(seed, nodes)
-    return replace(shape, workloads=WORKLOADS, settings={**shape.settings, **settings(seed, WORKLOADS)})
+    return replace(shape, workloads=workloads, settings={**shape.settings, **settings(seed, workloads)})
 
 
 @pytest.mark.parametrize("seed", [11, *in_turn([3, 6, 14], 3)])
@@ -57,10 +60,28 @@ def test_transactions_meet_every_fault_that_a_seed_draws(seed: int) -> None:
     assert simulation.events.counts["played.coordinated_committed"] > 0
 
 
-def with_late_ends(seed: int, *, former: bool) -> Simulation:
-    """One node, so that nothing but late packets is between a producer and its coordinator."""
+@pytest.mark.parametrize("seed", in_turn([1, 2, 3, 4], 2))
+def test_offsets_that_many_write_count_by_the_order_of_the_log(seed: int) -> None:
     shape = replace(
-        coordinated(seed, 1),
+        coordinated(seed, 3, ("contended",)),
+        changes=(),
+        is_besieged=False,
+        directories=1,
+        has_voters_in_log=False,
+        has_foreign=False,
+    )
+    simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
+    outcome = simulation.run()
+    assert outcome.failure is None, outcome.failure
+    assert simulation.replays.taken > 0, "no cleaning has taken anything"
+
+
+def with_late_ends(seed: int, *, former: bool, is_verified: bool = True) -> Simulation:
+    """One node, so that nothing but late packets is between a producer and its coordinator."""
+    shape = coordinated(seed, 1)
+    shape = replace(
+        shape,
+        settings={**shape.settings, VERIFICATION: str(is_verified).lower()},
         changes=(),
         is_besieged=False,
         directories=1,
@@ -75,13 +96,21 @@ def with_late_ends(seed: int, *, former: bool) -> Simulation:
 
 @pytest.mark.parametrize("seed", LATE_SEEDS)
 def test_a_late_end_of_version_1_ends_the_next_transaction_and_the_judge_sees_it(seed: int) -> None:
-    simulation = with_late_ends(seed, former=True)
+    simulation = with_late_ends(seed, former=True, is_verified=False)
     outcome = simulation.run()
     assert outcome.faults["late_end"] > 0
     (workload,) = simulation.workloads
     assert isinstance(workload, Coordinated)
     found = {anomaly.name for anomaly in fatal(workload.recorded)}
     assert found >= BY_LATE_ENDS, outcome.failure
+
+
+@pytest.mark.parametrize("seed", LATE_SEEDS)
+def test_a_late_end_of_version_1_is_told_by_its_connection(seed: int) -> None:
+    simulation = with_late_ends(seed, former=True)
+    outcome = simulation.run()
+    assert outcome.failure is None, outcome.failure
+    assert simulation.events.counts["late_request.refused"] > 0
 
 
 @pytest.mark.parametrize("seed", LATE_SEEDS)

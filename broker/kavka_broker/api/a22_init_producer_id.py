@@ -11,6 +11,7 @@ served.
 
 from collections.abc import Awaitable
 
+from kavka_broker.coordinator.late_requests import LateRequestError
 from kavka_broker.coordinator.transaction_coordinator import FencedError
 from kavka_broker.core.audit.changes import transaction_aborted
 from kavka_broker.core.transaction.producers import Init
@@ -54,13 +55,17 @@ async def initialize(
         if isinstance(error, FencedError) and broker.audit is not None:
             change = transaction_aborted(transactional_id, "fenced")
             broker.audit.changed(client.principal, client.address, client.client_id, change)
-        code = told_to(client.version, FENCED_FROM_VERSION, error)
+        code = told_to(client, FENCED_FROM_VERSION, error)
         return InitProducerIdResponse(error_code=code, producer_epoch=NONE)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
 
 
-def told_to(version: int, fenced_from: int, error: BrokerError) -> ErrorCode:
-    """The error's code in this version: before KIP-588 clients do not know PRODUCER_FENCED."""
-    if error.code is ErrorCode.PRODUCER_FENCED and version < fenced_from:
+def told_to(client: Client, fenced_from: int, error: BrokerError) -> ErrorCode:
+    """The error's code in this version: before KIP-588 clients do not know PRODUCER_FENCED. The connection of a late
+    request closes.
+    """
+    if isinstance(error, LateRequestError):
+        client.is_last = error.reason
+    if error.code is ErrorCode.PRODUCER_FENCED and client.version < fenced_from:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return error.code

@@ -79,7 +79,7 @@ async def answer(
     try:
         codes = await decide(asked, places, broker, client)
     except BrokerError as error:
-        codes = dict.fromkeys(places, told_to(client.version, FENCED_FROM_VERSION, error))
+        codes = dict.fromkeys(places, told_to(client, FENCED_FROM_VERSION, error))
     return results(asked.topics, codes)
 
 
@@ -93,7 +93,9 @@ async def decide(
     if asked.verify_only:
         return broker.transactions.verify(asked.transactional_id, producer, places)
     version = BUMPS_FROM if client.version >= BROKERS_VERSION else 0
-    await broker.transactions.add_partitions(asked.transactional_id, producer, places, version)
+    await broker.transactions.add_partitions(
+        asked.transactional_id, producer, places, version, client.connection_number
+    )
     return dict.fromkeys(places, ErrorCode.NONE)
 
 

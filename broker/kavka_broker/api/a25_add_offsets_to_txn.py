@@ -21,13 +21,13 @@ async def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, broker: Broker, client: Client
 ) -> AddOffsetsToTxnResponse:
     try:
-        await add(request, broker)
+        await add(request, broker, client)
     except BrokerError as error:
-        return AddOffsetsToTxnResponse(error_code=told_to(client.version, FENCED_FROM_VERSION, error))
+        return AddOffsetsToTxnResponse(error_code=told_to(client, FENCED_FROM_VERSION, error))
     return AddOffsetsToTxnResponse()
 
 
-async def add(request: AddOffsetsToTxnRequest, broker: Broker) -> None:
+async def add(request: AddOffsetsToTxnRequest, broker: Broker, client: Client) -> None:
     """Raises BrokerError."""
     if not request.transactional_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST)
@@ -38,4 +38,5 @@ async def add(request: AddOffsetsToTxnRequest, broker: Broker) -> None:
     if index is None:
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
     producer = request.producer_id, request.producer_epoch
-    await broker.transactions.add_partitions(request.transactional_id, producer, [(OFFSETS_TOPIC, index)], 0)
+    places = [(OFFSETS_TOPIC, index)]
+    await broker.transactions.add_partitions(request.transactional_id, producer, places, 0, client.connection_number)

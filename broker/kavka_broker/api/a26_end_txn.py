@@ -4,6 +4,8 @@
   is written the producer's next transaction hears CONCURRENT_TRANSACTIONS.
 - Version 5 is transaction version 2 (KIP-890): the decision raises the epoch, and the answer tells the producer the id
   and epoch of its next transaction. A request that comes twice is answered twice, and ends one transaction.
+- Up to version 4, over a connection that the producer has given up for a later one: NOT_COORDINATOR, and the connection
+  closes. It is the only sign that the request is of an earlier transaction, as all have one epoch.
 Versions: flexible from 3, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 2, TRANSACTION_ABORTABLE in 4.
 """
 
@@ -27,7 +29,7 @@ async def end_txn(request: EndTxnRequest, broker: Broker, client: Client) -> End
     try:
         if not request.transactional_id:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
-        producer_id, epoch = await broker.transactions.end(request.transactional_id, asked)
+        producer_id, epoch = await broker.transactions.end(request.transactional_id, asked, client.connection_number)
     except BrokerError as error:
-        return EndTxnResponse(error_code=told_to(client.version, FENCED_FROM_VERSION, error))
+        return EndTxnResponse(error_code=told_to(client, FENCED_FROM_VERSION, error))
     return EndTxnResponse(producer_id=producer_id, producer_epoch=epoch)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
+from kavka_broker.coordinator.late_requests import LateRequests
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.transaction_loading import load
@@ -16,6 +17,7 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
+from kavka_broker.core.transaction.connections import NO_CONNECTION
 from kavka_broker.core.transaction.ending import End, end, told
 from kavka_broker.core.transaction.partitions import add_partitions, verify_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id
@@ -85,6 +87,7 @@ class TransactionCoordinator:
         self.settings = settings
         self.markers = markers
         self.aborted = {"timeout": 0, "fenced": 0}  # transactions, by why the coordinator aborted them by itself
+        self.late_requests = LateRequests(is_on=settings.refuses_late_requests)
         self.on_timeout: Callable[[str], None] = lambda transactional_id: None
         self._metadata = metadata
         self._producer_ids = producer_ids
@@ -246,11 +249,20 @@ class TransactionCoordinator:
         return following.producer_id, following.producer_epoch
 
     async def add_partitions(
-        self, transactional_id: str, producer: tuple[int, int], places: Collection[Place], version: int
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        places: Collection[Place],
+        version: int,
+        connection: int = NO_CONNECTION,
     ) -> None:
-        """Add partitions to the transaction; `version` is the client's transaction version. Raises BrokerError."""
+        """Add partitions to the transaction; `version` is the client's transaction version, `connection` the number of
+        that of a client. Raises BrokerError.
+        """
         shard = self.shard(transactional_id)
         transaction = shard.transactions.get(transactional_id)
+        if version < BUMPS_FROM:
+            self.late_requests.check(transaction, producer, connection)
         following = add_partitions(transaction, producer, places, version, self._clock.now_ms())
         if following is not None:
             assert transaction is not None, transactional_id
@@ -262,13 +274,15 @@ class TransactionCoordinator:
         """Whether each partition is in the transaction. Raises BrokerError."""
         return verify_partitions(self.get(transactional_id), producer, places)
 
-    async def end(self, transactional_id: str, asked: End) -> tuple[int, int]:
+    async def end(self, transactional_id: str, asked: End, connection: int = NO_CONNECTION) -> tuple[int, int]:
         """Decide the transaction; returns the id and epoch of the producer's next one. Raises BrokerError."""
         fresh_id = NO_PRODUCER
         if asked.version >= BUMPS_FROM:
             fresh_id = await self._fresh_id(transactional_id, is_exhausted)
         shard = self.shard(transactional_id)
         transaction = shard.transactions.get(transactional_id)
+        if asked.version < BUMPS_FROM:
+            self.late_requests.check(transaction, (asked.producer_id, asked.producer_epoch), connection)
         following = end(transaction, asked, fresh_id, self._clock.now_ms())
         assert transaction is not None, transactional_id
         if following is None:

@@ -19,7 +19,8 @@ read at a time: what it has sent ahead would be kept for as long as it is held b
 import asyncio
 from collections import deque
 from functools import partial
-from typing import Protocol
+from itertools import count
+from typing import Final, Protocol
 
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.login import Login
@@ -43,6 +44,7 @@ NO_USER = (
     "no rule of ssl.principal.mapping.rules is about its certificate, it has no subject in DER, or names a user by more"
     f" than {USER_CHARACTERS_MAX} characters"
 )
+_NUMBERS: Final = count(1)
 REQUESTS_PER_TURN_MAX = 64
 """A small request takes 4 to 40 microseconds."""
 
@@ -105,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = transport = stream_of(transport)
         listener, address = self._listener, transport.get_extra_info("peername")
         host, port = address[:2] if address else ("", 0)
-        self.peer = Connected(host, listener.name, port)
+        self.peer = Connected(host, listener.name, port, next(_NUMBERS))
         user = listener.user_of(transport)
         if user is not None:
             self.peer.user = user

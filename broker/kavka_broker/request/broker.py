@@ -69,6 +69,7 @@ class Connected:
         "is_enveloped",
         "listener",
         "login",
+        "number",
         "on_login",
         "on_lost",
         "port",
@@ -78,9 +79,10 @@ class Connected:
         "user",
     )
 
-    def __init__(self, address: str, listener: str, port: int = 0) -> None:
+    def __init__(self, address: str, listener: str, port: int = 0, number: int = 0) -> None:
         self.address = address
         self.port = port
+        self.number = number  # in the order in which connections are accepted; 0 for none of a client's own
         self.listener = listener
         self.is_enveloped = False  # a broker passes its requests on, and tells the audit trail of them
         self.user = "ANONYMOUS"
@@ -304,6 +306,11 @@ class Client:
     def principal(self) -> str:
         """The principal as access rules name it, with its type."""
         return f"User:{self.user}"
+
+    @property
+    def connection_number(self) -> int:
+        """The number of its connection, in the order in which they were accepted; 0 for none."""
+        return 0 if self.peer is None else self.peer.number
 
     @property
     def is_by_token(self) -> bool:

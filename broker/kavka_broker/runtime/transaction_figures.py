@@ -20,5 +20,6 @@ def transaction_samples(transactions: TransactionCoordinator, now_ms: int) -> It
     yield "kavka_transaction_oldest_seconds", (), oldest_ms / 1000
     for reason, count in transactions.aborted.items():
         yield "kavka_transactions_aborted_total", (reason,), count
+    yield "kavka_transaction_late_requests_total", (), transactions.late_requests.refused
     yield f"{MARKERS}_unknowndestinationqueuesize", (), transactions.markers.unknown_destinations
     yield f"{MARKERS}_logappendretryqueuesize", (), sum(shard.incomplete for shard in transactions.shards())

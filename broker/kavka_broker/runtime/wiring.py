@@ -413,6 +413,7 @@ def transaction_settings_of(config: BrokerConfig) -> TransactionSettings:
         overdue_every_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
         expire_every_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
         append_timeout_ms=config["request.timeout.ms"],
+        refuses_late_requests=config["kavka.transaction.connection.verification.enable"],
     )
 
 

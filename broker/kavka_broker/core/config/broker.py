@@ -84,6 +84,9 @@ KAVKA_KEYS: Final = {
     "kavka.telemetry.otlp.endpoint": Definition(
         "kavka.telemetry.otlp.endpoint", ConfigType.STRING, "", check=http_address, served=True
     ),
+    "kavka.transaction.connection.verification.enable": Definition(
+        "kavka.transaction.connection.verification.enable", ConfigType.BOOLEAN, True, served=True
+    ),
 }
 
 #: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.

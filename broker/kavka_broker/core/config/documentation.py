@@ -89,6 +89,8 @@ _BROKER: Final = {
     "kavka.quota.first.burst.ms": "How much of a byte quota a client may use at once when it begins, as a time: 1000 is"
     " a second's worth. Not set, it is the whole window's, as in Apache Kafka: ten seconds' worth.",
     "kavka.telemetry.otlp.endpoint": "Where metrics that clients push are sent to, OTLP by HTTP; empty is nowhere.",
+    "kavka.transaction.connection.verification.enable": "Whether a request of a producer of transaction version 1 is"
+    " refused, and its connection closed, once the producer has asked over a connection that was accepted later.",
     "listener.security.protocol.map": "Which security protocol each listener speaks, NAME:PROTOCOL.",
     "listeners": "The addresses that this process opens, NAME://HOST:PORT; an empty host is every interface.",
     "log.dir": "Where logs live, when log.dirs is not set.",

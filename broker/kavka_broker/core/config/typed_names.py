@@ -12,6 +12,7 @@ Boolean = Literal[
     "controller.quorum.auto.join.enable",
     "delete.topic.enable",
     "follower.fetch.last.tiered.offset.enable",
+    "kavka.transaction.connection.verification.enable",
     "log.cleaner.enable",
     "log.preallocate",
     "remote.log.storage.system.enable",

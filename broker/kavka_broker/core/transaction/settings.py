@@ -16,3 +16,4 @@ class TransactionSettings:
     overdue_every_ms: int = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
     expire_every_ms: int = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
     append_timeout_ms: int = 30_000  # request.timeout.ms
+    refuses_late_requests: bool = True  # kavka.transaction.connection.verification.enable

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 __all__ = [
     "BUMPS_FROM",
@@ -19,6 +19,7 @@ __all__ = [
     "NO_EPOCH",
     "NO_PRODUCER",
     "Place",
+    "Sender",
     "Standing",
     "Transaction",
     "TransactionState",
@@ -108,17 +109,25 @@ class Standing:
         return replace(self, state=state, previous_producer_id=self.producer_id, **changes)
 
 
+class Sender(NamedTuple):
+    """A producer, and the latest connection that it has asked over, numbered as they were accepted."""
+
+    producer: tuple[int, int]  # id and epoch
+    connection: int
+
+
 class Transaction:
     """A transactional id: where it stands, and where it is moving to. `unmarked` are the partitions of a decided
-    transaction that have no marker yet.
+    transaction that have no marker yet. `sender` is the connection that its producer asks over, where that is known.
     """
 
-    __slots__ = ("pending", "standing", "transactional_id", "unmarked")
+    __slots__ = ("pending", "sender", "standing", "transactional_id", "unmarked")
 
     def __init__(self, transactional_id: str, standing: Standing) -> None:
         self.transactional_id = transactional_id
         self.standing = standing
         self.pending: Standing | None = None
+        self.sender: Sender | None = None
         self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
 
     @property

@@ -24,6 +24,12 @@ TRANSACTIONS: Final[tuple[Row, ...]] = (
         "Transactions that the coordinator aborted: too long open (timeout), or its id taken over (fenced).",
     ),
     (
+        "kavka_transaction_late_requests_total",
+        Kind.COUNTER,
+        (),
+        "Requests of producers of transaction version 1 that came over a connection which they had given up.",
+    ),
+    (
         "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize",
         Kind.UNTYPED,
         (),
